@@ -1,0 +1,84 @@
+"""Kaizen: prove that a change to an AI agent is an improvement, before you ship it.
+
+Write cases, run any program before and after a change, evaluate, read one page that
+says what improved and what regressed, record a decision, and keep the fixed cases as
+permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
+
+    python kaizen.py demo        see it work, with nothing installed
+    python kaizen.py --help      the main flow
+"""
+
+# Bundle order, which is also the architecture: a module imports only from modules
+# above it. "folder.*" stands for the folder's other modules, from A to Z.
+LAYERS = {
+    "foundation": [
+        "foundation.errors",
+        "foundation.clock",
+        "foundation.text",
+        "foundation.files",
+        "foundation.identity",
+        "foundation.jsonio",
+        "foundation.locks",
+        "foundation.journals",
+        "foundation.frontmatter",
+        "foundation.schema_formats",
+        "foundation.schema",
+        "foundation.process",
+        "foundation.progress",
+    ],
+    "stats": [
+        "stats.intervals",
+        "stats.aggregates",
+    ],
+    "cases": [
+        "cases.improvement",
+        "cases.case",
+        "cases.dataset",
+        "cases.evaluation_file",
+        "cases.decision",
+        "cases.scaffold",
+    ],
+    "runs": [
+        "runs.observation",
+        "runs.protocol",
+        "runs.commit",
+        "runs.plan",
+        "runs.journal",
+        "runs.replay",
+        "runs.workers",
+        "runs.bridge",
+    ],
+    "evaluators": [
+        "evaluators.paths",
+        "evaluators.predicates",
+        "evaluators.outcomes",
+        "evaluators.registry",
+        "evaluators.regex_timer",
+        "evaluators.transforms",
+        "evaluators.matcher",
+        "evaluators.*",
+        "evaluators.suite",
+        "evaluators.stage_results",
+    ],
+    "policy": [
+        "policy.comparison",
+        "policy.acceptance",
+        "policy.recommendation",
+    ],
+    "exporters": [
+        "exporters.*",
+    ],
+    "web": [
+        "web.page",
+        "web.review",
+    ],
+    "commands": [
+        "commands.table",
+        "commands.context",
+        "commands.*",
+    ],
+    "cli": [
+        "cli.parser",
+        "cli.main",
+    ],
+}

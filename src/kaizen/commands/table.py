@@ -1,0 +1,71 @@
+"""The table of commands, and how a module adds one to it.
+
+    @command("gate", "Prints the recommendation; exit 0, 1 or 3, for CI.", [IMPROVEMENT, Argument("--junit", "FILE", "…")], "kaizen gate refund")
+    def command_gate(args: Namespace) -> Answer: ...
+
+Help, the docs table and completion come from this table. To add a command: one file in
+commands/, nothing else. A command returns an Answer; `cli.main` prints it, as text or as
+one JSON document.
+"""
+
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from kaizen.foundation.jsonio import JsonObject
+
+
+class Answer(NamedTuple):
+    """What a command found: exit code, reason code, one sentence, the next step, data for --json, lines for people."""
+
+    code: int
+    reason: str
+    message: str
+    lines: list[str] = []
+    data: JsonObject = {}
+    next: str = ""
+
+
+class Argument(NamedTuple):
+    """An argument: its name ('improvement' or '--jobs'), how its value is shown ('' for a switch), its help.
+
+    `options` go to argparse (type, default, choices, action, nargs).
+    """
+
+    name: str
+    value: str
+    text: str
+    options: dict[str, Any] = {}
+
+
+Run = Callable[[Namespace], Answer]
+
+
+class Command(NamedTuple):
+    """A command's function, one-sentence help, arguments, examples, group in the help, whether it takes `-- COMMAND`."""
+
+    name: str
+    run: Run
+    summary: str
+    arguments: tuple[Argument, ...]
+    example: str
+    group: str
+    rest: str
+
+
+COMMANDS: dict[str, Command] = {}
+IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
+
+
+def command(
+    name: str, summary: str, arguments: list[Argument], example: str, group: str = "main job", rest: str = ""
+) -> Callable[[Run], Run]:
+    """Registers the decorated function as `kaizen *name*`; *rest* names what may follow `--`, '' for nothing."""
+
+    def register(function: Run) -> Run:
+        if name in COMMANDS:
+            raise ValueError(f"command {name!r} is registered twice")
+        COMMANDS[name] = Command(name, function, summary, tuple(arguments), example, group, rest)
+        return function
+
+    return register

@@ -1,0 +1,56 @@
+"""What an evaluator answers: pass, fail, error or not_applicable, with a reason and evidence."""
+
+from typing import Any, NamedTuple
+
+PASS = "pass"
+FAIL = "fail"
+ERROR = "error"
+NOT_APPLICABLE = "not_applicable"
+
+
+class Outcome(NamedTuple):
+    """The answer of one evaluator about one observation.
+
+    `score` is in [0, 1] or None when there is none; `value` is the raw measurement; `reason` is one
+    sentence a person understands; `evidence` points at what was looked at, e.g. {"step": 3},
+    {"start": 10, "end": 14}, {"pointer": "/items/0"}.
+    """
+
+    status: str
+    score: float | None
+    reason: str
+    value: Any = None
+    evidence: tuple[Any, ...] = ()
+
+
+class NotMeasurable(Exception):
+    """Raised by a check whose evidence is absent; the entry's `on_missing` decides what follows."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class ConfigurationError(Exception):
+    """Raised while an entry is prepared: `pointer` (inside the entry) is what is wrong, `hint` what to do."""
+
+    def __init__(self, pointer: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.pointer = pointer
+        self.message = message
+        self.hint = hint
+
+
+def decided(is_met: bool, reason: str, value: Any = None, evidence: tuple[Any, ...] = ()) -> Outcome:
+    """A pass with score 1 when *is_met*, else a fail with score 0."""
+    return Outcome(PASS if is_met else FAIL, 1.0 if is_met else 0.0, reason, value, evidence)
+
+
+def errored(reason: str) -> Outcome:
+    """An error: there is no usable evidence for an answer."""
+    return Outcome(ERROR, None, reason)
+
+
+def not_applicable(reason: str) -> Outcome:
+    """Not applicable: the question does not arise for this observation."""
+    return Outcome(NOT_APPLICABLE, None, reason)

@@ -1,0 +1,167 @@
+"""Reading and writing files: the only door to the disk.
+
+Whole files are written beside their place and renamed, so that a reader sees the old
+or the new content and a full disk or a kill loses nothing. Nothing is written through
+a symbolic link that leaves the folder it stands in.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, NoReturn
+
+from kaizen.foundation.errors import InputError, RefusedError
+from kaizen.foundation.text import visible
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BLOCK = 1 << 20
+
+
+def shown_path(path: str) -> str:
+    """*path* as printed: relative to the current folder when it lies below it, made safe for a terminal."""
+    try:
+        relative = os.path.relpath(path)
+    except (ValueError, OSError):  # another drive on Windows, or the current folder is gone
+        return visible(path, None)
+    return visible(path if relative.startswith("..") else relative, None)
+
+
+def refuse_reading(path: str, error: OSError, hint: str = "") -> NoReturn:
+    """Raises InputError that says why *path* could not be read."""
+    what = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
+    raise InputError(f"{shown_path(path)}: {what}", hint, "missing_file" if isinstance(error, FileNotFoundError) else "") from None
+
+
+def refuse_writing(path: str, error: OSError) -> NoReturn:
+    """Raises InputError that says why *path* could not be written; the old content is still there."""
+    raise InputError(
+        f"{shown_path(path)}: cannot be written: {error.strerror or error}",
+        "make room or choose another folder, then run the command again; what was there before is unchanged",
+        "cannot_write",
+    ) from None
+
+
+def read_bytes(path: str, hint: str = "") -> bytes:
+    """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        refuse_reading(path, error, hint)
+
+
+def decode_utf8(data: bytes, place: str) -> str:
+    """*data* as text, without a byte-order mark. Raises InputError with the byte offset if it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: is not UTF-8 (byte {error.start})", "save the file as UTF-8") from None
+
+
+def read_text(path: str, hint: str = "") -> str:
+    """The text of the UTF-8 file *path*; a byte-order mark is dropped and CRLF read as LF."""
+    return decode_utf8(read_bytes(path, hint), shown_path(path)).replace("\r\n", "\n")
+
+
+def open_for_reading(path: str, hint: str = "") -> IO[bytes]:
+    """*path* opened for reading bytes, to be closed by the caller. Raises InputError."""
+    try:
+        return open(path, "rb", BLOCK)
+    except OSError as error:
+        refuse_reading(path, error, hint)
+
+
+def refuse_link_out(path: str) -> None:
+    """Raises RefusedError when *path* is a symbolic link to a place outside its own folder."""
+    if os.path.islink(path):
+        folder = os.path.realpath(os.path.dirname(path) or ".")
+        target = os.path.realpath(path)
+        if os.path.commonpath([folder, target]) != folder:
+            raise RefusedError(
+                f"{shown_path(path)}: is a symbolic link that leaves its folder; not written",
+                "remove the link, or name the folder it leads to",
+                "link_leaves_folder",
+            )
+
+
+def make_folder(path: str) -> None:
+    """Creates the folder *path* and those above it; an existing one is fine. Raises InputError."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def remove_if_there(path: str) -> None:
+    """Removes the file *path*; one that is not there is fine."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """A stream of bytes that becomes the file *path* when the block ends without an error.
+
+    Until then the old file stays; after an error the half-written one is removed.
+    Raises InputError when the disk says no.
+    """
+    refuse_link_out(path)
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, f".{name[:200]}.{os.getpid()}.tmp")
+    try:
+        with open(unfinished, "wb", BLOCK) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        discard_unfinished(unfinished)
+        refuse_writing(path, error)
+    except BaseException:
+        discard_unfinished(unfinished)
+        raise
+
+
+def discard_unfinished(path: str) -> None:
+    """Removes a half-written file if it is there; a failure to do so hides nothing more important."""
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+def write_file(path: str, content: str | bytes) -> None:
+    """Writes *content* (text as UTF-8 with LF) as the file *path*, whole or not at all."""
+    with replacing(path) as stream:
+        stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def create_file(path: str, content: str) -> bool:
+    """Writes *content* as the new file *path*; False, and nothing written, when something is there already."""
+    if os.path.lexists(path):
+        return False
+    write_file(path, content)
+    return True
+
+
+def open_for_appending(path: str) -> int:
+    """A file descriptor that appends to *path*. Raises InputError or RefusedError."""
+    refuse_link_out(path)
+    try:
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def write_all(descriptor: int, data: bytes, path: str) -> None:
+    """Writes all of *data* to *descriptor*, however many calls it takes. Raises InputError naming *path*."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError as error:
+        refuse_writing(path, error)
