@@ -1,0 +1,104 @@
+"""Entry point: parse, run one command, and turn every ending into output and an exit status."""
+
+import os
+import sys
+from typing import TextIO
+
+from kaizen.cli.parser import HelpShown, main_help, parse_command_line
+from kaizen.commands.table import Answer
+from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, BreachesError, KaizenError
+from kaizen.foundation.identity import own_path, version_line
+from kaizen.foundation.jsonio import JsonObject, encode_readable
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; returns its exit status (formats.md section 7)."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["--version"]:
+        print(version_line())
+        return 0
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a traceback
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = run_command(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # The reader has gone; point stdout at nothing so that the interpreter's own flush is silent too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_INTERRUPTED
+
+
+def run_command(arguments: list[str]) -> int:
+    """Runs the command that *arguments* name and prints its answer or its error."""
+    wants_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
+    if not arguments:
+        print(main_help(False), end="", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        entry, namespace = parse_command_line(arguments)
+        return print_answer(entry.run(namespace), wants_json)
+    except HelpShown as shown:
+        print(shown, end="")
+        return 0
+    except KaizenError as error:
+        return print_error(error, wants_json)
+    except KeyboardInterrupt:
+        return print_error(KaizenError("interrupted", reason="interrupted"), wants_json, EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get("KAIZEN_DEBUG"):
+            raise
+        place = innermost_frame(error)
+        defect = KaizenError(
+            f"this is a defect of Kaizen: {type(error).__name__}: {error} ({place})",
+            f"{version_line()}; please report it, with KAIZEN_DEBUG=1 for the traceback",
+            "defect",
+        )
+        return print_error(defect, wants_json, EXIT_DEFECT)
+
+
+def print_answer(answer: Answer, wants_json: bool) -> int:
+    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
+    if wants_json:
+        document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
+        print(encode_readable({**document, "next": answer.next, **answer.data}))
+        return answer.code
+    print("\n".join(answer.lines or [answer.message]))
+    if answer.next:
+        print(f"next: {answer.next}")
+    return answer.code
+
+
+def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:
+    """Prints *error* on standard error, with --json also as a document on standard output; returns the exit code."""
+    code = error.exit_status if status is None else status
+    further = error.further_lines() if isinstance(error, BreachesError) else []
+    if wants_json:
+        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": error.message, "next": error.hint}
+        print(encode_readable({**document, "further": further}))
+    print_diagnostic(f"kaizen: error: {error.message}", sys.stderr)
+    for line in further:
+        print_diagnostic(line, sys.stderr)
+    if error.hint:
+        print_diagnostic(f"hint: {error.hint}", sys.stderr)
+    return code
+
+
+def print_diagnostic(line: str, stream: TextIO) -> None:
+    """Prints *line* as one line, whatever it holds."""
+    print(line.replace("\n", " "), file=stream)
+
+
+def innermost_frame(error: BaseException) -> str:
+    """'kaizen.py:812 in wilson_interval': the deepest frame inside Kaizen's own file."""
+    found = "no frame"
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == own_path() or os.sep + "kaizen" + os.sep in code.co_filename:
+            found = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
+        trace = trace.tb_next
+    return found

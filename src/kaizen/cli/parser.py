@@ -1,0 +1,92 @@
+"""The command line: one argparse parser for the command that was named, built from the table."""
+
+import argparse
+from typing import NoReturn
+
+from kaizen.commands.table import COMMANDS, Command
+from kaizen.foundation.errors import UsageError
+from kaizen.foundation.text import did_you_mean, quoted
+from kaizen.embed import asset_text
+
+MAIN_HELP = asset_text("help.txt")
+
+
+class HelpShown(Exception):
+    """Raised when help was asked for; holds the text."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that raises UsageError in place of printing and leaving, and names the nearest option."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"see: {self.prog} --help")
+
+    def print_help(self, file: object = None) -> None:
+        raise HelpShown(self.format_help())
+
+
+def split_rest(argv: list[str]) -> tuple[list[str], list[str] | None]:
+    """(arguments before the first '--', those behind it or None when there is none)."""
+    if "--" not in argv:
+        return argv, None
+    place = argv.index("--")
+    return argv[:place], argv[place + 1 :]
+
+
+def command_parser(entry: Command) -> CommandParser:
+    """The parser of one command."""
+    usage_rest = f" -- {entry.rest}" if entry.rest else ""
+    parser = CommandParser(
+        prog=f"kaizen {entry.name}",
+        description=entry.summary,
+        epilog="example:\n" + "\n".join(f"  {line}" for line in entry.example.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for argument in entry.arguments:
+        shown: dict[str, object] = {"metavar": argument.value} if argument.value and "choices" not in argument.options else {}
+        switch = {} if argument.value or "action" in argument.options else {"action": "store_true"}
+        parser.add_argument(argument.name, help=argument.text.replace("%", "%%"), **{**shown, **switch, **argument.options})  # type: ignore[arg-type]
+    parser.add_argument("--json", action="store_true", help="print one JSON document on standard output, or nothing")
+    parser.usage = parser.format_usage().removeprefix("usage: ").rstrip() + usage_rest
+    return parser
+
+
+def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
+    """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
+    name = argv[0]
+    if name in ("-h", "--help", "help"):
+        if len(argv) > 1 and argv[1] in COMMANDS:
+            raise HelpShown(command_parser(COMMANDS[argv[1]]).format_help())
+        raise HelpShown(main_help(True))
+    if name.startswith("-"):
+        raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
+    if name not in COMMANDS:
+        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
+    entry = COMMANDS[name]
+    before, rest = split_rest(argv[1:])
+    if rest is not None and not entry.rest:
+        raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
+    parser = command_parser(entry)
+    namespace, unknown = parser.parse_known_args(before)
+    if unknown:
+        options = [option for action in parser._actions for option in action.option_strings]
+        word = unknown[0].split("=")[0]
+        what = "unknown option" if word.startswith("-") else "unexpected argument"
+        hint = did_you_mean(word, options) if word.startswith("-") else f"see: kaizen {name} --help" + (
+            "; the command to run goes behind '--'" if entry.rest else ""
+        )
+        raise UsageError(f"{what} {quoted(word)}", hint)
+    namespace.rest = rest
+    return entry, namespace
+
+
+def main_help(is_full: bool) -> str:
+    """The main flow, as `kaizen` alone shows it; with *is_full* also every command with its sentence, by group."""
+    if not is_full:
+        return MAIN_HELP
+    lines = [MAIN_HELP.rstrip("\n")]
+    for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+        lines += ["", f"{group}:"]
+        lines += [f"  {entry.name:<12} {entry.summary}" for entry in COMMANDS.values() if entry.group == group]
+    return "\n".join(lines) + "\n"

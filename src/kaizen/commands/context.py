@@ -1,0 +1,120 @@
+"""What most commands begin with: the improvement's files loaded and checked, its stages assessed."""
+
+import os
+import sys
+from typing import NamedTuple
+
+from kaizen.cases.dataset import Dataset, load_dataset
+from kaizen.cases.decision import Decision, read_decision
+from kaizen.cases.evaluation_file import Evaluation, load_evaluation
+from kaizen.cases.improvement import Improvement, check_stage_name, find_improvement
+from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
+from kaizen.evaluators.suite import Suite, build_suite
+from kaizen.foundation.errors import Breaches, InputError, RefusedError
+from kaizen.foundation.jsonio import JsonObject
+from kaizen.policy.comparison import StageTally, tally_stage
+from kaizen.policy.recommendation import comparison_document
+
+
+class Project(NamedTuple):
+    """An improvement with its checked cases, evaluation and evaluators."""
+
+    improvement: Improvement
+    evaluation: Evaluation
+    dataset: Dataset
+    suite: Suite
+
+
+class Assessment(NamedTuple):
+    """The comparison of two stages and what it was made from; `problems` are the reasons of rule 1."""
+
+    comparison: JsonObject
+    states: dict[str, StageState]
+    problems: list[tuple[str, str]]
+
+
+def diagnose(text: str) -> None:
+    """Prints a line on standard error."""
+    print(text, file=sys.stderr)
+
+
+def load_project(argument: str) -> Project:
+    """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
+    improvement = find_improvement(argument)
+    breaches = Breaches()
+    evaluation = load_evaluation(improvement, breaches)
+    if evaluation is None:
+        breaches.raise_if_any()
+        raise InputError(f"{improvement.shown('evaluation.json')}: cannot be used")
+    dataset = load_dataset(improvement, evaluation.include, breaches)
+    breaches.raise_if_any()
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return Project(improvement, evaluation, dataset, suite)
+
+
+def require_stage(improvement: Improvement, stage: str) -> None:
+    """Raises InputError when *stage* has no observations."""
+    check_stage_name(stage)
+    if not os.path.exists(improvement.stage_file(stage)):
+        known = improvement.stages()
+        hint = f"run: kaizen run {improvement.shown()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
+
+
+def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]:
+    """Tally and state of *stage*; a stage without any results is evaluated first."""
+    improvement = project.improvement
+    require_stage(improvement, stage)
+    if not has_results(improvement, stage):
+        evaluate_stage(improvement, stage, project.dataset, project.suite)
+    state = stage_state(improvement, stage, project.dataset, project.suite)
+    repetitions = int(state.meta.get("repetitions", 1))
+    if any(code == "invalid_evidence" for code, _ in state.problems):
+        return StageTally(stage, repetitions, {}, []), state
+    return tally_stage(stage, improvement.stage_file(stage, RESULTS), repetitions, set(project.dataset.cases)), state
+
+
+def assess(project: Project, baseline: str, candidate: str) -> Assessment:
+    """Compares two stages; stale or unlike evidence goes into the document as rule 1."""
+    if baseline == candidate:
+        raise InputError(f"baseline and candidate are both stage '{baseline}'", "name two different stages")
+    stages: dict[str, tuple[StageTally, JsonObject]] = {}
+    states: dict[str, StageState] = {}
+    for role, stage in (("baseline", baseline), ("candidate", candidate)):
+        tally, states[role] = tallied_stage(project, stage)
+        stages[role] = (tally, states[role].meta)
+    problems = [problem for state in states.values() for problem in state.problems] + unlike_stages(states)
+    order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
+    problems.sort(key=lambda problem: order.index(problem[0]))
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
+    return Assessment(document, states, problems)
+
+
+def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
+    """Reasons of rule 1 when the two sides were evaluated on different cases or by different evaluators."""
+    before, after = states["baseline"].meta, states["candidate"].meta
+    if not before or not after:
+        return []
+    found = []
+    if before["dataset_fingerprint"] != after["dataset_fingerprint"]:
+        found.append(("incomparable_dataset", "baseline and candidate were evaluated with different cases; evaluate both again"))
+    if before["evaluator_fingerprint"] != after["evaluator_fingerprint"]:
+        names = sorted(name for name in {*before["evaluators"], *after["evaluators"]} if before["evaluators"].get(name) != after["evaluators"].get(name))
+        what = f" ({', '.join(names)})" if names else ""
+        found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
+    return found
+
+
+def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -> None:
+    """Raises RefusedError when the evidence is stale or unlike, for commands that make something last."""
+    if assessment.problems:
+        code, text = assessment.problems[0]
+        raise RefusedError(f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code)
+
+
+def decision_of(improvement: Improvement) -> Decision | None:
+    """The decision file as read; None when there is none."""
+    path = improvement.path("decision.yaml")
+    return read_decision(path) if os.path.exists(path) else None

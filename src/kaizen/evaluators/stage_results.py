@@ -1,0 +1,143 @@
+"""Evaluating a stage: `<stage>.evaluated.jsonl`, its meta file, and whether they are stale.
+
+Results hold no time and no path, so evaluating twice gives the same bytes. The meta file
+holds the digests of what the results were made from; results are stale when one of them
+is no longer what it was.
+"""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kaizen.cases.case import Case
+from kaizen.cases.dataset import Dataset
+from kaizen.cases.improvement import Improvement
+from kaizen.evaluators.suite import Suite
+from kaizen.foundation.clock import utc_now
+from kaizen.foundation.errors import InputError
+from kaizen.foundation.files import replacing, shown_path
+from kaizen.foundation.identity import VERSION
+from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_object, write_json
+from kaizen.foundation.locks import FileLock
+from kaizen.foundation.text import listed, quoted
+from kaizen.runs.journal import read_stage_meta
+from kaizen.runs.observation import LineDigest, file_digest, iter_observations
+
+RESULTS = ".evaluated.jsonl"
+RESULTS_META = ".evaluated.meta.json"
+LOCK = ".lock"
+
+
+class StageState(NamedTuple):
+    """Results meta of a stage ({} when there is none) and [(reason code, sentence)] of what makes it unusable."""
+
+    meta: JsonObject
+    problems: list[tuple[str, str]]
+
+
+def repetitions_of(improvement: Improvement, stage: str) -> int | None:
+    """Repetitions as the stage's meta file says; None when there is no meta file."""
+    if not os.path.exists(improvement.stage_file(stage, ".meta.json")):
+        return None
+    return int(read_stage_meta(improvement, stage)["repetitions"])
+
+
+def evaluate_stage(
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None] = lambda count: None
+) -> JsonObject:
+    """Evaluates every observation of *stage* and writes results and meta file; returns the meta document.
+
+    Streams: memory does not grow with the number of observations. *report* is called with the number done.
+    Raises InputError for an observation file that cannot be used; the old results stay then.
+    """
+    with FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'"):
+        return evaluate_locked_stage(improvement, stage, dataset, suite, report)
+
+
+def evaluate_locked_stage(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]) -> JsonObject:
+    """As `evaluate_stage`, for a caller that holds the stage's lock."""
+    path = improvement.stage_file(stage)
+    shown = shown_path(path)
+    repetitions = repetitions_of(improvement, stage)
+    observed, written = LineDigest(), LineDigest()
+    counts = {"pass": 0, "fail": 0, "error": 0}
+    seen: dict[tuple[str, int], int] = {}
+    highest = 0
+    with replacing(improvement.stage_file(stage, RESULTS)) as stream:
+        for line in iter_observations(path):
+            observed.add(line.raw)
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            earlier = seen.setdefault(key, line.number)
+            if earlier != line.number:
+                raise InputError(
+                    f"{shown}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice (first at line {earlier})",
+                    "remove one of the two lines, or run the stage again with --overwrite",
+                    "invalid_evidence",
+                )
+            highest = max(highest, key[1])
+            result = evaluate_observation(observation, dataset, suite)
+            counts[result["outcome"]] += 1
+            raw = encode_compact(result).encode("utf-8")
+            written.add(raw)
+            stream.write(raw + b"\n")
+            report(len(seen))
+    meta: JsonObject = {
+        "version": 1,
+        "stage": stage,
+        "observations_sha256": observed.hexdigest(),
+        "results_sha256": written.hexdigest(),
+        "dataset_fingerprint": dataset.fingerprint,
+        "evaluator_fingerprint": suite.fingerprint,
+        "evaluators": suite.entry_fingerprints,
+        "counts": counts,
+        "repetitions": max(repetitions or 0, highest, 1),
+        "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
+        "evaluated_at": utc_now(),
+        "engine": VERSION,
+    }
+    write_json(improvement.stage_file(stage, RESULTS_META), meta)
+    return meta
+
+
+def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
+    """The result line of *observation*; an error when its case is gone or had another input when it was made."""
+    case = dataset.cases.get(observation["case_id"])
+    if case is not None and observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint:
+        return suite.evaluate(observation, case)
+    kind, message = ("unknown_case", "no case has this id") if case is None else ("input_changed", "made from another input of this case")
+    spoilt = {**observation, "status": "error", "error": {"class": "environment", "type": kind, "message": message}}
+    return suite.evaluate(spoilt, case or Case(observation["case_id"], {"id": observation["case_id"]}, "", 0, ""))
+
+
+def has_results(improvement: Improvement, stage: str) -> bool:
+    """True when results or their meta file are there."""
+    return any(os.path.exists(improvement.stage_file(stage, suffix)) for suffix in (RESULTS, RESULTS_META))
+
+
+def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
+    """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
+    try:
+        meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.shown()}")
+        expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
+        before = dict(meta["evaluators"])
+        int(meta["repetitions"])
+    except (KeyError, TypeError, ValueError):
+        return StageState({}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")])
+    problems = []
+    if file_digest(improvement.stage_file(stage, RESULTS)) != expected[1]:
+        problems.append(("invalid_evidence", f"{stage}: the results are not the ones that evaluate wrote; evaluate again"))
+    if file_digest(improvement.stage_file(stage)) != expected[0]:
+        problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
+    if dataset.fingerprint != expected[2]:
+        problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
+    if suite.fingerprint != expected[3]:
+        names = changed_evaluators(before, suite.entry_fingerprints)
+        what = f": {listed(names)}" if names else ""
+        problems.append(("stale_results", f"{stage}: the evaluators have changed since it was evaluated{what}"))
+    return StageState(meta, problems)
+
+
+def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
+    """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
