@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""Assemble the package src/kaizen/ into the single file kaizen.py.
+
+    python scripts/build.py              write kaizen.py and its copies in the skill folders
+    python scripts/build.py --check      exit 1 if one of them is not what src/ gives
+    python scripts/build.py --where 812  which source line is line 812 of kaizen.py?
+    python scripts/build.py --map        layers, modules, sizes, imports, long functions
+
+What comes out is ordinary Python in one namespace, in the order of LAYERS (in
+src/kaizen/__init__.py). Code is copied line by line; only four things change:
+
+1. the docstring of a module becomes the comment under its section banner;
+2. imports between modules are dropped: the name is already defined above;
+3. imports of the standard library move to one sorted block at the top;
+4. NAME = asset_text("review.css") becomes NAME = r-string with the text in it.
+
+The rules that make this sound are in rules.py, the choices they hold to in sources.py;
+a breach is reported as path:line: message and nothing is written. The output depends
+on the bytes of src/ alone: no date, no host, no git state, whichever Python (3.10 or
+newer) builds it.
+
+Exit status: 0 done, 1 kaizen.py or a copy is stale (--check), 2 a rule is broken.
+"""
+
+import argparse
+import ast
+import difflib
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rules import MAX_FUNCTION_LINES, check_package
+from sources import (
+    ASSET_KINDS,
+    HOUSE,
+    MINIMUM_PYTHON,
+    MINIMUM_SYNTAX,
+    PACKAGE,
+    SOURCE_ONLY,
+    Asset,
+    House,
+    Import,
+    Module,
+    Package,
+    Problems,
+    is_header,
+    last_line,
+    read_package,
+    read_text,
+)
+
+ROOT = Path(__file__).resolve().parent.parent
+RULE = "# " + "=" * 77
+WIDTH = 99
+
+Origin = tuple[str, int] | None  # (path, line) of a line of the bundle; None: written here
+Pairs = list[tuple[str, Origin]]
+
+
+class Bundle(NamedTuple):
+    """The text of kaizen.py; origins[i] tells where its line i + 1 comes from."""
+
+    text: str
+    origins: list[Origin]
+
+
+# --- Writing ---------------------------------------------------------------------------
+
+
+def bundle(root: Path, house: House, problems: Problems) -> Bundle:
+    """What src/ under *root* gives; worth something only if *problems* stays empty."""
+    package = read_package(root, problems)
+    check_package(package, house, problems)
+    pairs: Pairs = [(line, None) for line in head(package, house)]
+    for module in package.modules:
+        pairs += section(module, root, problems)
+    refuse_spare_assets(package.modules, root, problems)
+    tail = ["", "", 'if __name__ == "__main__":', f"    raise SystemExit({house.entry[1]}())"]
+    pairs += [(line, None) for line in tail]
+    made = Bundle("\n".join(line for line, _ in pairs) + "\n", [origin for _, origin in pairs])
+    if not problems:
+        verify(made, package.modules, root)
+    return made
+
+
+def head(package: Package, house: House) -> list[str]:
+    """Lines above the first section: docstring, notice, contents, doors, two guards, imports."""
+    version = ".".join(map(str, MINIMUM_PYTHON))
+    return [
+        "#!/usr/bin/env python3",
+        *package.docstring_lines,
+        "",
+        "# GENERATED FILE: do not edit. It is src/kaizen/ put into one file, line by line, by",
+        "# scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.",
+        "# `python scripts/build.py --check` proves that this file is what the sources give, and",
+        "# `python scripts/build.py --where N` names the source of line N.",
+        "#",
+        "# Contents, lowest layer first; a module uses only what stands above it. Search for",
+        "# '# region <path>' to jump to one (editors fold these regions).",
+        *contents(package.modules),
+        "#",
+        "# What reaches outside the process, and the only place where it may (checked at build):",
+        *[f"#   {effect + ':':<30} {doors_line(door.modules)}" for effect, door in house.doors.items()],
+        "",
+        "import os",
+        "import sys",
+        "",
+        f"if sys.version_info < {MINIMUM_PYTHON}:",
+        f'    raise SystemExit("kaizen needs Python {version} or newer; this is " + sys.version.split()[0])',
+        'if __name__ == "__main__" and sys.path[:1] == [os.path.dirname(os.path.realpath(__file__))]:',
+        "    del sys.path[0]  # a json.py beside this file must not be taken for Python's own",
+        "",
+        *import_block(package.modules),
+    ]
+
+
+def doors_line(modules: Sequence[str]) -> str:
+    """Doors as paths: ("foundation.process", "cli.") gives 'foundation/process.py, cli/'."""
+    paths = [module.replace(".", "/") + ("" if module.endswith(".") else ".py") for module in modules]
+    return ", ".join(paths) or "nowhere"
+
+
+def contents(modules: list[Module]) -> list[str]:
+    """One comment line a module. No line numbers: two branches that edit different
+    modules must not both change this block."""
+    lines: list[str] = []
+    layer = ""
+    for module in modules:
+        if module.layer != layer:
+            layer = module.layer
+            lines += ["#", f"#   {layer}"]
+        lines.append(f"#     {module.shown:<28} {module.summary}")
+    return lines
+
+
+def import_block(modules: list[Module]) -> list[str]:
+    """Standard-library imports of all modules, merged; those for type checkers apart."""
+    done = {"import os", "import sys"}  # by `head`
+    real = {entry.text: entry for module in modules for entry in module.stdlib if entry.text not in done}
+    typing = {entry.text: entry for module in modules for entry in module.typing if entry.text not in done | set(real)}
+    lines = merged(list(real.values()))
+    if typing:
+        lines += ["", "if TYPE_CHECKING:", *[f"    {line}" for line in merged(list(typing.values()))]]
+    return lines
+
+
+def merged(entries: list[Import]) -> list[str]:
+    """Imports as sorted lines: plain ones, then one from-import a module."""
+    names_from: dict[str, list[str]] = {}
+    for entry in entries:
+        if entry.name:
+            names_from.setdefault(entry.source, []).append(entry.text.partition(" import ")[2])
+    lines = sorted(entry.text for entry in entries if not entry.name)
+    for source, names in sorted(names_from.items()):
+        names.sort(key=lambda name: (not name.isupper(), name.islower(), name))  # as isort does
+        line = f"from {source} import {', '.join(names)}"
+        lines += [line] if len(line) <= WIDTH else [f"from {source} import (", *[f"    {name}," for name in names], ")"]
+    return lines
+
+
+def section(module: Module, root: Path, problems: Problems) -> Pairs:
+    """The lines of one module, under its banner."""
+    pairs: Pairs = [("", None), (f"# region {module.shown}", None), (RULE, None)]
+    pairs += [(f"# {line}".rstrip(), (module.path, 1)) for line in module.docstring.split("\n")]
+    pairs.append((RULE, None))
+    assets = {asset.first: asset for asset in module.assets}
+    number = module.body_start
+    while number <= len(module.lines):
+        if number in assets:
+            pairs += asset_lines(module, assets[number], root, problems)
+            number = assets[number].last + 1
+        else:
+            pairs.append((module.lines[number - 1], (module.path, number)))
+            number += 1
+    return [*pairs, ("", None), ("# endregion", None)]
+
+
+def asset_lines(module: Module, asset: Asset, root: Path, problems: Problems) -> Pairs:
+    """The assignment with the text of the asset in place of the call."""
+    shown = f"src/{PACKAGE}/assets/{asset.file}"
+    path = root / shown
+    if path.suffix not in ASSET_KINDS:
+        problems.add(module.path, asset.first, f"{shown} is not text of a known kind ({' '.join(sorted(ASSET_KINDS))})")
+        return []
+    if not path.is_file() or ".." in path.parts:
+        problems.add(module.path, asset.first, f"{shown} does not exist")
+        return []
+    text = read_text(path, shown, problems)
+    literal = raw_string(text)
+    if not literal:
+        problems.add(shown, 1, "holds both kinds of triple quotes: cannot stand in a raw string; remove one kind")
+        return []
+    lines = f"{asset.name} = {literal}".split("\n")
+    pairs: Pairs = [(line, (shown, index)) for index, line in enumerate(lines[:-1], 1)]
+    return [*pairs, (lines[-1], (module.path, asset.last))]  # the closing quotes
+
+
+def raw_string(text: str) -> str:
+    """A triple-quoted raw string literal of *text*, or "" if there is none."""
+    for quotes in ('"""', "'''"):
+        literal = f"r{quotes}{text}{quotes}"
+        if quotes not in text and text.endswith("\n") and "\0" not in text and ast.literal_eval(literal) == text:
+            return literal
+    return ""
+
+
+def refuse_spare_assets(modules: list[Module], root: Path, problems: Problems) -> None:
+    """An asset that no module embeds is dead weight, or a misspelt name."""
+    folder = root / "src" / PACKAGE / "assets"
+    embedded = {asset.file for module in modules for asset in module.assets}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and name not in embedded and "__pycache__" not in name:
+            problems.add(path.relative_to(root).as_posix(), 1, "no module embeds this asset")
+
+
+def verify(made: Bundle, modules: list[Module], root: Path) -> None:
+    """Prove that the bundle parses into the statements of the modules, in order.
+
+    Each statement stands on lines of its own that are those of its source, so equal lines are
+    equal statements; an asset is a call there and must be a string of the file's text
+    here. Raises AssertionError: a failure is a bug in this script.
+    """
+    tree = ast.parse(made.text, "kaizen.py", feature_version=MINIMUM_SYNTAX)
+    lines = made.text.split("\n")
+    # Above the modules: the docstring and the two guards; below: the main guard.
+    found = [node for node in tree.body if not is_header(node)][3:-1]
+    wanted = [(module, node) for module in modules for node in module.body]
+    if len(found) != len(wanted):
+        raise AssertionError(f"the bundle has {len(found)} statements, src/ has {len(wanted)}")
+    for here, (module, there) in zip(found, wanted, strict=True):
+        asset = next((asset for asset in module.assets if asset.first == there.lineno), None)
+        if asset:
+            value = here.value if isinstance(here, ast.Assign) else None
+            text = (root / "src" / PACKAGE / "assets" / asset.file).read_text(encoding="utf-8")
+            same = isinstance(value, ast.Constant) and value.value == text
+        else:
+            same = source_lines(here, lines) == source_lines(there, module.lines)
+        if not same:
+            raise AssertionError(f"changed on the way: {module.path}:{there.lineno}, kaizen.py:{here.lineno}")
+
+
+def source_lines(node: ast.stmt, lines: list[str]) -> list[str]:
+    """The lines on which a statement stands, decorators included."""
+    decorators = getattr(node, "decorator_list", [])
+    return lines[min([node.lineno, *[each.lineno for each in decorators]]) - 1 : last_line(node)]
+
+
+# --- Commands ----------------------------------------------------------------------------
+
+
+def targets(root: Path, house: House) -> list[Path]:
+    """The files to write: kaizen.py, and its copy in each skill folder that is there."""
+    skills = [root / mirror for mirror in house.mirrors if (root / mirror / "SKILL.md").is_file()]
+    return [root / "kaizen.py", *[skill / "scripts" / "kaizen.py" for skill in skills]]
+
+
+def current(target: Path) -> bytes:
+    """Bytes of a file as it is; nothing for one that is missing or reached through a link."""
+    linked = target.is_symlink() or target.parent.is_symlink()
+    return target.read_bytes() if target.is_file() and not linked else b""
+
+
+def replace(target: Path, data: bytes) -> None:
+    """Write a real, executable file in place of whatever is there."""
+    if target.parent.is_symlink():
+        target.parent.unlink()
+    target.parent.mkdir(exist_ok=True)
+    beside = target.with_name(f".kaizen-{os.getpid()}.tmp")
+    beside.write_bytes(data)
+    beside.chmod(0o755)
+    os.replace(beside, target)
+
+
+def show_stale(shown: str, found: bytes, made: Bundle) -> None:
+    """Say where a file departs from src/, and what to do about it."""
+    print(f"build: {shown} is not what src/kaizen/ gives; run: python scripts/build.py", file=sys.stderr)
+    if not found:
+        print(f"build: {shown} is missing, empty or a link", file=sys.stderr)
+        return
+    old, new = found.decode("utf-8", "replace").split("\n"), made.text.split("\n")
+    number = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), min(len(old), len(new)))
+    origin = made.origins[number] if number < len(made.origins) else None
+    place = f" ({origin[0]}:{origin[1]})" if origin else ""
+    print(f"build: first difference at {shown}:{number + 1}{place}", file=sys.stderr)
+    # Around the first difference only: difflib over two whole bundles can take a minute.
+    start = max(0, number - 1)
+    diff = difflib.unified_diff(
+        old[start : number + 20], new[start : number + 20], f"{shown} as it is", "as src/ gives it", lineterm="", n=1
+    )
+    for line in list(diff)[:40]:
+        print(line, file=sys.stderr)
+
+
+def show_map(root: Path) -> None:
+    """Print the architecture: one line a module with what it imports, then the long functions."""
+    modules = read_package(root, Problems()).modules
+    for module in modules:
+        below = sorted({entry.source for entry in module.internal if entry.source not in SOURCE_ONLY})
+        print(f"{module.layer:<11} {module.name:<26} {len(module.lines):>4} lines  <- {', '.join(below) or '-'}")
+    print(f"{len(modules)} modules, {sum(len(module.lines) for module in modules)} lines")
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                length = last_line(node) - node.lineno + 1
+                if length > MAX_FUNCTION_LINES:
+                    print(f"over {MAX_FUNCTION_LINES} lines: {module.path}:{node.lineno} {node.name} ({length})")
+
+
+def check(root: Path, house: House, made: Bundle) -> int:
+    """1 if a file is not what src/ gives, with the first difference of each; else 0."""
+    data = made.text.encode("utf-8")
+    stale = [target for target in targets(root, house) if current(target) != data]
+    for target in stale:
+        show_stale(target.relative_to(root).as_posix(), current(target), made)
+    return int(bool(stale))
+
+
+def write(root: Path, house: House, made: Bundle) -> None:
+    """Write what differs, and say so."""
+    data = made.text.encode("utf-8")
+    for target in targets(root, house):
+        state = "unchanged" if current(target) == data else "written"
+        if state == "written":
+            replace(target, data)
+        print(f"{target.relative_to(root).as_posix()} {state}")
+    print(f"{len(made.origins)} lines, sha256 {hashlib.sha256(data).hexdigest()[:12]}")
+
+
+def main(argv: list[str] | None = None, house: House = HOUSE) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--root", type=Path, default=ROOT, help="repository root")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--check", action="store_true", help="exit 1 if kaizen.py or a copy is stale; write nothing")
+    mode.add_argument("--where", type=int, metavar="LINE", help="source of a line of kaizen.py")
+    mode.add_argument("--map", action="store_true", help="list layers, modules, sizes, imports, long functions")
+    args = parser.parse_args(argv)
+    if args.map:
+        show_map(args.root)
+        return 0
+
+    problems = Problems()
+    made = bundle(args.root, house, problems)
+    if problems:
+        print(*problems, sep="\n", file=sys.stderr)
+        print(f"build: {len(problems)} problem(s); nothing written", file=sys.stderr)
+        return 2
+    if args.where is not None:
+        origin = made.origins[args.where - 1] if 0 < args.where <= len(made.origins) else None
+        print(f"{origin[0]}:{origin[1]}" if origin else "written by scripts/build.py itself")
+        return 0
+    if args.check:
+        return check(args.root, house, made)
+    write(args.root, house, made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
