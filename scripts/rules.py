@@ -192,25 +192,27 @@ def check_names(module: Module, house: House, problems: Problems) -> None:
     known = set(module.defined) | set(imported) | (set(dir(builtins)) - NEWER_BUILTINS)
     known |= {entry.bound for entry in module.typing}
     used, rebound = global_names(module.table)
-    first_use: dict[str, int] = {}
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Name):
-            first_use[node.id] = min(node.lineno, first_use.get(node.id, node.lineno))
+    behind_doors = {name for door in house.doors.values() for name in door.names}
     for name in sorted(used):
-        line = first_use.get(name, 1)
         if name in MODULE_ATTRIBUTES:
             if module.name != MODULE_ATTRIBUTES_ALLOWED_IN:
                 message = f"{name} differs in the bundle; only {MODULE_ATTRIBUTES_ALLOWED_IN} may use it"
-                problems.add(module.path, line, message)
+                problems.add(module.path, first_use(module, name), message)
         elif name not in known:
-            problems.add(module.path, line, f"{name} is not defined or imported in this module")
-        elif hasattr(builtins, name):
-            check_door(module, line, name, house, problems)
+            problems.add(module.path, first_use(module, name), f"{name} is not defined or imported in this module")
+        elif name in behind_doors and hasattr(builtins, name):
+            check_door(module, first_use(module, name), name, house, problems)
     for name in sorted(set(imported) - used):
         problems.add(module.path, imported[name], f"{name} is imported but not used")
     for name in sorted(rebound - set(module.defined)):
         message = f"'global {name}' rebinds a name that this module does not define"
-        problems.add(module.path, first_use.get(name, 1), message)
+        problems.add(module.path, first_use(module, name), message)
+
+
+def first_use(module: Module, name: str) -> int:
+    """The first line on which *name* stands in the code of a module; 1 if it does not."""
+    lines = [node.lineno for node in ast.walk(module.tree) if isinstance(node, ast.Name) and node.id == name]
+    return min(lines, default=1)
 
 
 def global_names(table: symtable.SymbolTable) -> tuple[set[str], set[str]]:

@@ -277,7 +277,8 @@ def read_module(root: Path, name: str, layer: str, problems: Problems) -> Module
         else:
             take_import(module, statement, module.stdlib, problems)
     for statement in module.body:
-        take_assets(module, statement, problems)
+        if ASSET_FUNCTION in text:
+            take_assets(module, statement, problems)
         for bound, line in bound_names(statement):
             module.defined.setdefault(bound, line)
     return module
