@@ -1,0 +1,66 @@
+"""`kaizen decide`: a person's decision about exactly the evidence that was reviewed."""
+
+import os
+from argparse import Namespace
+
+from kaizen.cases.decision import DECIDED, Decision, write_decision
+from kaizen.commands.context import assess, load_project, refuse_stale
+from kaizen.commands.review import headline
+from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.foundation.clock import utc_now
+from kaizen.foundation.errors import RefusedError, UsageError
+from kaizen.foundation.jsonio import read_json_object
+
+# Environment variables that coding agents set for the programs they start.
+CODING_AGENTS = (
+    ("CLAUDECODE", "claude-code"),
+    ("CODEX_SANDBOX", "codex"),
+    ("CODEX_THREAD_ID", "codex"),
+    ("CURSOR_AGENT", "cursor"),
+    ("GEMINI_CLI", "gemini-cli"),
+    ("OPENCODE", "opencode"),
+)
+
+
+@command(
+    "decide",
+    "Records a person's decision about the evidence that was reviewed last.",
+    [
+        IMPROVEMENT,
+        Argument("--status", "S", f"the decision: {', '.join(DECIDED)}", {"choices": DECIDED, "required": True}),
+        Argument("--by", "NAME", "who decides", {"required": True}),
+        Argument("--because", "TEXT", "why", {"required": True}),
+        Argument("--condition", "TEXT", "a condition (repeatable), with accepted_with_conditions", {"action": "append", "default": []}),
+    ],
+    'kaizen decide refund --status accepted --by "Ada" --because "both regressions are wording only"',
+)
+def command_decide(args: Namespace) -> Answer:
+    """Writes decision.yaml."""
+    if not args.by.strip() or not args.because.strip():
+        raise UsageError("--by and --because must not be empty", "say who decides, and why")
+    if (args.status == "accepted_with_conditions") != bool(args.condition):
+        raise UsageError("--condition goes with --status accepted_with_conditions, and that with at least one --condition")
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    reviewed = improvement.path("comparison.json")
+    if not os.path.exists(reviewed):
+        raise RefusedError(f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed")
+    document = read_json_object(reviewed)
+    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    refuse_stale(assessment, improvement, "decide")
+    evidence = assessment.comparison["evidence"]
+    if document.get("evidence") != evidence:
+        hint = f"run: kaizen review {improvement.shown()}, look at the page, then decide"
+        raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
+    decision = Decision(args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml"))
+    write_decision(decision)
+    lines = [f"{args.status} by {args.by}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
+    lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
+    following = f"kaizen promote {improvement.shown()}" if args.status != "rejected" else ""
+    data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
+    return Answer(0, "decided", lines[0], lines, data, following)
+
+
+def calling_agent() -> str:
+    """The coding agent from inside which this program was started, '' when none is known."""
+    return next((name for variable, name in CODING_AGENTS if os.environ.get(variable)), "")

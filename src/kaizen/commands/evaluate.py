@@ -1,0 +1,64 @@
+"""`kaizen evaluate`: what the evaluators say of every trial of a stage."""
+
+from argparse import Namespace
+
+from kaizen.commands.context import load_project, require_stage
+from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage
+from kaizen.foundation.errors import InputError
+from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.progress import Progress
+from kaizen.foundation.text import counted, percent
+
+
+@command(
+    "evaluate",
+    "Evaluates every trial of a stage, or of every stage there is, and writes the results beside them.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
+        Argument("--trials", "", "accepted for compatibility: every trial is always evaluated"),
+        Argument("--progress", "KIND", "auto, plain or none", {"choices": ["auto", "plain", "none"], "default": "auto"}),
+    ],
+    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json",
+)
+def command_evaluate(args: Namespace) -> Answer:
+    """Writes results and meta file of each stage asked for."""
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    stages = list(dict.fromkeys(args.stage)) or improvement.stages()
+    if not stages:
+        hint = f"run: kaizen run {improvement.shown()} --stage baseline -- COMMAND"
+        raise InputError(f"{improvement.shown()}: no stage has been run yet", hint, "missing_stage")
+    for stage in stages:
+        require_stage(improvement, stage)
+    metas: list[JsonObject] = []
+    for stage in stages:
+        with Progress(f"evaluate {stage}", len(project.dataset.cases), args.progress) as progress:
+            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+    lines = []
+    for stage, meta in zip(stages, metas):
+        lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
+    message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas))
+    files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
+    data: JsonObject = {"stages": {stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]} for stage, meta in zip(stages, metas)}}
+    following = f"kaizen review {improvement.shown()}" if len(improvement.stages()) > 1 else ""
+    return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
+
+
+def counts_sentence(stage: str, meta: JsonObject) -> str:
+    """'candidate: 65 passed, 135 failed, 0 errors of 200 planned trials'."""
+    counts = meta["counts"]
+    return f"{stage}: {counts['pass']:,} passed, {counts['fail']:,} failed, {counted(counts['error'], 'error')} of {counted(meta['planned'], 'planned trial')}"
+
+
+def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
+    """Lines for people about one stage: counts, then a row an evaluator."""
+    valid = meta["counts"]["pass"] + meta["counts"]["fail"]
+    lines = [f"{counts_sentence(stage, meta)} ({percent(meta['counts']['pass'], valid)} of {counted(valid, 'measured trial')})"]
+    width = max([len(name) for name in meta["by_evaluator"]], default=0)
+    for name, counts in meta["by_evaluator"].items():
+        shown = ", ".join(f"{counts[key]:,} {word}" for key, word in (("pass", "pass"), ("fail", "fail"), ("error", "error"), ("not_applicable", "not applicable")) if counts[key])
+        lines.append(f"  {name:<{width}}  {shown}")
+    return [*lines, f"  written to {path}"]
