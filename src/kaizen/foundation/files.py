@@ -165,3 +165,13 @@ def write_all(descriptor: int, data: bytes, path: str) -> None:
             view = view[os.write(descriptor, view) :]
     except OSError as error:
         refuse_writing(path, error)
+
+
+def remove_folder(path: str) -> None:
+    """Removes the folder *path* with all that is in it; links in it are removed, not followed. Raises InputError."""
+    import shutil
+
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        refuse_writing(path, error)
