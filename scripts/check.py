@@ -235,10 +235,11 @@ def install_browser() -> None:
     """Installs Debian's Chromium, which the peer tests open pages with, if there is none."""
     if shutil.which("chromium"):
         return
-    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"]):
-        ran = retry(command)
+    apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium", "fonts-liberation"]):
+        ran = retry([*apt, *arguments])
         if ran.status != 0:
-            print(f"FAILED {' '.join(command)}", *ran.output.splitlines()[-10:], sep="\n    ")
+            print(f"FAILED apt-get {' '.join(arguments)}", *ran.output.splitlines()[-10:], sep="\n    ")
 
 
 def check_lint(installed: bool) -> Tally:

@@ -82,6 +82,27 @@ class Pythons(TemporaryFolder):
         self.assertNotIn((3, 9, 1), found)
 
 
+class Installing(StrictTestCase):
+    """What --ci brings to a bare machine."""
+
+    def commands(self, which, statuses):
+        """The commands that install_browser ran, given where Chromium is and how each try ends."""
+        ran = mock.Mock(side_effect=[Ran(status, "", 0.1) for status in statuses])
+        quiet = contextlib.redirect_stdout(io.StringIO())
+        with mock.patch.object(check, "run", ran), mock.patch("time.sleep"), mock.patch("shutil.which", return_value=which), quiet:
+            check.install_browser()
+        return [" ".join(call.args[0]).partition("-qq ")[2].split()[0] for call in ran.call_args_list]
+
+    def test_a_browser_that_is_there_is_left_alone(self):
+        self.assertEqual(self.commands("/usr/bin/chromium", []), [])
+
+    def test_a_network_that_fails_twice_is_tried_again(self):
+        self.assertEqual(self.commands(None, [100, 100, 0, 0]), ["update", "update", "update", "install"])
+
+    def test_a_failure_that_lasts_does_not_end_the_checks(self):
+        self.assertEqual(self.commands(None, [100] * 6), ["update"] * 3 + ["install"] * 3)
+
+
 class Discovery(StrictTestCase):
     """`discover -s tests` needs nothing but Python, so it must not find tests/peers."""
 
