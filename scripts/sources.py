@@ -285,7 +285,8 @@ def read_module(root: Path, name: str, layer: str, problems: Problems) -> Module
 
 
 def check_folders(root: Path, source: Path, listed: set[str], problems: Problems) -> None:
-    """Every file belongs to LAYERS; the __init__.py of a folder holds a docstring only."""
+    """Every file belongs to LAYERS; a folder has an __init__.py, which holds a docstring only."""
+    bare: set[Path] = set()
     for path in sorted(source.rglob("*.py")):
         shown = path.relative_to(root).as_posix()
         parts = path.relative_to(source).with_suffix("").parts
@@ -298,8 +299,10 @@ def check_folders(root: Path, source: Path, listed: set[str], problems: Problems
             continue
         if ".".join(parts) not in listed and ".".join(parts) not in SOURCE_ONLY:
             problems.add(shown, 1, "is not in LAYERS")
-        if len(parts) > 1 and not (path.parent / "__init__.py").is_file():
-            problems.add(shown, 1, "its folder has no __init__.py with a docstring")
+        init = path.parent / "__init__.py"
+        if not init.is_file() and path.parent not in bare:
+            bare.add(path.parent)
+            problems.add(init.relative_to(root).as_posix(), 1, "does not exist; a folder says in one docstring what it is for")
 
 
 # --- Taking apart ------------------------------------------------------------------

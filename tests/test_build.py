@@ -426,7 +426,7 @@ class Refusals(Tree):
 
     def test_folder_without_a_docstring_of_its_own(self):
         self.source("stats/__init__.py").unlink()
-        self.assert_refused("its folder has no __init__.py")
+        self.assert_refused("src/kaizen/stats/__init__.py:1: does not exist; a folder says in one docstring")
 
     def test_code_in_the_init_of_a_folder(self):
         self.append("stats/__init__.py", "X = 1\n")
