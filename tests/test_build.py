@@ -426,7 +426,7 @@ class Refusals(Tree):
 
     def test_folder_without_a_docstring_of_its_own(self):
         self.source("stats/__init__.py").unlink()
-        self.assert_refused("its folder has no __init__.py")
+        self.assert_refused("src/kaizen/stats/__init__.py:1: does not exist; a folder says in one docstring")
 
     def test_code_in_the_init_of_a_folder(self):
         self.append("stats/__init__.py", "X = 1\n")
@@ -557,6 +557,47 @@ class Bundle(Tree):
         py_compile.compile(str(evil), cfile=cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
         self.assertIn("kaizen 0.1.0", run(self.bundle, "--version").stdout)
         self.assertEqual(run("-m", "kaizen", "--version", cwd=self.root).stdout, "planted\n")
+
+
+class Checkout(unittest.TestCase):
+    """The real package: what is committed is what the sources give."""
+
+    def test_kaizen_and_its_copies_are_current(self):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err):
+            self.assertEqual(build.main(["--check"]), 0, err.getvalue())
+
+    def test_every_copy_of_the_program_in_a_skill_is_one_that_the_build_writes(self):
+        kept = {path.relative_to(ROOT).as_posix() for path in build.targets(ROOT, sources.HOUSE)}
+        found = {name for name in tracked_files() if name.rpartition("/")[2] == "kaizen.py"}
+        self.assertEqual(found - kept - {"tests/data/toy/kaizen.py"}, set())
+
+    def test_no_compiled_file_is_committed(self):
+        """`python -m kaizen` would run a .pyc instead of the source that was reviewed."""
+        self.assertEqual([name for name in tracked_files() if name.endswith((".pyc", ".pyo", ".so", ".pyd"))], [])
+
+    def test_a_module_beside_kaizen_is_not_imported(self):
+        folder = Path(tempfile.mkdtemp(prefix="kaizen-planted-"))
+        self.addCleanup(shutil.rmtree, folder)
+        shutil.copy(ROOT / "kaizen.py", folder)
+        for name in sources.HOUSE.startup - {"sys", "abc", "codecs", "io", "os", "stat"}:  # loaded before any script
+            (folder / f"{name}.py").write_text("raise SystemExit('planted')\n")
+        done = run("kaizen.py", "--version", cwd=folder)
+        self.assertEqual((done.returncode, done.stdout[:7], done.stderr), (0, "kaizen ", ""))
+
+    def test_the_scripts_keep_the_bound_they_set(self):
+        """The house's bound on modules holds for what guards the house."""
+        paths = [*(ROOT / "scripts").glob("*.py")]
+        self.assertEqual([path.name for path in paths if len(path.read_bytes().splitlines()) > rules.MAX_MODULE_LINES], [])
+
+
+def tracked_files():
+    """Names of all files of the checkout that git tracks; of all there are, where there is no git."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode == 0:
+        return listed.stdout.split("\0")
+    skipped = ("__pycache__", ".ci")
+    return [path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*") if path.is_file() and not set(path.parts) & set(skipped)]
 
 
 if __name__ == "__main__":
