@@ -20,6 +20,7 @@ LAYERS = {
         "foundation.jsonio",
         "foundation.locks",
         "foundation.journals",
+        "foundation.shapes",
         "foundation.frontmatter",
         "foundation.schema_formats",
         "foundation.schema",

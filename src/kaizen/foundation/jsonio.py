@@ -1,7 +1,7 @@
 """Strict JSON and JSON Lines: what is accepted, how it is written, fingerprints, pointers.
 
 Refused on reading: NaN and Infinity, numbers that overflow, duplicate keys, lone
-surrogates, text behind the value. Canonical JSON has sorted keys, no blanks, UTF-8
+surrogates, text behind the value, more than 200 levels. Canonical JSON has sorted keys, no blanks, UTF-8
 unescaped, and an integral number below 2^53 has no fraction; fingerprints are SHA-256
 of it. Lines end at LF alone: U+2028 and U+0085 may stand inside a string.
 """
@@ -12,15 +12,20 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kaizen.foundation.errors import InputError
+from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import BYTE_ORDER_MARK, open_for_reading, read_bytes, shown_path, write_file
 from kaizen.foundation.text import quoted, visible
 
 JsonObject = dict[str, Any]
 
+BLANKS = b" \t\r\n"
 LARGEST_EXACT_INTEGER = 2**53
 SURROGATE = re.compile("[\ud800-\udfff]")
-STRING_OR_PUNCTUATION = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]', re.DOTALL)
+MAX_DEPTH = 200  # what a function that recurses with four frames a level can follow; CPython's own limit differs by version
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+NOT_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+', re.DOTALL)
+EMPTY_BRACKETS = re.compile(r"\[\]|\{\}")
+JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
 
 encode_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 encode_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True).encode
@@ -28,13 +33,15 @@ encode_readable = json.JSONEncoder(ensure_ascii=False, indent=2, allow_nan=False
 
 
 class JsonError(ValueError):
-    """Text that is not acceptable JSON; `line` is counted from 1 inside the text, 0 when unknown."""
+    """Text that is not acceptable JSON; `line` is counted from 1 inside the text, 0 when unknown; `hint` says what to do."""
 
-    def __init__(self, message: str, line: int = 0, column: int = 0) -> None:
+    def __init__(self, message: str, line: int = 0, column: int = 0, hint: str = "", token: str = "") -> None:
         super().__init__(message)
         self.message = message
         self.line = line
         self.column = column
+        self.hint = hint
+        self.token = token  # what was refused, as it stands in the text
 
 
 def unique_pairs(pairs: list[tuple[str, Any]]) -> JsonObject:
@@ -44,21 +51,21 @@ def unique_pairs(pairs: list[tuple[str, Any]]) -> JsonObject:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise JsonError(f"key {quoted(key)} occurs twice in one object")
+                raise JsonError(f"key {quoted(key)} occurs twice in one object", hint="keep one of the two")
             seen.add(key)
     return found
 
 
 def refuse_constant(name: str) -> Any:
     """Raises JsonError: NaN, Infinity and -Infinity are not JSON."""
-    raise JsonError(f"{name} is not a JSON number")
+    raise JsonError(f"{name} is not a JSON number", hint="write null, or leave the field out, where nothing was measured", token=name)
 
 
 def finite_float(text: str) -> float:
     """The number that *text* writes. Raises JsonError when it overflows to infinity."""
     value = float(text)
     if value - value != 0.0:
-        raise JsonError(f"number {visible(text, 40)} is too large")
+        raise JsonError(f"number {visible(text, 40)} is too large", hint="write it as a string", token=text)
     return value
 
 
@@ -72,14 +79,26 @@ def parse_json(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise JsonError(f"not JSON: {error.msg} (column {error.colno})", error.lineno, error.colno) from None
     except RecursionError:
-        raise JsonError("nested too deeply") from None
+        raise JsonError(TOO_DEEP) from None
     except JsonError:
         raise
     except ValueError:  # CPython's limit on the digits of an integer
-        raise JsonError("an integer with too many digits") from None
+        raise JsonError("an integer with too many digits", hint="write it as a string") from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(text):
+        raise JsonError(TOO_DEEP)
     if ("\\u" in text and has_surrogate(value)) or SURROGATE.search(text):
-        raise JsonError("holds half of a surrogate pair (\\ud800 to \\udfff alone)")
+        raise JsonError("holds half of a surrogate pair (\\ud800 to \\udfff alone)", hint="write the whole character or U+FFFD")
     return value
+
+
+def is_too_deep(text: str) -> bool:
+    """True when the JSON *text* nests arrays and objects more than MAX_DEPTH levels deep."""
+    brackets = NOT_BRACKETS.sub("", text)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = EMPTY_BRACKETS.sub("", brackets)  # takes away the innermost level
+    return brackets != ""
 
 
 def has_surrogate(value: Any) -> bool:
@@ -138,28 +157,32 @@ class Line(NamedTuple):
     value: JsonObject
 
 
-def parse_line(raw: bytes, place: str) -> JsonObject:
-    """The object on one line of bytes. Raises InputError that begins with *place*."""
+def decode_line(raw: bytes) -> JsonObject:
+    """The object on one line of bytes. Raises JsonError."""
     try:
         value = parse_json(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise InputError(f"{place}: is not UTF-8 (byte {error.start} of the line)", "save the file as UTF-8") from None
-    except JsonError as error:
-        raise InputError(f"{place}: {error.message}", "each line is one JSON object") from None
+        raise JsonError(f"is not UTF-8 (byte {error.start} of the line)", hint="save the file as UTF-8") from None
     if not isinstance(value, dict):
-        raise InputError(f"{place}: is a JSON {json_type(value)}, not an object", "each line is one JSON object, {…}")
+        raise JsonError(f"is a JSON {json_type(value)}, not an object")
     return value
+
+
+def parse_line(raw: bytes, place: str) -> JsonObject:
+    """The object on one line of bytes. Raises InputError that begins with *place*."""
+    try:
+        return decode_line(raw)
+    except JsonError as error:
+        raise InputError(f"{place}: {error.message}", error.hint or "each line is one JSON object, {…}") from None
 
 
 def raw_lines(path: str, hint: str = "") -> Iterator[tuple[int, bytes]]:
     """(number from 1, bytes without BOM and line end) for each line of *path* that is not blank."""
     with open_for_reading(path, hint) as stream:
         for number, raw in enumerate(stream, 1):
-            if number == 1 and raw.startswith(BYTE_ORDER_MARK):
-                raw = raw[len(BYTE_ORDER_MARK) :]
-            raw = raw.strip(b" \t\r\n")
-            if raw:
-                yield number, raw
+            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(BLANKS)
+            if line:
+                yield number, line
 
 
 def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
@@ -169,20 +192,55 @@ def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
         yield Line(number, raw, parse_line(raw, f"{shown}:{number}"))
 
 
-def read_json_object(path: str, hint: str = "") -> JsonObject:
-    """The one object in the JSON file *path*. Raises InputError with path and line."""
+def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Line]:
+    """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
+
+    Raises InputError with *hint* when the file cannot be read at all.
+    """
+    shown = shown_path(path)
+    has_crlf = False
+    with open_for_reading(path, hint) as stream:
+        for number, raw in enumerate(stream, 1):
+            if number == 1 and raw.startswith(BYTE_ORDER_MARK):
+                breaches.warn(shown, 1, "", "begins with a byte-order mark, which is skipped", "save the file as UTF-8 without BOM")
+            if not has_crlf and raw.endswith(b"\r\n"):
+                has_crlf = True
+                breaches.warn(shown, number, "", "lines end in CRLF, which counts as LF", "save the file with LF line ends")
+            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(BLANKS)
+            if line:
+                try:
+                    yield Line(number, line, decode_line(line))
+                except JsonError as error:
+                    breaches.add(shown, number, "", error.message, error.hint or "each line is one JSON object, {…}")
+
+
+def checked_object(path: str, breaches: Breaches, hint: str = "") -> tuple[str, JsonObject] | None:
+    """(text, object) of the JSON file *path*; None, and the reason in *breaches*, when it holds no acceptable object.
+
+    Raises InputError with *hint* when the file cannot be read at all.
+    """
     shown = shown_path(path)
     data = read_bytes(path, hint)
     try:
-        value = parse_json(data.decode("utf-8-sig"))
+        text = data.decode("utf-8-sig")
+        value = parse_json(text)
     except UnicodeDecodeError as error:
-        raise InputError(f"{shown}: is not UTF-8 (byte {error.start})", "save the file as UTF-8") from None
+        breaches.add(shown, data.count(b"\n", 0, error.start) + 1, "", f"is not UTF-8 (byte {error.start})", "save the file as UTF-8")
     except JsonError as error:
-        line = f":{error.line}" if error.line else ""
-        raise InputError(f"{shown}{line}: {error.message}", reason="invalid_file") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{shown}: is a JSON {json_type(value)}, not an object", reason="invalid_file")
-    return value
+        breaches.add(shown, refused_line(text, error), "", error.message, error.hint)
+    else:
+        if isinstance(value, dict):
+            return text, value
+        breaches.add(shown, None, "", f"is a JSON {json_type(value)}, not an object", "the file is one JSON object, {…}")
+    return None
+
+
+def read_json_object(path: str, hint: str = "") -> JsonObject:
+    """The one object in the JSON file *path*. Raises InputError with path and line."""
+    breaches = Breaches()
+    found = checked_object(path, breaches, hint)
+    breaches.raise_if_any()
+    return found[1] if found else {}
 
 
 def write_json(path: str, value: Any) -> None:
@@ -193,7 +251,7 @@ def write_json(path: str, value: Any) -> None:
 def json_type(value: Any) -> str:
     """The name JSON gives to the type of *value*: null, boolean, number, string, array, object."""
     names = ((type(None), "null"), (bool, "boolean"), ((int, float), "number"), (str, "string"), (list, "array"))
-    return next((name for kind, name in names if isinstance(value, kind)), "object")  # type: ignore[arg-type]
+    return next((name for kind, name in names if isinstance(value, kind)), "object")
 
 
 def json_equal(left: Any, right: Any) -> bool:
@@ -237,33 +295,58 @@ def follow_pointer(value: Any, tokens: list[str]) -> tuple[bool, Any]:
     return True, value
 
 
-def pointer_line(text: str, pointer: str) -> int | None:
-    """The line (from 1) on which the value or key at *pointer* begins in the JSON *text*; None if not found.
+def json_places(text: str) -> Iterator[tuple[list[str | int], int]]:
+    """(path, offset) of each member's key and each element of the JSON *text*, in order; the list is used again.
 
-    Walks the punctuation only, so it also answers for documents that break a format's rules.
+    Walks the tokens only, so it also answers for documents that break a format's rules.
     """
+    path: list[str | int] = []  # the key or index at each open bracket
+    expect_key = expect_element = False
+    for match in JSON_TOKEN.finditer(text):
+        token = match.group()
+        if token in "]}":
+            del path[-1:]
+            expect_key = expect_element = False
+        elif token == ",":
+            expect_element = bool(path) and isinstance(path[-1], int)
+            expect_key = bool(path) and not expect_element
+            if expect_element:
+                path[-1] += 1  # type: ignore[operator]
+        elif token != ":":
+            if expect_key:
+                path[-1] = json.loads(token) if token.startswith('"') else token
+            if expect_key or expect_element:
+                yield path, match.start()
+            expect_key = expect_element = False
+            if token in "{[":
+                path.append("" if token == "{" else 0)
+                expect_key, expect_element = token == "{", token == "["
+
+
+def pointer_line(text: str, pointer: str) -> int | None:
+    """The line (from 1) on which the key or element at *pointer* begins in the JSON *text*; None if it is not there."""
     wanted = pointer_tokens(pointer)
     if not wanted:
         return 1
-    path: list[str | int] = []  # the key or index at each open bracket
-    key, expect_key = "", False
-    for match in STRING_OR_PUNCTUATION.finditer(text):
-        token = match.group()
-        if token == "{" or token == "[":
-            path.append("" if token == "{" else 0)
-            expect_key = token == "{"
-        elif token == "}" or token == "]":
-            path.pop()
-            expect_key = False
-        elif token == ",":
-            if path and isinstance(path[-1], int):
-                path[-1] += 1
-            expect_key = bool(path) and isinstance(path[-1], str)
-        elif token != ":" and expect_key:
-            key, expect_key = json.loads(token), False
-            path[-1] = key
-        else:
-            continue
-        if [str(part) for part in path] == wanted and token not in "}]":
-            return text.count("\n", 0, match.start()) + 1
+    for path, start in json_places(text):
+        if len(path) == len(wanted) and [str(part) for part in path] == wanted:
+            return text.count("\n", 0, start) + 1
     return None
+
+
+def refused_line(text: str, error: JsonError) -> int | None:
+    """The line (from 1) of what *error* refused in the JSON *text*: a bad token, or the second of two equal keys."""
+    if error.line:
+        return error.line
+    tokens = (match.start() for match in JSON_TOKEN.finditer(text) if match.group() == error.token)
+    starts: Iterator[int] = tokens if error.token else repeated_keys(text)
+    return next((text.count("\n", 0, start) + 1 for start in starts), None)
+
+
+def repeated_keys(text: str) -> Iterator[int]:
+    """The offset of each key in the JSON *text* that came before in its object."""
+    seen: set[tuple[str | int, ...]] = set()
+    for path, start in json_places(text):
+        if tuple(path) in seen:
+            yield start
+        seen.add(tuple(path))

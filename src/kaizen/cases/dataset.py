@@ -1,0 +1,135 @@
+"""All cases of an improvement: its own test_cases.jsonl, then the files that it includes.
+
+Every breach of every line is reported in one pass. A case that comes again from another
+file with the same input is one case, and the first (the improvement's own) wins; the same id
+twice in one file, or with two inputs, is an error that names both places.
+"""
+
+import hashlib
+import os
+from typing import NamedTuple
+
+from kaizen.cases.case import CASE_FIELDS, Case, case_fingerprint_document, case_input_fingerprint, check_case, is_holdout
+from kaizen.cases.improvement import Improvement
+from kaizen.foundation.errors import Breaches, InputError
+from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import canonical_json, checked_lines
+from kaizen.foundation.text import counted, did_you_mean, quoted
+
+CASES_FILE = "test_cases.jsonl"
+EVALUATION_FILE = "evaluation.json"
+
+
+class Dataset(NamedTuple):
+    """The cases by id, own ones first; the fingerprint of all in id order; whether no own case has a split; holdout ids."""
+
+    cases: dict[str, Case]
+    fingerprint: str
+    is_legacy: bool
+    holdout: frozenset[str]
+
+
+def load_dataset(improvement: Improvement, include: list[str], breaches: Breaches) -> Dataset:
+    """The cases of *improvement* and of the files *include* of its evaluation.json.
+
+    What is wrong goes to *breaches*; the dataset then holds the cases that could be read, and the caller raises.
+    """
+    cases: dict[str, Case] = {}
+    before = len(breaches.errors)
+    add_cases(improvement.path(CASES_FILE), cases, breaches, "start an improvement with: kaizen init NAME")
+    own = len(cases)
+    if not own and len(breaches.errors) == before:
+        breaches.add(improvement.shown(CASES_FILE), None, "", "holds no case", 'write one case a line: {"id": "…", "input": …}')
+    for path in included_paths(improvement, include, breaches):
+        add_cases(path, cases, breaches)
+    return Dataset(
+        cases,
+        dataset_fingerprint(cases),
+        not any("split" in case.document for case in list(cases.values())[:own]),
+        frozenset(case.id for case in cases.values() if is_holdout(case.document)),
+    )
+
+
+def dataset_fingerprint(cases: dict[str, Case]) -> str:
+    """'sha256:' and the SHA-256 of the canonical JSON of the list of all cases in id order, without source, notes, owner."""
+    digest = hashlib.sha256(b"[")
+    for index, name in enumerate(sorted(cases)):
+        text = canonical_json(case_fingerprint_document(cases[name].document))
+        digest.update(("," + text if index else text).encode("utf-8"))
+    digest.update(b"]")
+    return "sha256:" + digest.hexdigest()
+
+
+def add_cases(path: str, cases: dict[str, Case], breaches: Breaches, hint: str = "") -> None:
+    """Adds the cases of the file *path* to *cases*; breaches and warnings go to *breaches*."""
+    shown = shown_path(path)
+    seen: dict[str, Case] = {}
+    unknown: dict[str, list[int]] = {}
+    try:
+        for number, _, document in checked_lines(path, breaches, hint):
+            for name in document.keys() - CASE_FIELDS.keys():
+                unknown.setdefault(name, []).append(number)
+            if check_case(document, shown, number, breaches):
+                case = Case(document["id"], document, shown, number, case_input_fingerprint(document))
+                if case.id in seen:
+                    refuse_repeated_case(case, seen[case.id], "comes twice", breaches)
+                else:
+                    seen[case.id] = case
+    except InputError as error:
+        breaches.add(shown, None, "", error.message.removeprefix(f"{shown}: "), error.hint)
+    for name, lines in sorted(unknown.items()):
+        further = f", also on {counted(len(lines) - 1, 'further line')}" if len(lines) > 1 else ""
+        breaches.warn(shown, lines[0], "", f"unknown field {quoted(name)}{further}", did_you_mean(name, CASE_FIELDS))
+    for case in seen.values():
+        first = cases.setdefault(case.id, case)
+        if first.input_fingerprint != case.input_fingerprint:
+            refuse_repeated_case(case, first, "has another input", breaches)
+
+
+def refuse_repeated_case(case: Case, first: Case, what: str, breaches: Breaches) -> None:
+    """Adds the breach of an id that stands in two places; the id of a holdout case is not said."""
+    hidden = is_holdout(case.document) or is_holdout(first.document)
+    name = "the id of a holdout case" if hidden else f"id {quoted(case.id)}"
+    breaches.add(case.path, case.line, "/id", f"{name} {what} (first at {first.path}:{first.line})", "give each case an id of its own")
+
+
+# --- Included files --------------------------------------------------------------------
+
+
+def included_paths(improvement: Improvement, include: list[str], breaches: Breaches) -> list[str]:
+    """The paths of the files *include*, as far as each is relative, inside the repository, and there."""
+    shown = improvement.shown(EVALUATION_FILE)
+    root = repository_root(improvement)
+    paths = []
+    for index, name in enumerate(include):
+        path = os.path.normpath(improvement.path(name))
+        if os.path.isabs(name):
+            problem, hint = "is not relative", "write the path from the improvement's folder"
+        elif not is_inside(root, path):
+            problem, hint = "leads out of the repository", f"keep it inside {shown_path(root)}"
+        elif not os.path.isfile(path):
+            problem, hint = "does not exist", "remove the line, or put the file there"
+        else:
+            paths.append(path)
+            continue
+        breaches.add(shown, None, f"/include/{index}", f"included file {quoted(name)} {problem}", hint)
+    return paths
+
+
+def repository_root(improvement: Improvement) -> str:
+    """The nearest folder at or above the improvement that holds `.git`; without one, the folder two levels up."""
+    folder = improvement.folder
+    while not os.path.exists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return improvement.outer_folder()
+        folder = above
+    return folder
+
+
+def is_inside(folder: str, path: str) -> bool:
+    """True when *path*, all symbolic links followed, is *folder* or lies below it."""
+    try:
+        return os.path.join(os.path.realpath(path), "").startswith(os.path.join(os.path.realpath(folder), ""))
+    except ValueError:  # a NUL in the path
+        return False
