@@ -52,7 +52,8 @@ with open(sys.argv[2], encoding="utf-8") as lines, open(sys.argv[3], "w", encodi
             ("total", bool(pattern.search(text))),
             ("shape", isinstance(value, dict) and isinstance(value.get("answer"), str) and isinstance(value.get("n"), int)),
         ]
-        result = {"case_id": record["case_id"], "trial": record["trial"], "status": record["status"], "outcome": "pass" if all(ok for _, ok in checks) else "fail",
+        outcome = "pass" if all(ok for _, ok in checks) else "fail"
+        result = {"case_id": record["case_id"], "trial": record["trial"], "status": record["status"], "outcome": outcome,
                   "evaluations": [{"id": name, "status": "pass" if ok else "fail", "score": float(ok)} for name, ok in checks]}
         out.write(json.dumps(result, ensure_ascii=False, separators=(",", ":")) + "\\n")
 """
@@ -97,7 +98,7 @@ def typical(command: list[str], cwd: Path, runs: int = 5, before: Callable[[], N
             raise SystemExit(f"bench: exit {usage.status} from {' '.join(command)}")
         if number:
             found.append(usage)
-    return Usage(*[statistics.median(column) for column in list(zip(*found))[:3]], 0)
+    return Usage(*[statistics.median(column) for column in list(zip(*found, strict=True))[:3]], 0)
 
 
 def kaizen(*argv: object) -> list[str]:
@@ -129,8 +130,11 @@ def bench_startup(folder: Path) -> list[Row]:
     cpu = f"{version.cpu * 1000:.0f} ms processor, {version.wall * 1000:.0f} ms in all"
     return [
         Row(
-            f"`kaizen.py --version` ({lines:,} lines of code)", cpu, f"{bare.cpu * 1000:.0f} ms, an empty program",
-            f"{version.cpu / bare.cpu:.1f} starts", f"≤ {limit:.0f} ms processor, ≤ 250 ms in all",
+            f"`kaizen.py --version` ({lines:,} lines of code)",
+            cpu,
+            f"{bare.cpu * 1000:.0f} ms, an empty program",
+            f"{version.cpu / bare.cpu:.1f} starts",
+            f"≤ {limit:.0f} ms processor, ≤ 250 ms in all",
         )
     ]
 
@@ -141,7 +145,17 @@ def write_suite(folder: Path, name: str, count: int, trials: int = 1) -> Path:
     place.mkdir(parents=True)
     with (place / "test_cases.jsonl").open("w", encoding="utf-8") as out:
         for number in range(count):
-            out.write(json.dumps({"id": f"case-{number:06d}", "input": f"question {number}", "expected": {"word": f"word{number}"}, "source": {"kind": "synthetic"}}) + "\n")
+            out.write(
+                json.dumps(
+                    {
+                        "id": f"case-{number:06d}",
+                        "input": f"question {number}",
+                        "expected": {"word": f"word{number}"},
+                        "source": {"kind": "synthetic"},
+                    }
+                )
+                + "\n"
+            )
     shape = {"type": "object", "properties": {"answer": {"type": "string"}, "n": {"type": "integer"}}, "required": ["answer", "n"]}
     checks = [
         {"id": "word", "type": "contains", "values": {"$case": "/expected/word"}},
@@ -155,7 +169,18 @@ def write_suite(folder: Path, name: str, count: int, trials: int = 1) -> Path:
                 for number in range(count):
                     word = "nothing" if number % every == 0 else f"word{number}"
                     answer = {"answer": f"the answer holds {word}, total: {number} " + "and some more text " * 6, "n": number}
-                    out.write(json.dumps({"case_id": f"case-{number:06d}", "trial": trial, "status": "completed", "output": answer, "execution": {"duration_ms": 12.5}}) + "\n")
+                    out.write(
+                        json.dumps(
+                            {
+                                "case_id": f"case-{number:06d}",
+                                "trial": trial,
+                                "status": "completed",
+                                "output": answer,
+                                "execution": {"duration_ms": 12.5},
+                            }
+                        )
+                        + "\n"
+                    )
     return place
 
 
@@ -198,8 +223,16 @@ def bench_process(folder: Path) -> list[Row]:
             raise SystemExit(f"bench: exit {usage.status} from run")
         rates.append(count / usage.wall)
     floor, rate = statistics.median(floors), statistics.median(rates)
-    ratio = statistics.median(mine / theirs for mine, theirs in zip(rates, floors))
-    return [Row(f"run, one Python process a trial, `--jobs 2`, {count} cases", f"{rate:.0f} trials/s", f"{floor:.0f} trials/s", f"{ratio:.0%}", "≥ 85 %")]
+    ratio = statistics.median(mine / theirs for mine, theirs in zip(rates, floors, strict=True))
+    return [
+        Row(
+            f"run, one Python process a trial, `--jobs 2`, {count} cases",
+            f"{rate:.0f} trials/s",
+            f"{floor:.0f} trials/s",
+            f"{ratio:.0%}",
+            "≥ 85 %",
+        )
+    ]
 
 
 def bench_evaluate(folder: Path) -> list[Row]:
@@ -208,7 +241,15 @@ def bench_evaluate(folder: Path) -> list[Row]:
     (folder / "floor.py").write_text(EVALUATE_FLOOR.replace("\\\\d", "\\d"), encoding="utf-8")
     floor = typical([*PYTHON, "floor.py", str(place / "test_cases.jsonl"), str(place / "candidate.jsonl"), "floor.jsonl"], folder, 5)
     mine = typical(kaizen("evaluate", "evaluate", "--stage", "candidate", "--progress", "none"), folder, 5)
-    return [Row("evaluate, 10,000 cases, three checks", f"{mine.wall:.2f} s, {mine.peak_mib:.0f} MiB", f"{floor.wall:.2f} s, {floor.peak_mib:.0f} MiB", f"{mine.wall / floor.wall:.1f} ×", "≤ 3 ×")]
+    return [
+        Row(
+            "evaluate, 10,000 cases, three checks",
+            f"{mine.wall:.2f} s, {mine.peak_mib:.0f} MiB",
+            f"{floor.wall:.2f} s, {floor.peak_mib:.0f} MiB",
+            f"{mine.wall / floor.wall:.1f} ×",
+            "≤ 3 ×",
+        )
+    ]
 
 
 def bench_memory(folder: Path) -> list[Row]:
@@ -219,11 +260,21 @@ def bench_memory(folder: Path) -> list[Row]:
         place = write_suite(folder, f"memory-{trials}", 1_000, trials)
         recorded = folder / f"recorded-{trials}.jsonl"
         os.replace(place / "baseline.jsonl", recorded)
-        run = kaizen("run", place.name, "--stage", "replayed", "--overwrite", "--repetitions", trials, "--progress", "none", "--replay", recorded)
+        run = kaizen(
+            "run", place.name, "--stage", "replayed", "--overwrite", "--repetitions", trials, "--progress", "none", "--replay", recorded
+        )
         found["run --replay"].append(typical(run, folder, 1).peak_mib - version.peak_mib)
-        found["evaluate"].append(typical(kaizen("evaluate", place.name, "--stage", "candidate", "--progress", "none"), folder, 1).peak_mib - version.peak_mib)
+        found["evaluate"].append(
+            typical(kaizen("evaluate", place.name, "--stage", "candidate", "--progress", "none"), folder, 1).peak_mib - version.peak_mib
+        )
     return [
-        Row(f"{what}, memory beyond `--version`, 1,000 cases × 1 and × 100 trials", f"{small:.0f} and {large:.0f} MiB", f"{version.peak_mib:.0f} MiB, `--version`", "", "≤ 25 MiB")
+        Row(
+            f"{what}, memory beyond `--version`, 1,000 cases × 1 and × 100 trials",
+            f"{small:.0f} and {large:.0f} MiB",
+            f"{version.peak_mib:.0f} MiB, `--version`",
+            "",
+            "≤ 25 MiB",
+        )
         for what, (small, large) in found.items()
     ]
 
@@ -234,7 +285,15 @@ def bench_review(folder: Path) -> list[Row]:
     spend(kaizen("evaluate", "review", "--progress", "none"), folder)
     mine = typical(kaizen("review", "review"), folder, 1)
     size = (place / "review.html").stat().st_size / (1 << 20)
-    return [Row("review, 10,000 cases × 5 trials on both sides", f"{mine.wall:.1f} s, {mine.peak_mib:.0f} MiB", "", "", f"≤ 4 × the page's {size:.0f} MiB")]
+    return [
+        Row(
+            "review, 10,000 cases × 5 trials on both sides",
+            f"{mine.wall:.1f} s, {mine.peak_mib:.0f} MiB",
+            "",
+            "",
+            f"≤ 4 × the page's {size:.0f} MiB",
+        )
+    ]
 
 
 BENCHES = {"startup": bench_startup, "process": bench_process, "evaluate": bench_evaluate, "memory": bench_memory, "review": bench_review}
@@ -251,7 +310,10 @@ def main() -> int:
         for bench in args.only or BENCHES:
             print(f"measuring {bench} …", file=sys.stderr, flush=True)
             rows += BENCHES[bench](Path(name))
-    head = [f"CPython {platform.python_version()}, {platform.system()}, {os.cpu_count()} processors, {time.strftime('%Y-%m-%d', time.gmtime())}.", ""]
+    head = [
+        f"CPython {platform.python_version()}, {platform.system()}, {os.cpu_count()} processors, {time.strftime('%Y-%m-%d', time.gmtime())}.",
+        "",
+    ]
     table = ["| what | measured | floor | ratio | target |", "|---|---|---|---|---|", *["| " + " | ".join(row) + " |" for row in rows]]
     text = "\n".join(head + table)
     print(text)

@@ -45,7 +45,10 @@ class Decide(support.TemporaryFolder):
         answer = json.loads(done.stdout)
         self.assertEqual((answer["added"], answer["left_out_holdout"], answer["left_out_unstable"]), (["a"], 1, 1))
         kept = read_lines("datasets/regression.jsonl")
-        self.assertEqual([(case["id"], case["split"], case["expected"], case["source"]["kind"]) for case in kept], [("a", "regression", "yes", "regression")])
+        self.assertEqual(
+            [(case["id"], case["split"], case["expected"], case["source"]["kind"]) for case in kept],
+            [("a", "regression", "yes", "regression")],
+        )
         self.assertEqual(kept[0]["evaluators"][0]["id"], "right")
         before = (self.folder / "datasets/regression.jsonl").read_bytes()
         self.assertEqual(json.loads(run_cli("promote", "change", "--json").stdout)["already_there"], 1)
@@ -81,7 +84,9 @@ class Decide(support.TemporaryFolder):
 
     def test_conditions_are_kept(self):
         self.review()
-        done = run_cli(*DECIDE, "--status", "accepted_with_conditions", "--condition", "watch: the 'refund' # rate", "--condition", "re-check in May")
+        done = run_cli(
+            *DECIDE, "--status", "accepted_with_conditions", "--condition", "watch: the 'refund' # rate", "--condition", "re-check in May"
+        )
         self.assertEqual(done.status, 0, done.stderr)
         text = (self.place / "decision.yaml").read_text()
         self.assertIn("re-check in May", text)
@@ -118,11 +123,22 @@ class Holdout(support.TemporaryFolder):
 
     def setUp(self):
         super().setUp()
-        listed = cases("open") + [{"id": f"{self.CANARY}-id", "input": f"{self.CANARY}-input", "expected": f"{self.CANARY}-expected", "split": "holdout", "tags": [f"{self.CANARY}-tag"]}]
+        listed = [
+            *cases("open"),
+            {
+                "id": f"{self.CANARY}-id",
+                "input": f"{self.CANARY}-input",
+                "expected": f"{self.CANARY}-expected",
+                "split": "holdout",
+                "tags": [f"{self.CANARY}-tag"],
+            },
+        ]
         listed[0]["split"] = "development"
         holdout = {"case_id": f"{self.CANARY}-id"}
         self.place = make_improvement(
-            "change", listed, [CHECK],
+            "change",
+            listed,
+            [CHECK],
             baseline=[{"case_id": "open", "output": "no"}, {**holdout, "output": f"{self.CANARY}-expected"}],
             candidate=[{"case_id": "open", "output": "yes"}, {**holdout, "output": f"{self.CANARY}-output"}],
         )
@@ -130,13 +146,25 @@ class Holdout(support.TemporaryFolder):
     def test_nothing_printed_or_made_to_be_read_holds_it(self):
         printed = ""
         for argv in (
-            ("validate", "change"), ("validate", "change", "--json"), ("evaluate", "change"), ("review", "change"), ("review", "change", "--json"),
-            ("gate", "change", "--junit", "report.xml", "--summary", "summary.md"), ("gate", "change", "--json"),
-            ("decide", "change", "--status", "accepted", "--by", "Ada", "--because", "x"), ("promote", "change"),
+            ("validate", "change"),
+            ("validate", "change", "--json"),
+            ("evaluate", "change"),
+            ("review", "change"),
+            ("review", "change", "--json"),
+            ("gate", "change", "--junit", "report.xml", "--summary", "summary.md"),
+            ("gate", "change", "--json"),
+            ("decide", "change", "--status", "accepted", "--by", "Ada", "--because", "x"),
+            ("promote", "change"),
         ):
             done = run_cli(*argv)
             printed += done.stdout + done.stderr
-        for name in ("improvements/change/review.html", "improvements/change/review.md", "report.xml", "summary.md", "improvements/change/decision.yaml"):
+        for name in (
+            "improvements/change/review.html",
+            "improvements/change/review.md",
+            "report.xml",
+            "summary.md",
+            "improvements/change/decision.yaml",
+        ):
             printed += (self.folder / name).read_text()
         self.assertNotIn(self.CANARY, printed)
         self.assertIn("holdout", printed)

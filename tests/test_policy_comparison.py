@@ -54,7 +54,11 @@ class CaseChange(support.StrictTestCase):
 
     def test_fewer_than_half_of_the_planned_trials_is_not_comparable(self):
         before, after = stage("baseline", 4), stage("candidate", 4)
-        cases = [(tally(2, 0, 2), None), (tally(1, 0, 3), "candidate: 1 of 4 planned trials measured (3 errors)"), (tally(1, 0, 1), "candidate: 1 of 4 planned trials measured (1 error, 2 not run)")]
+        cases = [
+            (tally(2, 0, 2), None),
+            (tally(1, 0, 3), "candidate: 1 of 4 planned trials measured (3 errors)"),
+            (tally(1, 0, 1), "candidate: 1 of 4 planned trials measured (1 error, 2 not run)"),
+        ]
         for candidate, reason in cases:
             with self.subTest(reason=reason):
                 self.assertEqual(kaizen.not_comparable_reason(tally(4, 0), candidate, before, after), reason)
@@ -105,13 +109,28 @@ class Numbers(support.StrictTestCase):
 
     def test_a_rate_looks_perfect_only_if_it_is(self):
         """Field case 28."""
-        table = [((1999, 2000), "99.95 %"), ((1, 2000), "0.05 %"), ((199_999, 200_000), "99.99 %"), ((1, 1_000_000), "< 0.01 %"), ((3, 3), "100 %"), ((0, 7), "0 %"), ((2, 3), "66.67 %"), ((0, 0), "not measured"), ((-1, 4), "-25 %")]
+        table = [
+            ((1999, 2000), "99.95 %"),
+            ((1, 2000), "0.05 %"),
+            ((199_999, 200_000), "99.99 %"),
+            ((1, 1_000_000), "< 0.01 %"),
+            ((3, 3), "100 %"),
+            ((0, 7), "0 %"),
+            ((2, 3), "66.67 %"),
+            ((0, 0), "not measured"),
+            ((-1, 4), "-25 %"),
+        ]
         for pair, text in table:
             self.assertEqual(kaizen.percent(*pair), text)
 
     def test_wilson_limits_are_those_of_r(self):
         # R 4.3: prop.test(x, n, correct = FALSE)$conf.int
-        for passed, trials, low, high in [(8, 10, 0.4901625, 0.9433178), (0, 5, 0, 0.4344825), (5, 5, 0.5655175, 1), (45, 200, 0.1726, 0.2877)]:
+        for passed, trials, low, high in [
+            (8, 10, 0.4901625, 0.9433178),
+            (0, 5, 0, 0.4344825),
+            (5, 5, 0.5655175, 1),
+            (45, 200, 0.1726, 0.2877),
+        ]:
             interval = kaizen.wilson_interval(passed, trials)
             self.assertAlmostEqual(interval.low, low, places=4)
             self.assertAlmostEqual(interval.high, high, places=4)

@@ -123,7 +123,7 @@ class Gate(support.TemporaryFolder):
 
     def test_different_cases_on_each_side_are_not_comparable(self):
         """Field case 31."""
-        status, recommendation, codes = self.gate(
+        status, recommendation, _ = self.gate(
             cases("hard-1", "hard-2", "easy-1"), {"hard-1": "no", "hard-2": "no"}, {"easy-1": "yes"}, {"maximum_not_comparable": 0}
         )
         self.assertEqual((status, recommendation), (3, "manual_review"))
@@ -145,8 +145,18 @@ class Gate(support.TemporaryFolder):
             "change",
             [{"id": name, "input": f"question {name}", "expected": f"answer {name}"} for name in "abcd"],
             [CHECK],
-            baseline=[{"case_id": "a", "output": "no idea"}, {"case_id": "b", "output": "answer b"}, {"case_id": "c", "output": "answer c"}, {"case_id": "d", "output": "answer a"}],
-            candidate=[{"case_id": "d", "output": "answer c"}, {"case_id": "b", "output": "answer b!"}, {"case_id": "a", "output": "answer a"}, {"case_id": "c", "output": "answer d"}],
+            baseline=[
+                {"case_id": "a", "output": "no idea"},
+                {"case_id": "b", "output": "answer b"},
+                {"case_id": "c", "output": "answer c"},
+                {"case_id": "d", "output": "answer a"},
+            ],
+            candidate=[
+                {"case_id": "d", "output": "answer c"},
+                {"case_id": "b", "output": "answer b!"},
+                {"case_id": "a", "output": "answer a"},
+                {"case_id": "c", "output": "answer d"},
+            ],
         )
         self.again()
         self.assertEqual(run_cli("review", "change").status, 0)
@@ -160,14 +170,19 @@ class Gate(support.TemporaryFolder):
 
     def test_a_cost_ratio_is_compared_exactly(self):
         for candidate, expected in ((0.11, (0, "eligible", [])), (0.1101, (1, "rejected", ["above_maximum_cost_ratio"]))):
-            rows = {name: [{"case_id": "a", "output": output, "cost": {"total_usd": cost}}] for name, output, cost in (("baseline", "no", 0.1), ("candidate", "yes", candidate))}
+            rows = {
+                name: [{"case_id": "a", "output": output, "cost": {"total_usd": cost}}]
+                for name, output, cost in (("baseline", "no", 0.1), ("candidate", "yes", candidate))
+            }
             make_improvement("change", cases("a"), {"version": 1, "evaluators": [CHECK], "acceptance": {"maximum_cost_ratio": 1.1}}, **rows)
             for name in ("baseline", "candidate"):
                 run_cli("evaluate", "change", "--stage", name)
             self.assertEqual(self.again(), expected)
 
     def test_a_latency_ratio_needs_a_measured_time(self):
-        self.assertEqual(self.gate(cases("a"), {"a": "no"}, {"a": "yes"}, {"maximum_latency_ratio": 2})[1:], ("manual_review", ["unmeasured_latency"]))
+        self.assertEqual(
+            self.gate(cases("a"), {"a": "no"}, {"a": "yes"}, {"maximum_latency_ratio": 2})[1:], ("manual_review", ["unmeasured_latency"])
+        )
 
     def test_pass_k_needs_k_trials(self):
         policy = {"minimum_pass_k": {"k": 2, "rate": 0.5}}
@@ -204,7 +219,9 @@ class Stale(support.TemporaryFolder):
 
     def setUp(self):
         super().setUp()
-        self.place = make_improvement("change", cases("a", "b"), [CHECK], baseline=answers(a="no", b="yes"), candidate=answers(a="yes", b="yes"))
+        self.place = make_improvement(
+            "change", cases("a", "b"), [CHECK], baseline=answers(a="no", b="yes"), candidate=answers(a="yes", b="yes")
+        )
         self.assertEqual(run_cli("review", "change").status, 0)
 
     def codes(self):

@@ -4,9 +4,9 @@ import argparse
 from typing import NoReturn
 
 from kaizen.commands.table import COMMANDS, Command
+from kaizen.embed import asset_text
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.text import did_you_mean, quoted
-from kaizen.embed import asset_text
 
 MAIN_HELP = asset_text("help.txt")
 
@@ -73,8 +73,10 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
         options = [option for action in parser._actions for option in action.option_strings]
         word = unknown[0].split("=")[0]
         what = "unknown option" if word.startswith("-") else "unexpected argument"
-        hint = did_you_mean(word, options) if word.startswith("-") else f"see: kaizen {name} --help" + (
-            "; the command to run goes behind '--'" if entry.rest else ""
+        hint = (
+            did_you_mean(word, options)
+            if word.startswith("-")
+            else f"see: kaizen {name} --help" + ("; the command to run goes behind '--'" if entry.rest else "")
         )
         raise UsageError(f"{what} {quoted(word)}", hint)
     namespace.rest = rest

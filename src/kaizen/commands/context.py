@@ -4,12 +4,13 @@ import os
 import sys
 from typing import NamedTuple
 
-from kaizen.cases.dataset import Dataset, load_dataset
 from kaizen.cases.decision import Decision, read_decision
 from kaizen.cases.evaluation_file import Evaluation, load_evaluation
+from kaizen.evaluators.suite import Suite, build_suite
+
+from kaizen.cases.dataset import Dataset, load_dataset
 from kaizen.cases.improvement import Improvement, check_stage_name, find_improvement
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
-from kaizen.evaluators.suite import Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.policy.comparison import StageTally, tally_stage
@@ -101,7 +102,11 @@ def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
     if before["dataset_fingerprint"] != after["dataset_fingerprint"]:
         found.append(("incomparable_dataset", "baseline and candidate were evaluated with different cases; evaluate both again"))
     if before["evaluator_fingerprint"] != after["evaluator_fingerprint"]:
-        names = sorted(name for name in {*before["evaluators"], *after["evaluators"]} if before["evaluators"].get(name) != after["evaluators"].get(name))
+        names = sorted(
+            name
+            for name in {*before["evaluators"], *after["evaluators"]}
+            if before["evaluators"].get(name) != after["evaluators"].get(name)
+        )
         what = f" ({', '.join(names)})" if names else ""
         found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
     return found
@@ -111,7 +116,9 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     """Raises RefusedError when the evidence is stale or unlike, for commands that make something last."""
     if assessment.problems:
         code, text = assessment.problems[0]
-        raise RefusedError(f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code)
+        raise RefusedError(
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code
+        )
 
 
 def decision_of(improvement: Improvement) -> Decision | None:

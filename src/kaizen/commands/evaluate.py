@@ -2,13 +2,14 @@
 
 from argparse import Namespace
 
+from kaizen.foundation.progress import Progress
+
 from kaizen.commands.context import load_project, require_stage
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.progress import Progress
 from kaizen.foundation.text import counted, percent
 
 
@@ -38,11 +39,16 @@ def command_evaluate(args: Namespace) -> Answer:
         with Progress(f"evaluate {stage}", len(project.dataset.cases), args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
     lines = []
-    for stage, meta in zip(stages, metas):
+    for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
-    message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas))
+    message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
-    data: JsonObject = {"stages": {stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]} for stage, meta in zip(stages, metas)}}
+    data: JsonObject = {
+        "stages": {
+            stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]}
+            for stage, meta in zip(stages, metas, strict=True)
+        }
+    }
     following = f"kaizen review {improvement.shown()}" if len(improvement.stages()) > 1 else ""
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
@@ -50,7 +56,8 @@ def command_evaluate(args: Namespace) -> Answer:
 def counts_sentence(stage: str, meta: JsonObject) -> str:
     """'candidate: 65 passed, 135 failed, 0 errors of 200 planned trials'."""
     counts = meta["counts"]
-    return f"{stage}: {counts['pass']:,} passed, {counts['fail']:,} failed, {counted(counts['error'], 'error')} of {counted(meta['planned'], 'planned trial')}"
+    known = f"{counts['pass']:,} passed, {counts['fail']:,} failed, {counted(counts['error'], 'error')}"
+    return f"{stage}: {known} of {counted(meta['planned'], 'planned trial')}"
 
 
 def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
@@ -59,6 +66,10 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
     lines = [f"{counts_sentence(stage, meta)} ({percent(meta['counts']['pass'], valid)} of {counted(valid, 'measured trial')})"]
     width = max([len(name) for name in meta["by_evaluator"]], default=0)
     for name, counts in meta["by_evaluator"].items():
-        shown = ", ".join(f"{counts[key]:,} {word}" for key, word in (("pass", "pass"), ("fail", "fail"), ("error", "error"), ("not_applicable", "not applicable")) if counts[key])
+        shown = ", ".join(
+            f"{counts[key]:,} {word}"
+            for key, word in (("pass", "pass"), ("fail", "fail"), ("error", "error"), ("not_applicable", "not applicable"))
+            if counts[key]
+        )
         lines.append(f"  {name:<{width}}  {shown}")
     return [*lines, f"  written to {path}"]

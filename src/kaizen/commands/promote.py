@@ -35,7 +35,9 @@ def command_promote(args: Namespace) -> Answer:
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
         hint = f"run: kaizen review {improvement.shown()}, then decide about what it shows"
-        raise RefusedError(f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision")
+        raise RefusedError(
+            f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
+        )
     return promote_cases(project, assessment)
 
 
@@ -43,7 +45,12 @@ def promote_cases(project: Project, assessment: Assessment) -> Answer:
     """Appends the cases and says what was left out and why."""
     improved = [row for row in assessment.comparison["cases"] if row["change"] == "improved"]
     holdout = [row for row in improved if row["id"] in project.dataset.holdout]
-    shaky = [row for row in improved if row not in holdout and (row["candidate"]["fail"] or row["candidate"]["error"] or row["candidate"]["pass"] < row["candidate"]["planned"])]
+    shaky = [
+        row
+        for row in improved
+        if row not in holdout
+        and (row["candidate"]["fail"] or row["candidate"]["error"] or row["candidate"]["pass"] < row["candidate"]["planned"])
+    ]
     chosen = [project.dataset.cases[row["id"]] for row in improved if row not in holdout and row not in shaky]
     folder = os.path.join(project.improvement.outer_folder(), "datasets")
     path = os.path.join(folder, "regression.jsonl")
@@ -53,13 +60,26 @@ def promote_cases(project: Project, assessment: Assessment) -> Answer:
         fresh = [case for case in chosen if not is_known(case, known, path)]
         if fresh:
             append_cases(path, [regression_case(project, case) for case in fresh])
-    left = [(len(holdout), "holdout case"), (len(shaky), "case that did not pass every planned trial", "cases that did not pass every planned trial")]
+    left = [
+        (len(holdout), "holdout case"),
+        (len(shaky), "case that did not pass every planned trial", "cases that did not pass every planned trial"),
+    ]
     left_out = [counted(*item) for item in left if item[0]]
     lines = [f"{counted(len(fresh), 'case')} added to {shown_path(path)}"]
     lines += [f"  already there: {counted(len(chosen) - len(fresh), 'case')}"] if len(chosen) > len(fresh) else []
     lines += [f"  left out: {', '.join(left_out)}"] if left_out else []
-    data: JsonObject = {"added": [case.id for case in fresh], "already_there": len(chosen) - len(fresh), "left_out_holdout": len(holdout), "left_out_unstable": len(shaky), "file": shown_path(path)}
-    following = "add \"include\": [\"../../datasets/regression.jsonl\"] to the evaluation.json of the next improvement (kaizen init does)" if fresh else ""
+    data: JsonObject = {
+        "added": [case.id for case in fresh],
+        "already_there": len(chosen) - len(fresh),
+        "left_out_holdout": len(holdout),
+        "left_out_unstable": len(shaky),
+        "file": shown_path(path),
+    }
+    following = (
+        'add "include": ["../../datasets/regression.jsonl"] to the evaluation.json of the next improvement (kaizen init does)'
+        if fresh
+        else ""
+    )
     return Answer(0, "promoted", lines[0], lines, data, following)
 
 

@@ -4,6 +4,8 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.decision import Decision, write_decision
+from kaizen.web.review import ReviewData, StageView, review_markdown, write_review_page
+
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project
 from kaizen.commands.openings import holdout_openings, record_opening
@@ -12,7 +14,6 @@ from kaizen.evaluators.stage_results import RESULTS
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, read_json_object
 from kaizen.foundation.text import counted, listed, percent, visible
-from kaizen.web.review import ReviewData, StageView, review_markdown, write_review_page
 
 BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})
 CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate)", {"default": "candidate"})
@@ -22,7 +23,12 @@ SHOWN_CASES = 10
 @command(
     "review",
     "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation.",
-    [IMPROVEMENT, BASELINE, CANDIDATE, Argument("--open-holdout", "", "show the holdout cases; the opening is recorded and shown from then on")],
+    [
+        IMPROVEMENT,
+        BASELINE,
+        CANDIDATE,
+        Argument("--open-holdout", "", "show the holdout cases; the opening is recorded and shown from then on"),
+    ],
     "kaizen review refund",
 )
 def command_review(args: Namespace) -> Answer:
@@ -104,7 +110,9 @@ def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decisi
 def headline(comparison: JsonObject) -> str:
     """'rejected: 2 regressions (at most 0)': the recommendation and the reason that decided."""
     reasons = comparison["reasons"]
-    because = reasons[0]["text"] if reasons else f"{counted(comparison['counts']['improved'], 'improvement')}, no regression, every threshold met"
+    because = (
+        reasons[0]["text"] if reasons else f"{counted(comparison['counts']['improved'], 'improvement')}, no regression, every threshold met"
+    )
     return f"{comparison['recommendation']}: {because}"
 
 
@@ -126,7 +134,8 @@ def rate_text(rates: JsonObject) -> str:
         return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
     limits = f"{rates['low'] * 100:.1f} % to {rates['high'] * 100:.1f} %"
     measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
-    return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {percent(rate['numerator'], rate['denominator'])} ({limits}) over {measured}"
+    shown = percent(rate["numerator"], rate["denominator"])
+    return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"
 
 
 def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list[str]:
@@ -136,12 +145,24 @@ def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list
     lines += [f"  {comparison[role]['stage']:<{width}}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate")]
     counts = comparison["counts"]
     order = ("regressed", "weakened", "not_comparable", "improved", "strengthened", "unchanged")
-    lines.append("  " + ", ".join(f"{counts[key]:,} {key.replace('_', ' ')}" for key in order if counts[key] or key in ("regressed", "improved")))
+    lines.append(
+        "  " + ", ".join(f"{counts[key]:,} {key.replace('_', ' ')}" for key in order if counts[key] or key in ("regressed", "improved"))
+    )
     lines += [f"  also: {entry['text']}" for entry in comparison["reasons"][1:]]
     for change in ("regressed", "weakened", "not_comparable", "improved"):
         ids = [row["id"] for row in comparison["cases"] if row["change"] == change]
         shown = [visible(case_id) for case_id in ids if case_id not in hidden]
         if ids:
             secret = f"{counted(len(ids) - len(shown), 'holdout case')}" if len(ids) > len(shown) else ""
-            lines.append(f"  {change.replace('_', ' ')}: " + listed([*shown[:SHOWN_CASES], *([f"{len(shown) - SHOWN_CASES} more"] if len(shown) > SHOWN_CASES else []), *([secret] if secret else [])], SHOWN_CASES + 2))
+            lines.append(
+                f"  {change.replace('_', ' ')}: "
+                + listed(
+                    [
+                        *shown[:SHOWN_CASES],
+                        *([f"{len(shown) - SHOWN_CASES} more"] if len(shown) > SHOWN_CASES else []),
+                        *([secret] if secret else []),
+                    ],
+                    SHOWN_CASES + 2,
+                )
+            )
     return lines + [f"  note: {note}" for note in comparison["notes"]]

@@ -1,6 +1,6 @@
 """The table of commands, and how a module adds one to it.
 
-    @command("gate", "Prints the recommendation; exit 0, 1 or 3, for CI.", [IMPROVEMENT, Argument("--junit", "FILE", "…")], "kaizen gate refund")
+    @command("gate", "Prints the recommendation, for CI.", [IMPROVEMENT, Argument("--junit", "FILE", "…")], "kaizen gate refund")
     def command_gate(args: Namespace) -> Answer: ...
 
 Help, the docs table and completion come from this table. To add a command: one file in
@@ -21,8 +21,8 @@ class Answer(NamedTuple):
     code: int
     reason: str
     message: str
-    lines: list[str] = []
-    data: JsonObject = {}
+    lines: list[str] = []  # noqa: RUF012 (never changed)
+    data: JsonObject = {}  # noqa: RUF012
     next: str = ""
 
 
@@ -35,7 +35,7 @@ class Argument(NamedTuple):
     name: str
     value: str
     text: str
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {}  # noqa: RUF012
 
 
 Run = Callable[[Namespace], Answer]
@@ -58,7 +58,7 @@ IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement,
 
 
 def command(
-    name: str, summary: str, arguments: list[Argument], example: str, group: str = "main job", rest: str = ""
+    name: str, summary: str, arguments: list[Argument], example: str, *, group: str = "main job", rest: str = ""
 ) -> Callable[[Run], Run]:
     """Registers the decorated function as `kaizen *name*`; *rest* names what may follow `--`, '' for nothing."""
 

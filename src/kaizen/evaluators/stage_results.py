@@ -9,10 +9,13 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kaizen.evaluators.suite import Suite
+from kaizen.runs.journal import read_stage_meta
+from kaizen.runs.observation import LineDigest, file_digest, iter_observations
+
 from kaizen.cases.case import Case
 from kaizen.cases.dataset import Dataset
 from kaizen.cases.improvement import Improvement
-from kaizen.evaluators.suite import Suite
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import replacing, shown_path
@@ -20,8 +23,6 @@ from kaizen.foundation.identity import VERSION
 from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_object, write_json
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import listed, quoted
-from kaizen.runs.journal import read_stage_meta
-from kaizen.runs.observation import LineDigest, file_digest, iter_observations
 
 RESULTS = ".evaluated.jsonl"
 RESULTS_META = ".evaluated.meta.json"
@@ -54,13 +55,16 @@ def evaluate_stage(
         return evaluate_locked_stage(improvement, stage, dataset, suite, report)
 
 
-def evaluate_locked_stage(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]) -> JsonObject:
+def evaluate_locked_stage(
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]
+) -> JsonObject:
     """As `evaluate_stage`, for a caller that holds the stage's lock."""
     path = improvement.stage_file(stage)
     shown = shown_path(path)
     repetitions = repetitions_of(improvement, stage)
     observed, written = LineDigest(), LineDigest()
     counts = {"pass": 0, "fail": 0, "error": 0}
+    by_evaluator: dict[str, dict[str, int]] = {}
     seen: dict[tuple[str, int], int] = {}
     highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
@@ -78,6 +82,9 @@ def evaluate_locked_stage(improvement: Improvement, stage: str, dataset: Dataset
             highest = max(highest, key[1])
             result = evaluate_observation(observation, dataset, suite)
             counts[result["outcome"]] += 1
+            for entry in result["evaluations"]:
+                tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
+                tally[entry["status"]] += 1
             raw = encode_compact(result).encode("utf-8")
             written.add(raw)
             stream.write(raw + b"\n")
@@ -91,6 +98,7 @@ def evaluate_locked_stage(improvement: Improvement, stage: str, dataset: Dataset
         "evaluator_fingerprint": suite.fingerprint,
         "evaluators": suite.entry_fingerprints,
         "counts": counts,
+        "by_evaluator": by_evaluator,
         "repetitions": max(repetitions or 0, highest, 1),
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
@@ -123,7 +131,9 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
         before = dict(meta["evaluators"])
         int(meta["repetitions"])
     except (KeyError, TypeError, ValueError):
-        return StageState({}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")])
+        return StageState(
+            {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
+        )
     problems = []
     if file_digest(improvement.stage_file(stage, RESULTS)) != expected[1]:
         problems.append(("invalid_evidence", f"{stage}: the results are not the ones that evaluate wrote; evaluate again"))

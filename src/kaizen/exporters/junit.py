@@ -12,7 +12,15 @@ FAILING = ("regressed", "weakened")
 def xml_text(text: str) -> str:
     """*text* escaped for an XML attribute or element; characters that XML cannot hold become U+FFFD."""
     text = NOT_XML.sub("\ufffd", text)
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\n", "&#10;"), ("\r", "&#13;"), ("\t", "&#9;")):
+    for character, entity in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ('"', "&quot;"),
+        ("\n", "&#10;"),
+        ("\r", "&#13;"),
+        ("\t", "&#9;"),
+    ):
         text = text.replace(character, entity)
     return text
 
@@ -57,5 +65,9 @@ def junit_case(name: str, group: str, kind: str, message: str) -> tuple[str, str
 def junit_suite(name: str, cases: list[tuple[str, str]]) -> str:
     """The XML of one test suite with its counts."""
     kinds = [kind for kind, _ in cases]
-    counts = " ".join(f'{word}="{kinds.count(kind)}"' for word, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")))
-    return f'  <testsuite name="{xml_text(name)}" tests="{len(cases)}" {counts}>\n' + "".join(text for _, text in cases) + "  </testsuite>\n"
+    counts = " ".join(
+        f'{word}="{kinds.count(kind)}"' for word, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    )
+    return (
+        f'  <testsuite name="{xml_text(name)}" tests="{len(cases)}" {counts}>\n' + "".join(text for _, text in cases) + "  </testsuite>\n"
+    )

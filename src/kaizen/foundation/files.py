@@ -7,7 +7,7 @@ a symbolic link that leaves the folder it stands in.
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, NoReturn
 
 from kaizen.foundation.errors import InputError, RefusedError
@@ -128,10 +128,8 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
 
 def discard_unfinished(path: str) -> None:
     """Removes a half-written file if it is there; a failure to do so hides nothing more important."""
-    try:
+    with suppress(OSError):
         os.unlink(path)
-    except OSError:
-        pass
 
 
 def write_file(path: str, content: str | bytes) -> None:

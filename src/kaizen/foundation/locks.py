@@ -5,6 +5,7 @@ itself is the kernel's (flock), so a killed owner never leaves one behind.
 """
 
 import os
+from contextlib import suppress
 from types import TracebackType
 
 from kaizen.foundation.clock import utc_now
@@ -44,10 +45,8 @@ class FileLock:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
-        try:
+        with suppress(OSError):  # the lock goes with the descriptor, with or without the file
             os.unlink(self.path)
-        except OSError:
-            pass  # the lock goes with the descriptor, with or without the file
         os.close(self.descriptor)
 
 

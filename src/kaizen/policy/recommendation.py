@@ -6,8 +6,9 @@ that fire are listed. Nothing here reads a clock or writes a file.
 
 from typing import TYPE_CHECKING
 
-from kaizen.cases.case import Case
 from kaizen.cases.evaluation_file import Evaluation
+
+from kaizen.cases.case import Case
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.text import counted
 from kaizen.policy.acceptance import Missed, missed_pass_k, missed_ratios, missed_thresholds
@@ -56,7 +57,7 @@ def comparison_document(
             row.update(change="not_comparable", reason=problems[0][0], newly_flaky=False)
     delta = paired_delta(rows)
     reasons = [reason(1, code, text) for code, text in problems]
-    reasons += [] if problems else fired_rules(evaluation, cases, rows, before, after, delta)
+    reasons += [] if problems else fired_rules(evaluation, cases, rows, (before, after), delta)
     reasons.sort(key=lambda entry: int(entry["rule"]))
     flaky = [row["id"] for row in rows if is_flaky(after.tally(row["id"]))]
     return {
@@ -104,10 +105,10 @@ def recommendation_of(reasons: list[JsonObject]) -> str:
 
 
 def fired_rules(
-    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], before: StageTally, after: StageTally, delta: "Fraction | None"
+    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], stages: tuple[StageTally, StageTally], delta: "Fraction | None"
 ) -> list[JsonObject]:
     """The reasons of rules 2 to 6 that fire."""
-    acceptance = evaluation.acceptance
+    (before, after), acceptance = stages, evaluation.acceptance
     case_ids = list(cases)
     missing = missing_evidence(acceptance, rows, before, after)
     comparable = [row["id"] for row in rows if row["change"] != "not_comparable"]
@@ -175,7 +176,8 @@ def notes_of(rows: list[JsonObject], before: StageTally, after: StageTally, delt
         errors = sum(stage.tally(row["id"]).errors for row in rows)
         missing = len(rows) * stage.repetitions - errors - sum(stage.tally(row["id"]).valid() for row in rows)
         if errors or missing > 0:
-            notes.append(f"{stage.stage}: {counted(errors, 'trial')} ended in an error and {missing:,} did not run; they count neither as pass nor as fail.")
+            lost = f"{counted(errors, 'trial')} ended in an error and {missing:,} did not run"
+            notes.append(f"{stage.stage}: {lost}; they count neither as pass nor as fail.")
         if stage.unknown:
             notes.append(f"{stage.stage}: results of {counted(len(stage.unknown), 'case')} that the dataset no longer holds were left out.")
     if delta is None:
