@@ -7,13 +7,14 @@ twice in one file, or with two inputs, is an error that names both places.
 
 import hashlib
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kaizen.cases.case import CASE_FIELDS, Case, case_fingerprint_document, case_input_fingerprint, check_case, is_holdout
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import canonical_json, checked_lines
+from kaizen.foundation.shapes import Report
 from kaizen.foundation.text import counted, did_you_mean, quoted
 
 CASES_FILE = "test_cases.jsonl"
@@ -40,8 +41,9 @@ def load_dataset(improvement: Improvement, include: list[str], breaches: Breache
     own = len(cases)
     if not own and len(breaches.errors) == before:
         breaches.add(improvement.shown(CASES_FILE), None, "", "holds no case", 'write one case a line: {"id": "…", "input": …}')
-    for path in included_paths(improvement, include, breaches):
-        add_cases(path, cases, breaches)
+    shown = improvement.shown(EVALUATION_FILE)
+    for name in checked_includes(improvement, include, lambda pointer, *text: breaches.add(shown, None, pointer, *text)):
+        add_cases(included_path(improvement, name), cases, breaches)
     return Dataset(
         cases,
         dataset_fingerprint(cases),
@@ -76,7 +78,7 @@ def add_cases(path: str, cases: dict[str, Case], breaches: Breaches, hint: str =
                 else:
                     seen[case.id] = case
     except InputError as error:
-        breaches.add(shown, None, "", error.message.removeprefix(f"{shown}: "), error.hint)
+        note_unreadable(shown, error, breaches)
     for name, lines in sorted(unknown.items()):
         further = f", also on {counted(len(lines) - 1, 'further line')}" if len(lines) > 1 else ""
         breaches.warn(shown, lines[0], "", f"unknown field {quoted(name)}{further}", did_you_mean(name, CASE_FIELDS))
@@ -84,6 +86,11 @@ def add_cases(path: str, cases: dict[str, Case], breaches: Breaches, hint: str =
         first = cases.setdefault(case.id, case)
         if first.input_fingerprint != case.input_fingerprint:
             refuse_repeated_case(case, first, "has another input", breaches)
+
+
+def note_unreadable(shown: str, error: InputError, breaches: Breaches) -> None:
+    """Adds *error*, about the file *shown*, to *breaches*."""
+    breaches.add(shown, None, "", error.message.removeprefix(f"{shown}: "), error.hint)
 
 
 def refuse_repeated_case(case: Case, first: Case, what: str, breaches: Breaches) -> None:
@@ -96,24 +103,30 @@ def refuse_repeated_case(case: Case, first: Case, what: str, breaches: Breaches)
 # --- Included files --------------------------------------------------------------------
 
 
-def included_paths(improvement: Improvement, include: list[str], breaches: Breaches) -> list[str]:
-    """The paths of the files *include*, as far as each is relative, inside the repository, and there."""
-    shown = improvement.shown(EVALUATION_FILE)
+def checked_includes(improvement: Improvement, include: list[Any], report: Report) -> list[str]:
+    """The names in *include* that are relative paths to files inside the repository; the others are reported."""
     root = repository_root(improvement)
-    paths = []
+    good = []
     for index, name in enumerate(include):
-        path = os.path.normpath(improvement.path(name))
+        if not isinstance(name, str):
+            continue  # its type is checked where the file is read
+        path = included_path(improvement, name)
         if os.path.isabs(name):
             problem, hint = "is not relative", "write the path from the improvement's folder"
         elif not is_inside(root, path):
             problem, hint = "leads out of the repository", f"keep it inside {shown_path(root)}"
         elif not os.path.isfile(path):
-            problem, hint = "does not exist", "remove the line, or put the file there"
+            problem, hint = "does not exist", "put the file there, or take it out of the list"
         else:
-            paths.append(path)
+            good.append(name)
             continue
-        breaches.add(shown, None, f"/include/{index}", f"included file {quoted(name)} {problem}", hint)
-    return paths
+        report(f"/include/{index}", f"included file {quoted(name)} {problem}", hint)
+    return good
+
+
+def included_path(improvement: Improvement, name: str) -> str:
+    """The absolute path of the included file *name*."""
+    return os.path.normpath(improvement.path(name))
 
 
 def repository_root(improvement: Improvement) -> str:

@@ -131,5 +131,6 @@ def update_block_yaml(text: str, values: JsonObject, path: str) -> str:
         elif before[key] != value:
             first, last = spans[key]
             found = YAML_VALUE.match((lines[first - 1] or "").partition(":")[2])
-            lines[first - 1 : last] = [block_entry(key, value, found.group("comment").rstrip() if found else ""), *[None] * (last - first)]
+            comment = found.group("comment").strip() if found else ""
+            lines[first - 1 : last] = [block_entry(key, value, f"  {comment}" if comment else ""), *[None] * (last - first)]
     return "".join(line + "\n" for line in lines if line is not None)
