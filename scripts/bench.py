@@ -310,10 +310,8 @@ def main() -> int:
         for bench in args.only or BENCHES:
             print(f"measuring {bench} …", file=sys.stderr, flush=True)
             rows += BENCHES[bench](Path(name))
-    head = [
-        f"CPython {platform.python_version()}, {platform.system()}, {os.cpu_count()} processors, {time.strftime('%Y-%m-%d', time.gmtime())}.",
-        "",
-    ]
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    head = [f"CPython {platform.python_version()}, {platform.system()}, {os.cpu_count()} processors, {day}.", ""]
     table = ["| what | measured | floor | ratio | target |", "|---|---|---|---|---|", *["| " + " | ".join(row) + " |" for row in rows]]
     text = "\n".join(head + table)
     print(text)

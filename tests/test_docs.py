@@ -9,6 +9,7 @@ none, are only shown.
 import re
 import shutil
 import subprocess
+import sys
 import unittest
 
 from sessions import replay, run_command
@@ -109,6 +110,14 @@ class Links(StrictTestCase):
                     self.assertTrue(target.exists() and target.is_relative_to(ROOT), "leads nowhere")
                     if anchor and target.suffix == ".md":
                         self.assertIn(anchor, anchors(target.read_text(encoding="utf-8")))
+
+
+class Generated(StrictTestCase):
+    """What the pages say of commands and evaluators comes from the program."""
+
+    def test_generated_passages_are_current(self):
+        done = subprocess.run([sys.executable, str(ROOT / "scripts/docs.py"), "--check"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
 
 class Reading(StrictTestCase):
