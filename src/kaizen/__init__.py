@@ -76,6 +76,8 @@ LAYERS = {
     "commands": [
         "commands.table",
         "commands.context",
+        "commands.openings",
+        "commands.reporting",
         "commands.*",
     ],
     "cli": [

@@ -1,4 +1,4 @@
-"""The improvement folder: where its files lie, and how it is found from what the user typed."""
+"""The improvement folder: where its files lie, and how it is found."""
 
 import os
 import re

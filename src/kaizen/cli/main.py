@@ -1,4 +1,4 @@
-"""Entry point: parse, run one command, and turn every ending into output and an exit status."""
+"""Entry point: every ending becomes output and an exit status."""
 
 import os
 import sys
@@ -7,6 +7,7 @@ from typing import TextIO
 from kaizen.cli.parser import HelpShown, main_help, parse_command_line
 from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, BreachesError, KaizenError
+from kaizen.foundation.files import silence_descriptor
 from kaizen.foundation.identity import own_path, version_line
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 
@@ -25,8 +26,7 @@ def main(argv: list[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except BrokenPipeError:
-        # The reader has gone; point stdout at nothing so that the interpreter's own flush is silent too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
         return EXIT_INTERRUPTED
 
 

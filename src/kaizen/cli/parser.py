@@ -1,4 +1,4 @@
-"""The command line: one argparse parser for the command that was named, built from the table."""
+"""The command line: one argparse parser, for the command that was named."""
 
 import argparse
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""What most commands begin with: the improvement's files loaded and checked, its stages assessed."""
+"""What most commands begin with: the files loaded, the stages assessed."""
 
 import os
 import sys

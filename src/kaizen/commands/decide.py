@@ -6,7 +6,7 @@ from argparse import Namespace
 from kaizen.cases.decision import DECIDED, Decision, write_decision
 
 from kaizen.commands.context import assess, load_project, refuse_stale
-from kaizen.commands.review import headline
+from kaizen.commands.reporting import headline
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import RefusedError, UsageError

@@ -8,7 +8,7 @@ from kaizen.runs.bridge import RunRequest, run_stage
 
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import assess, load_project
-from kaizen.commands.review import headline, rate_text, write_review
+from kaizen.commands.reporting import headline, rate_text, write_review
 from kaizen.commands.table import Answer, command
 from kaizen.embed import asset_text
 from kaizen.foundation.errors import RefusedError

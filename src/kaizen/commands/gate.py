@@ -1,11 +1,11 @@
-"""`kaizen gate`: the recommendation as an exit code, for CI, with JUnit and a Markdown summary."""
+"""`kaizen gate`: the recommendation as an exit code, for CI."""
 
 from argparse import Namespace
 
 from kaizen.web.review import review_markdown
 
 from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project
-from kaizen.commands.review import BASELINE, CANDIDATE, headline, recommendation_lines, review_data, shown_reasons
+from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, recommendation_lines, review_data, shown_reasons
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.exporters.junit import junit_text
 from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO

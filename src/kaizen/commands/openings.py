@@ -1,4 +1,4 @@
-"""Openings of the holdout: a named act that leaves a line in optimizer-log.jsonl (formats.md 1.7)."""
+"""Openings of the holdout: a named act that leaves a mark (formats.md 1.7)."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Evaluating a stage: `<stage>.evaluated.jsonl`, its meta file, and whether they are stale.
+"""Evaluating a stage: its results, their meta file, and when they are stale.
 
 Results hold no time and no path, so evaluating twice gives the same bytes. The meta file
 holds the digests of what the results were made from; results are stale when one of them

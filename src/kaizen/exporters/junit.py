@@ -1,4 +1,4 @@
-"""JUnit XML for CI systems: one test case a case; failures, errors and skipped as CI understands them."""
+"""JUnit XML for CI systems: one test case a case."""
 
 import re
 

@@ -155,6 +155,33 @@ def open_for_appending(path: str) -> int:
         refuse_writing(path, error)
 
 
+def open_for_locking(path: str) -> int:
+    """A file descriptor for reading and writing *path*, made if it is not there. Raises InputError or RefusedError."""
+    refuse_link_out(path)
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def truncate_file(path: str, size: int) -> None:
+    """Cuts the file *path* to *size* bytes, synced. Raises InputError."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def silence_descriptor(descriptor: int) -> None:
+    """Points *descriptor* at nothing, so that what is still written to it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
 def write_all(descriptor: int, data: bytes, path: str) -> None:
     """Writes all of *data* to *descriptor*, however many calls it takes. Raises InputError naming *path*."""
     view = memoryview(data)

@@ -1,4 +1,4 @@
-"""Append-only logs: one JSON object a line, on disk at once, synced soon, repaired after a crash."""
+"""Append-only logs: an object a line, on disk at once, mended after a crash."""
 
 import os
 
@@ -71,16 +71,3 @@ def torn_tail(path: str) -> tuple[int, bytes]:
             if cut >= 0:
                 return size - len(tail) + cut + 1, tail[cut + 1 :]
     return 0, tail
-
-
-def truncate_file(path: str, size: int) -> None:
-    """Cuts the file *path* to *size* bytes. Raises InputError."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
-        try:
-            os.ftruncate(descriptor, size)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        refuse_writing(path, error)

@@ -1,4 +1,4 @@
-"""Locks: one writer at a time for a stage or a folder, released by the kernel when the owner dies.
+"""Locks: one writer at a time; the kernel lets go when the owner dies.
 
 The lock file holds the pid and start time of its owner, for the message. The lock
 itself is the kernel's (flock), so a killed owner never leaves one behind.
@@ -10,7 +10,7 @@ from types import TracebackType
 
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import RefusedError
-from kaizen.foundation.files import refuse_link_out, refuse_writing, shown_path
+from kaizen.foundation.files import open_for_locking, shown_path
 from kaizen.foundation.jsonio import JsonError, encode_compact, parse_json
 
 
@@ -23,12 +23,8 @@ class FileLock:
         self.descriptor = -1
 
     def __enter__(self) -> "FileLock":
-        refuse_link_out(self.path)
         while True:
-            try:
-                self.descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-            except OSError as error:
-                refuse_writing(self.path, error)
+            self.descriptor = open_for_locking(self.path)
             if not lock_descriptor(self.descriptor):
                 owner = lock_owner(self.descriptor)
                 os.close(self.descriptor)

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Iterable
 
 # C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text.
@@ -67,6 +66,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def slug(text: str) -> str:
     """A file name for any *text*: at most 40 safe characters, then a short hash that keeps it unique."""
+    import unicodedata
+
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
     words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]

@@ -1,4 +1,4 @@
-"""Baseline against candidate, case by case: shares, changes, rates, what could not be measured.
+"""Baseline against candidate, case by case: shares, changes, rates.
 
 A trial is valid when its outcome is pass or fail. The case is the unit: its share is the
 passed part of its valid trials. A case is not comparable when on either side fewer than

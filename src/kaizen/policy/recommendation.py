@@ -1,4 +1,4 @@
-"""The recommendation and its reasons: eligible, rejected or manual_review, by a list of precedence.
+"""The recommendation and its reasons, by a list of precedence.
 
 The document is comparison.json (formats.md 1.5). The first rule that fires decides, all
 that fire are listed. Nothing here reads a clock or writes a file.

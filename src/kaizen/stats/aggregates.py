@@ -1,4 +1,4 @@
-"""Means, medians, exact rates over cases, and pass^k. Nothing measured gives None, never 0."""
+"""Means, medians, exact rates over cases, pass^k; nothing measured gives None."""
 
 import math
 from typing import TYPE_CHECKING, NamedTuple

@@ -1,0 +1,1 @@
+"""The improvement folder: cases, evaluation.json, the decision."""

@@ -1,0 +1,1 @@
+"""What is said of one observation: pass, fail, error or not_applicable."""

@@ -1,0 +1,1 @@
+"""What knows no word of evaluation: errors, files, JSON, text, clock, processes."""

@@ -1,0 +1,1 @@
+"""Two stages compared, and the recommendation that follows."""

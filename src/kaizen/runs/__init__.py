@@ -1,0 +1,1 @@
+"""Running an agent: the protocol, the workers, the stage file."""

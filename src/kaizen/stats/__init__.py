@@ -1,0 +1,1 @@
+"""Numbers or None: nothing here reads, prints, or uses a clock."""
