@@ -97,7 +97,7 @@ def refuse_repeated_case(case: Case, first: Case, what: str, breaches: Breaches)
     """Adds the breach of an id that stands in two places; the id of a holdout case is not said."""
     hidden = is_holdout(case.document) or is_holdout(first.document)
     name = "the id of a holdout case" if hidden else f"id {quoted(case.id)}"
-    breaches.add(case.path, case.line, "/id", f"{name} {what} (first at {first.path}:{first.line})", "give each case an id of its own")
+    breaches.add(case.path, case.line, "/id", f"{name} {what} (first at {first.path}:{first.line})", "remove one of the two, or give it an id of its own")
 
 
 # --- Included files --------------------------------------------------------------------
@@ -114,7 +114,7 @@ def checked_includes(improvement: Improvement, include: list[Any], report: Repor
         if os.path.isabs(name):
             problem, hint = "is not relative", "write the path from the improvement's folder"
         elif not is_inside(root, path):
-            problem, hint = "leads out of the repository", f"keep it inside {shown_path(root)}"
+            problem, hint = "leads out of the repository", "put a copy of the file into the repository"
         elif not os.path.isfile(path):
             problem, hint = "does not exist", "put the file there, or take it out of the list"
         else:

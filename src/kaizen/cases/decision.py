@@ -29,9 +29,9 @@ decided_at: ""
 rationale: ""
 conditions: []
 """
-STATUS = one_of(PENDING, *DECIDED)
+DECISION_STATUS = one_of(PENDING, *DECIDED)
 DECISION_FIELDS = {
-    "status": Kind(lambda value: value == "" or STATUS.accepts(value), STATUS.words, STATUS.choices),
+    "status": Kind(lambda value: value == "" or DECISION_STATUS.accepts(value), DECISION_STATUS.words, DECISION_STATUS.choices),
     "evidence": ANY_TEXT,
     "decided_by": ANY_TEXT,
     "decided_at": ANY_TEXT,

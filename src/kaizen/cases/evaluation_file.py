@@ -1,4 +1,4 @@
-"""evaluation.json: evaluators, acceptance policy, optional blocks; defaults and references filled in.
+"""evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
 
     {"version": 1, "seed": 20260101, "include": ["../../datasets/regression.jsonl"],
      "define": {"writes": {"kind": "tool", "name": "charge_*"}},

@@ -18,7 +18,7 @@ from kaizen.foundation.text import quoted, visible
 
 JsonObject = dict[str, Any]
 
-BLANKS = b" \t\r\n"
+LINE_BLANKS = b" \t\r\n"
 LARGEST_EXACT_INTEGER = 2**53
 SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_DEPTH = 200  # what a function that recurses with four frames a level can follow; CPython's own limit differs by version
@@ -180,7 +180,7 @@ def raw_lines(path: str, hint: str = "") -> Iterator[tuple[int, bytes]]:
     """(number from 1, bytes without BOM and line end) for each line of *path* that is not blank."""
     with open_for_reading(path, hint) as stream:
         for number, raw in enumerate(stream, 1):
-            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(BLANKS)
+            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(LINE_BLANKS)
             if line:
                 yield number, line
 
@@ -206,7 +206,7 @@ def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Lin
             if not has_crlf and raw.endswith(b"\r\n"):
                 has_crlf = True
                 breaches.warn(shown, number, "", "lines end in CRLF, which counts as LF", "save the file with LF line ends")
-            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(BLANKS)
+            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(LINE_BLANKS)
             if line:
                 try:
                     yield Line(number, line, decode_line(line))

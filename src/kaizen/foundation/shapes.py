@@ -1,4 +1,4 @@
-"""What the fields of a document may hold: kinds, and the check of a document against a table of them.
+"""What the fields of a document may hold: kinds, and the check against a table of them.
 
     SOURCE_FIELDS = {"kind": one_of("production", "synthetic"), "redacted": BOOLEAN}
     check_fields(document["source"], SOURCE_FIELDS, "/source", report)
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, Optional
 
 from kaizen.foundation.jsonio import JsonObject, encode_compact, json_type, pointer_token
-from kaizen.foundation.text import did_you_mean, listed, quoted, visible
+from kaizen.foundation.text import did_you_mean, listed, nearest, quoted, visible
 
 Report = Callable[[str, str, str], None]
 
@@ -36,7 +36,7 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) or isinstance(value, float) and value.is_integer()
 
 
-ANYTHING = Kind(lambda value: True, "anything")
+ANYTHING = Kind(lambda value: True, "any JSON value")
 TEXT = Kind(lambda value: isinstance(value, str) and value != "", "a text that is not empty")
 ANY_TEXT = Kind(lambda value: isinstance(value, str), "a text")
 BOOLEAN = Kind(lambda value: isinstance(value, bool), "true or false")
@@ -67,8 +67,8 @@ def list_of(kind: Kind, words: str) -> Kind:
 def check_value(value: Any, kind: Kind, pointer: str, report: Report) -> None:
     """Reports *value* when it is not of *kind*, or each of its elements that is not."""
     if not kind.accepts(value):
-        hint = did_you_mean(value, kind.choices) if kind.choices and isinstance(value, str) else ""
-        report(pointer, f"must be {kind.words}, not {told_value(value, kind)}", hint)
+        near = nearest(value, kind.choices) if kind.choices and isinstance(value, str) else None
+        report(pointer, f"must be {kind.words}, not {told_value(value, kind)}", f"did you mean '{near}'?" if near else "")
     elif kind.of is not None:
         for index, item in enumerate(value):
             if not kind.of.accepts(item):
@@ -81,7 +81,9 @@ def told_value(value: Any, kind: Kind) -> str:
         return visible(encode_compact(value), 40)
     if kind.choices and isinstance(value, str):
         return quoted(value, 40)
-    kinds = {"null": "null", "array": "an array", "object": "an object", "string": "an empty text" if value == "" else "a text"}
+    if isinstance(value, str) and kind.words.startswith("a text"):
+        return "an empty one" if value == "" else "this one"
+    kinds = {"null": "null", "array": "an array", "object": "an object", "string": "a text"}
     return kinds.get(json_type(value), f"a {json_type(value)}")
 
 
@@ -89,7 +91,7 @@ def check_fields(document: JsonObject, kinds: dict[str, Kind], pointer: str, rep
     """Reports each field of *document* that is not of its kind in *kinds*, and each *required* one that is absent."""
     for name in required:
         if name not in document:
-            report(pointer, f"has no {quoted(name)}", f"write {quoted(name)}: {kinds[name].words}")
+            report(pointer, f"has no {quoted(name)}", f'write "{name}": {kinds[name].words}')
     for name, value in document.items():
         kind = kinds.get(name)
         if kind is not None and (kind.of is not None or not kind.accepts(value)):
