@@ -20,13 +20,7 @@ from typing import Any
 from kaizen.foundation.jsonio import JsonObject, json_key, pointer_token
 from kaizen.foundation.schema_builder import (
     ANY_TYPE,
-    ARRAY,
-    BOOLEAN,
-    FLOAT,
-    INTEGER,
     MAX_SCHEMA_BREACHES,
-    OBJECT,
-    STRING,
     PatternCompiler,
     SchemaBreach,
     SchemaBuilder,
@@ -112,7 +106,7 @@ def schema_contains(builder: SchemaBuilder, schema: JsonObject, pointer: str, ke
 
 def schema_unique_items(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck | None:
     """uniqueItems: no two items are the same JSON value."""
-    if not schema_operand(schema, pointer, keyword, (BOOLEAN,), "true or false"):
+    if not schema_operand(schema, pointer, keyword, (bool,), "true or false"):
         return None
 
     def check_unique(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
@@ -129,6 +123,11 @@ def schema_unique_items(builder: SchemaBuilder, schema: JsonObject, pointer: str
 # --- Objects -------------------------------------------------------------------------
 
 
+def schema_unknown_property(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+    """The check of a property that additionalProperties: false does not allow."""
+    found.append((path, value, "is not allowed: the schema has no property of this name"))
+
+
 def schema_properties(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck | None:
     """properties, patternProperties and additionalProperties, together at the first of them that is there."""
     if keyword != next(name for name in ("properties", "patternProperties", "additionalProperties") if name in schema):
@@ -143,6 +142,8 @@ def schema_properties(builder: SchemaBuilder, schema: JsonObject, pointer: str, 
             search = builder.search(pattern, pointer + "/patternProperties" + pointer_token(pattern))
             patterns.append((search, builder.part(schema, pointer, "patternProperties", pattern)))
     rest = builder.part(schema, pointer, "additionalProperties") if "additionalProperties" in schema else None
+    if schema.get("additionalProperties") is False:
+        rest = schema_unknown_property
 
     def check_properties(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
         for key, item in value.items():
@@ -224,24 +225,24 @@ SCHEMA_KEYWORDS: dict[str, SchemaKeyword] = {
     "$ref": SchemaKeyword(ANY_TYPE, schema_reference),
     "enum": SchemaKeyword(ANY_TYPE, schema_enum),
     "const": SchemaKeyword(ANY_TYPE, schema_const),
-    **{name: SchemaKeyword((INTEGER, FLOAT), schema_bound) for name in SCHEMA_BOUNDS if name.endswith("imum")},
-    "multipleOf": SchemaKeyword((INTEGER, FLOAT), schema_multiple_of),
-    **{name: SchemaKeyword((STRING,), schema_bound) for name in ("minLength", "maxLength")},
-    "pattern": SchemaKeyword((STRING,), schema_pattern),
-    "format": SchemaKeyword((STRING,), schema_format),
-    **{name: SchemaKeyword((ARRAY,), schema_bound) for name in ("minItems", "maxItems")},
-    "prefixItems": SchemaKeyword((ARRAY,), schema_items),
-    "items": SchemaKeyword((ARRAY,), schema_items),
-    "contains": SchemaKeyword((ARRAY,), schema_contains),
-    "uniqueItems": SchemaKeyword((ARRAY,), schema_unique_items),
-    "required": SchemaKeyword((OBJECT,), schema_required),
-    **{name: SchemaKeyword((OBJECT,), schema_bound) for name in ("minProperties", "maxProperties")},
-    "propertyNames": SchemaKeyword((OBJECT,), schema_property_names),
-    "properties": SchemaKeyword((OBJECT,), schema_properties),
-    "patternProperties": SchemaKeyword((OBJECT,), schema_properties),
-    "additionalProperties": SchemaKeyword((OBJECT,), schema_properties),
-    "dependentRequired": SchemaKeyword((OBJECT,), schema_dependent),
-    "dependentSchemas": SchemaKeyword((OBJECT,), schema_dependent),
+    **{name: SchemaKeyword((int, float), schema_bound) for name in SCHEMA_BOUNDS if name.endswith("imum")},
+    "multipleOf": SchemaKeyword((int, float), schema_multiple_of),
+    **{name: SchemaKeyword((str,), schema_bound) for name in ("minLength", "maxLength")},
+    "pattern": SchemaKeyword((str,), schema_pattern),
+    "format": SchemaKeyword((str,), schema_format),
+    **{name: SchemaKeyword((list,), schema_bound) for name in ("minItems", "maxItems")},
+    "prefixItems": SchemaKeyword((list,), schema_items),
+    "items": SchemaKeyword((list,), schema_items),
+    "contains": SchemaKeyword((list,), schema_contains),
+    "uniqueItems": SchemaKeyword((list,), schema_unique_items),
+    "required": SchemaKeyword((dict,), schema_required),
+    **{name: SchemaKeyword((dict,), schema_bound) for name in ("minProperties", "maxProperties")},
+    "propertyNames": SchemaKeyword((dict,), schema_property_names),
+    "properties": SchemaKeyword((dict,), schema_properties),
+    "patternProperties": SchemaKeyword((dict,), schema_properties),
+    "additionalProperties": SchemaKeyword((dict,), schema_properties),
+    "dependentRequired": SchemaKeyword((dict,), schema_dependent),
+    "dependentSchemas": SchemaKeyword((dict,), schema_dependent),
     "allOf": SchemaKeyword(ANY_TYPE, schema_all_of),
     "anyOf": SchemaKeyword(ANY_TYPE, schema_some_of),
     "oneOf": SchemaKeyword(ANY_TYPE, schema_some_of),

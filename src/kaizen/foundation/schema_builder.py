@@ -14,11 +14,10 @@ from kaizen.foundation.text import counted, did_you_mean, quoted, visible
 
 MAX_SCHEMA_BREACHES = 20
 
-NULL, BOOLEAN, INTEGER, FLOAT, STRING, ARRAY, OBJECT = type(None), bool, int, float, str, list, dict
-ANY_TYPE = (NULL, BOOLEAN, INTEGER, FLOAT, STRING, ARRAY, OBJECT)
+ANY_TYPE: tuple[type, ...] = (type(None), bool, int, float, str, list, dict)
 SCHEMA_TYPES: dict[str, tuple[type, ...]] = {
-    "null": (NULL,), "boolean": (BOOLEAN,), "integer": (INTEGER, FLOAT), "number": (INTEGER, FLOAT),
-    "string": (STRING,), "array": (ARRAY,), "object": (OBJECT,),
+    "null": (type(None),), "boolean": (bool,), "integer": (int, float), "number": (int, float),
+    "string": (str,), "array": (list,), "object": (dict,),
 }  # fmt: skip
 
 SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -244,7 +243,7 @@ class SchemaBuilder:
         allowed = self.types(schema, pointer)
         by_type: dict[type, list[SchemaCheck]] = {kind: [] for kind in ANY_TYPE}
         if "integer" in allowed and "number" not in allowed:
-            by_type[FLOAT].append(schema_integral)
+            by_type[float].append(schema_integral)
         # In the order of the table, so that the order of keys in the file changes nothing.
         for keyword, (kinds, build) in self.keywords.items():
             check = build(self, schema, pointer, keyword) if keyword in schema else None

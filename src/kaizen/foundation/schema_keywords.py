@@ -1,4 +1,4 @@
-"""JSON Schema keywords about values of any type, numbers and text, and what keywords must be made of.
+"""JSON Schema keywords for any value, numbers and text, and what keywords are made of.
 
 Each function makes the check of one keyword: (builder, schema, pointer of the schema,
 keyword) -> check, with everything that does not depend on the value done beforehand.
@@ -10,12 +10,7 @@ from typing import Any
 
 from kaizen.foundation.jsonio import JsonObject, json_equal, json_key, json_type, pointer_token
 from kaizen.foundation.schema_builder import (
-    ARRAY,
-    FLOAT,
-    INTEGER,
     MAX_SCHEMA_BREACHES,
-    OBJECT,
-    STRING,
     SchemaBuilder,
     SchemaCheck,
     SchemaError,
@@ -56,7 +51,7 @@ def schema_operand(schema: JsonObject, pointer: str, keyword: str, kinds: tuple[
 
 def schema_list(schema: JsonObject, pointer: str, keyword: str, wanted: str) -> list[Any]:
     """The list at *keyword*, which may not be empty."""
-    operand: list[Any] = schema_operand(schema, pointer, keyword, (ARRAY,), f"a list of {wanted}")
+    operand: list[Any] = schema_operand(schema, pointer, keyword, (list,), f"a list of {wanted}")
     if not operand:
         raise SchemaError(pointer + pointer_token(keyword), f"is an empty list; it needs {wanted}")
     return operand
@@ -64,7 +59,7 @@ def schema_list(schema: JsonObject, pointer: str, keyword: str, wanted: str) -> 
 
 def schema_map(schema: JsonObject, pointer: str, keyword: str, wanted: str) -> JsonObject:
     """The object at *keyword*."""
-    operand: JsonObject = schema_operand(schema, pointer, keyword, (OBJECT,), f"an object of {wanted}")
+    operand: JsonObject = schema_operand(schema, pointer, keyword, (dict,), f"an object of {wanted}")
     return operand
 
 
@@ -77,7 +72,7 @@ def schema_names(names: Any, pointer: str) -> list[str]:
 
 def schema_count(schema: JsonObject, pointer: str, keyword: str) -> int:
     """The count at *keyword*: an integer from 0."""
-    operand = schema_operand(schema, pointer, keyword, (INTEGER, FLOAT), "a number")
+    operand = schema_operand(schema, pointer, keyword, (int, float), "a number")
     if operand != int(operand) or operand < 0:
         raise SchemaError(pointer + pointer_token(keyword), "must be an integer from 0")
     return int(operand)
@@ -104,12 +99,12 @@ def schema_definitions(builder: SchemaBuilder, schema: JsonObject, pointer: str,
 
 def schema_reference(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
     """$ref: the check is filled in when the whole schema is known."""
-    reference = schema_operand(schema, pointer, keyword, (STRING,), "a reference")
+    reference = schema_operand(schema, pointer, keyword, (str,), "a reference")
     cell: list[SchemaCheck] = []
     builder.references.append((pointer, reference, cell))
 
     def check_reference(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
-        if type(value) not in (OBJECT, ARRAY):
+        if type(value) not in (dict, list):
             cell[0](value, path, found)
             return
         key = (id(value), pointer)
@@ -222,7 +217,7 @@ def schema_if(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword:
 def schema_bound(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
     """The keywords of SCHEMA_BOUNDS."""
     is_length, holds, text = SCHEMA_BOUNDS[keyword]
-    operand = schema_operand(schema, pointer, keyword, (INTEGER, FLOAT), "a number")
+    operand = schema_operand(schema, pointer, keyword, (int, float), "a number")
     bound = schema_count(schema, pointer, keyword) if is_length else operand
     text = text.format(schema_shown(bound))
 
@@ -246,7 +241,7 @@ def decimal_parts(number: float) -> tuple[int, int]:
 
 def schema_multiple_of(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
     """multipleOf, exact in decimal terms: 0.3 is a multiple of 0.1."""
-    step = schema_operand(schema, pointer, keyword, (INTEGER, FLOAT), "a number")
+    step = schema_operand(schema, pointer, keyword, (int, float), "a number")
     if step <= 0:
         raise SchemaError(pointer + pointer_token(keyword), "must be greater than 0")
     step_digits, step_exponent = decimal_parts(step)
@@ -263,7 +258,7 @@ def schema_multiple_of(builder: SchemaBuilder, schema: JsonObject, pointer: str,
 
 def schema_pattern(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
     """pattern: found anywhere in the text."""
-    pattern = schema_operand(schema, pointer, keyword, (STRING,), "a pattern")
+    pattern = schema_operand(schema, pointer, keyword, (str,), "a pattern")
     search = builder.search(pattern, pointer + pointer_token(keyword))
     text = f"does not match the pattern {quoted(pattern, 60)}"
 
@@ -276,7 +271,7 @@ def schema_pattern(builder: SchemaBuilder, schema: JsonObject, pointer: str, key
 
 def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
     """format: the text is written as its document says."""
-    name = schema_operand(schema, pointer, keyword, (STRING,), "the name of a format")
+    name = schema_operand(schema, pointer, keyword, (str,), "the name of a format")
     place = pointer + pointer_token(keyword)
 
     def is_pattern(text: str) -> bool:
