@@ -23,6 +23,8 @@ LAYERS = {
         "foundation.shapes",
         "foundation.frontmatter",
         "foundation.schema_formats",
+        "foundation.schema_builder",
+        "foundation.schema_keywords",
         "foundation.schema",
         "foundation.process",
         "foundation.progress",

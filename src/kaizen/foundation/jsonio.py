@@ -9,7 +9,7 @@ of it. Lines end at LF alone: U+2028 and U+0085 may stand inside a string.
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from kaizen.foundation.errors import Breaches, InputError
@@ -69,26 +69,73 @@ def finite_float(text: str) -> float:
     return value
 
 
-decode_strict = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float).decode
+STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float)
+decode_strict = STRICT_DECODER.decode
+decode_strict_at = STRICT_DECODER.raw_decode
 
 
 def parse_json(text: str) -> Any:
     """The value that *text* holds. Raises JsonError for anything that is not strict JSON."""
+    value = decoded(decode_strict, text)
+    refuse_deep_or_broken(text, value)
+    return value
+
+
+def parse_json_at(text: str, start: int) -> tuple[Any, int]:
+    """(the value that begins at *start* of *text*, where it ends), whatever follows it. Raises JsonError."""
+    value, end = decoded(decode_strict_at, text, start)
+    refuse_deep_or_broken(text[start:end], value)
+    return value, end
+
+
+def decoded(decode: Callable[..., Any], text: str, *start: int) -> Any:
+    """What *decode* makes of *text*. Raises JsonError in the same words on every Python."""
     try:
-        value = decode_strict(text)
+        return decode(text, *start)
     except json.JSONDecodeError as error:
-        raise JsonError(f"not JSON: {error.msg} (column {error.colno})", error.lineno, error.colno) from None
+        raise json_error(error.msg, text, error.pos, *start) from None
     except RecursionError:
         raise JsonError(TOO_DEEP) from None
-    except JsonError:
-        raise
-    except ValueError:  # CPython's limit on the digits of an integer
+    except ValueError as error:
+        if bracket_depth(text) > MAX_DEPTH:  # where another Python would have given up before
+            raise JsonError(TOO_DEEP) from None
+        if isinstance(error, JsonError):
+            raise
+        # The only other one is CPython's limit on the digits of an integer.
         raise JsonError("an integer with too many digits", hint="write it as a string") from None
+
+
+def json_error(message: str, text: str, position: int, start: int = 0) -> JsonError:
+    """The JsonError for what json found wrong at *position*.
+
+    Python 3.13 has a message for a comma before a closing bracket, older ones do not; and how deep a text may be
+    before json gives up differs as well.
+    """
+    if bracket_depth(text[start:position]) > MAX_DEPTH:
+        return JsonError(TOO_DEEP)
+    before = text[:position].rstrip(" \t\r\n")
+    closing = {"Expecting value": "]", "Expecting property name enclosed in double quotes": "}"}.get(message)
+    if message.startswith("Illegal trailing comma") or before.endswith(",") and text[position : position + 1] == closing:
+        message, position = "a comma before the closing bracket", position if text[position] == "," else len(before) - 1
+    column = position - text.rfind("\n", 0, position)
+    return JsonError(f"not JSON: {message} (column {column})", text.count("\n", 0, position) + 1, column)
+
+
+def bracket_depth(text: str) -> int:
+    """How deep the brackets of *text* nest at the deepest place; what stands in strings does not count."""
+    depth = deepest = 0
+    for bracket in NOT_BRACKETS.sub("", text) if text.count("[") + text.count("{") > MAX_DEPTH else "":
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def refuse_deep_or_broken(text: str, value: Any) -> None:
+    """Raises JsonError when the JSON *text*, which holds *value*, nests too deeply or holds a lone surrogate."""
     if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(text):
         raise JsonError(TOO_DEEP)
     if ("\\u" in text and has_surrogate(value)) or SURROGATE.search(text):
         raise JsonError("holds half of a surrogate pair (\\ud800 to \\udfff alone)", hint="write the whole character or U+FFFD")
-    return value
 
 
 def is_too_deep(text: str) -> bool:
@@ -263,6 +310,17 @@ def json_equal(left: Any, right: Any) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(json_equal, left, right))
     return json_type(left) == json_type(right) and bool(left == right)
+
+
+def json_key(value: Any) -> Any:
+    """A hashable stand-in for *value*: two are equal exactly when `json_equal` says so of their values."""
+    if isinstance(value, bool):
+        return (bool, value)
+    if isinstance(value, list):
+        return (list, *map(json_key, value))
+    if isinstance(value, dict):
+        return (dict, frozenset((key, json_key(item)) for key, item in value.items()))
+    return value
 
 
 # --- JSON Pointer (RFC 6901) ---------------------------------------------------------
