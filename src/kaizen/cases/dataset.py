@@ -97,7 +97,8 @@ def refuse_repeated_case(case: Case, first: Case, what: str, breaches: Breaches)
     """Adds the breach of an id that stands in two places; the id of a holdout case is not said."""
     hidden = is_holdout(case.document) or is_holdout(first.document)
     name = "the id of a holdout case" if hidden else f"id {quoted(case.id)}"
-    breaches.add(case.path, case.line, "/id", f"{name} {what} (first at {first.path}:{first.line})", "remove one of the two, or give it an id of its own")
+    message = f"{name} {what} (first at {first.path}:{first.line})"
+    breaches.add(case.path, case.line, "/id", message, "remove one of the two, or give it an id of its own")
 
 
 # --- Included files --------------------------------------------------------------------
