@@ -245,7 +245,7 @@ class OtherFiles(ValidateCase):
 
     def test_meta_files(self):
         write("improvements/x/baseline.meta.json", '{"version": 1,\n "stage": "baseline",\n "repetitions": 0}')
-        write("improvements/x/candidate.meta.json", '{"version": 1, "stage": "candidate", "repetitions": 1, "command": null}')
+        write("improvements/x/candidate.meta.json", '{"version": 1, "stage": "candidate", "repetitions": 1, "command": null, "observations": null}')
         write("improvements/x/baseline.evaluated.meta.json", "[]")
         self.assertEqual(
             self.breaches(),

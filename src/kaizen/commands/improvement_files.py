@@ -44,7 +44,7 @@ STAGE_META_FIELDS = {
     "complete": BOOLEAN,
     "command": or_null(list_of(ANY_TEXT, "texts")),
     "counts": OBJECT,
-    "observations": OBJECT,
+    "observations": or_null(OBJECT),
 }
 RESULTS_META_FIELDS = {
     "version": VERSION_1,
