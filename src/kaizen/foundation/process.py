@@ -14,7 +14,7 @@ to be ended; elsewhere than on Linux they stay.
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any, NamedTuple
 
 from kaizen.foundation.clock import monotonic_seconds
@@ -90,6 +90,33 @@ def signal_group(group: int, number: int) -> bool:
     except PermissionError:  # somebody who changed the user
         pass
     return True
+
+
+def is_group_alive(group: int) -> bool:
+    """True when a process of the group runs.
+
+    One that has ended but that nobody has reaped does not count: an orphan is the init process's to reap, and
+    those of containers take seconds over it, or never do it. Only /proc tells; elsewhere it counts.
+    """
+    if not signal_group(group, 0):
+        return False
+    states = [fields[0] for fields in process_fields() if fields[2] == b"%d" % group]
+    return any(state not in (b"Z", b"X") for state in states) or not os.path.exists("/proc/self/stat")
+
+
+def process_fields() -> Iterator[list[bytes]]:
+    """[state, parent, group, …] of each process that /proc shows (proc(5), stat after the name)."""
+    for name in process_numbers():
+        with suppress(InputError):  # it has ended meanwhile
+            yield read_bytes(f"/proc/{name}/stat").rpartition(b")")[2].split()
+
+
+def process_numbers() -> list[str]:
+    """The numbers of all processes; none where there is no /proc."""
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
 
 
 @contextmanager
@@ -323,7 +350,7 @@ class Child:
         deadline = monotonic_seconds() + TERM_SECONDS
         while monotonic_seconds() < deadline:
             self.wait(min(deadline, monotonic_seconds() + LOOK_SECONDS), is_ending=True)
-            if self.reap() and not signal_group(self.pid, 0):
+            if self.reap() and not is_group_alive(self.pid):
                 return
             if self.is_done():
                 time.sleep(LOOK_SECONDS)
@@ -364,11 +391,7 @@ def kill_marked(mark: bytes) -> None:
     import signal
 
     pinned: Any = getattr(signal, "pidfd_send_signal", None)
-    try:
-        numbers = [name for name in os.listdir("/proc") if name.isdigit()] if pinned else []
-    except OSError:
-        return
-    for name in numbers:
+    for name in process_numbers() if pinned else ():
         pidfd = open_pidfd(int(name))  # first, so that what is killed is what was looked at
         if pidfd < 0:
             continue

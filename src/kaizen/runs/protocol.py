@@ -137,7 +137,7 @@ def answer_value(stdout: bytes) -> tuple[JsonObject, bytes, bool]:
             if isinstance(value, dict):
                 return value, b"", is_repaired
         except ProtocolError:
-            if not body[start:].startswith(b"{"):
+            if not body[start:].strip(b"]} \t"):  # an object over several lines, but a broken one
                 raise
     value, is_repaired = parse_answer(body, start)
     if not isinstance(value, dict):
