@@ -1,0 +1,370 @@
+"""The files of a stage while it is run: observations, meta file, what was superseded.
+
+Each finished trial is appended in one write. A line that no longer counts (its case has
+another input or is gone, it never ran, or it is to be run again) goes to
+`<stage>.superseded.jsonl` before the run begins. When everything asked for is there, the
+lines stand in the order (trial, place of the case). An overwrite is written beside the old
+files, as `<stage>.jsonl.unfinished`, and takes their place at the end.
+
+    <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
+    "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
+    "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from"}
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from kaizen.cases.case import Case
+from kaizen.cases.dataset import Dataset
+from kaizen.cases.improvement import Improvement
+from kaizen.foundation.clock import utc_now
+from kaizen.foundation.errors import InputError, RefusedError
+from kaizen.foundation.files import BYTE_ORDER_MARK, discard_unfinished, open_for_reading, refuse_writing, replacing, shown_path
+from kaizen.foundation.journals import AppendLog, torn_tail, truncate_file
+from kaizen.foundation.jsonio import JsonObject, encode_compact, parse_line, read_json_object, write_json
+from kaizen.foundation.text import counted, listed, visible
+from kaizen.runs.observation import CANCELLED, COMPLETED, NOT_RUN, STATUSES, check_observation, lines_digest
+
+if TYPE_CHECKING:
+    pass
+
+STAGE_META = ".meta.json"
+SUPERSEDED = ".superseded.jsonl"
+UNFINISHED = ".unfinished"
+
+# What is to become of a stage that is there already.
+REFUSE, RESUME, OVERWRITE, RESUME_OVERWRITE, ONLY_ERRORS = "refuse", "resume", "overwrite", "resume_overwrite", "only_errors"
+# What must be the same for evidence to be added to: {key of the meta file: words}.
+SAME_RUN = {
+    "mode": "way of running",
+    "command": "command",
+    "cwd": "working directory",
+    "seed": "seed",
+    "commit": "commit",
+    "replayed_from": "file",
+}
+
+
+def read_stage_meta(improvement: Improvement, stage: str) -> JsonObject:
+    """The document `<stage>.meta.json`: how the stage was made. Raises InputError when it is absent or broken."""
+    return read_json_object(improvement.stage_file(stage, STAGE_META), "it is written by `kaizen run`")
+
+
+def stage_lines(path: str) -> Iterator[tuple[int, bytes, JsonObject]]:
+    """(byte offset, bytes without line end, observation) of each line of the stage file *path*. Raises InputError."""
+    shown = shown_path(path)
+    with open_for_reading(path) as stream:
+        offset = 0
+        for number, line in enumerate(stream, 1):
+            raw = bare_line(line)
+            if raw:
+                place = f"{shown}:{number}"
+                yield offset, raw, check_observation(parse_line(raw, place), place)
+            offset += len(line)
+
+
+def bare_line(line: bytes) -> bytes:
+    """*line* without its line end, blanks around it, and a byte-order mark."""
+    return line.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n")
+
+
+def mend_last_line(path: str) -> str:
+    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''."""
+    size, tail = torn_tail(path)
+    if not bare_line(tail):
+        return ""
+    try:
+        check_observation(parse_line(bare_line(tail), ""), "")
+    except InputError:
+        truncate_file(path, size)
+        cut = counted(len(tail), "byte")
+        return f"1 unfinished record was set aside: the last line of {shown_path(path)} ended in the middle ({cut} cut off)"
+    append_lines(path, [b""])
+    return ""
+
+
+def append_lines(path: str, lines: "list[bytes] | Iterator[bytes]") -> int:
+    """Appends *lines* to the file *path*, synced; returns how many. Raises InputError."""
+    log = AppendLog(path)
+    try:
+        written = 0
+        for line in lines:
+            log.append_bytes(line + b"\n")
+            written += 1
+    finally:
+        log.close()
+    return written
+
+
+def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
+    """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
+    differing = []
+    for key, words in SAME_RUN.items():
+        old, new = (side.get(key) for side in (before, after))
+        if key in ("commit", "replayed_from"):
+            inner = "hash" if key == "commit" else "sha256"
+            old, new = (side.get(inner) if isinstance(side, dict) else None for side in (old, new))
+        if old != new:
+            differing.append(f"{words} ({visible(told_setting(old))} then, {visible(told_setting(new))} now)")
+    if differing:
+        raise RefusedError(
+            f"{shown}: cannot be added to, it was made otherwise: {listed(differing)}",
+            "go back to what it was made with, or use --overwrite to begin anew",
+            "different_run",
+        )
+
+
+def told_setting(value: Any) -> str:
+    """A setting of a run as a message names it."""
+    return "none" if value is None else value if isinstance(value, str) else encode_compact(value)
+
+
+class StageIndex:
+    """Where the line of each trial stands in a stage file, by slot: (trial - 1) × cases + place of the case."""
+
+    def __init__(self, case_ids: "list[str] | dict[str, Case]", repetitions: int) -> None:
+        from array import array
+
+        self.places = {name: place for place, name in enumerate(case_ids)}
+        slots = len(self.places) * repetitions
+        self.offsets: array[int] = array("q", [-1]) * slots
+        self.statuses = bytearray(slots)  # 0: no line, else 1 + index into STATUSES
+        self.last_slot = -1
+        self.is_ordered = True
+
+    def slot(self, case_id: str, trial: int) -> int:
+        """The slot of a trial; -1 when it is not planned."""
+        place = self.places.get(case_id, -1)
+        slot = (trial - 1) * len(self.places) + place
+        return slot if place >= 0 and slot < len(self.statuses) else -1
+
+    def note(self, slot: int, status: str, offset: int) -> None:
+        """Notes that the line at *offset* is the one of *slot*."""
+        self.offsets[slot] = offset
+        self.statuses[slot] = 1 + STATUSES.index(status)
+        self.is_ordered = self.is_ordered and slot > self.last_slot
+        self.last_slot = slot
+
+    def status(self, case_id: str, trial: int) -> str:
+        """The status of a trial; '' when it has no line."""
+        code = self.statuses[self.slot(case_id, trial)]
+        return STATUSES[code - 1] if code else ""
+
+    def counts(self) -> dict[str, int]:
+        """{status: number of lines}, statuses that occur only."""
+        found = {name: self.statuses.count(1 + index) for index, name in enumerate(STATUSES)}
+        return {name: count for name, count in found.items() if count}
+
+    def ordered_offsets(self) -> Iterator[int]:
+        """Offsets of the lines in the order (trial, place of the case)."""
+        return (offset for offset in self.offsets if offset >= 0)
+
+
+class StageWriter:
+    """Writes the files of one stage; its caller holds the stage's lock and calls it from one thread at a time.
+
+    *meta* describes the run and is completed here; *existing* says what becomes of a stage that is there;
+    *cases* are those that the run is about. `notes` holds what the user should know.
+    Raises RefusedError when *existing* does not go together with what is there.
+    """
+
+    def __init__(
+        self,
+        improvement: Improvement,
+        stage: str,
+        dataset: Dataset,
+        cases: list[Case],
+        meta: JsonObject,
+        *,
+        existing: str,
+        repetitions: int = 0,
+    ) -> None:
+        self.improvement, self.stage, self.dataset, self.cases, self.meta = improvement, stage, dataset, cases, meta
+        self.target = improvement.stage_file(stage)
+        self.is_beside = existing in (OVERWRITE, RESUME_OVERWRITE)
+        suffix = UNFINISHED if self.is_beside else ""
+        self.path, self.meta_path = self.target + suffix, improvement.stage_file(stage, STAGE_META) + suffix
+        self.log: AppendLog | None = None
+        self.size = 0
+        self.notes: list[str] = []
+        self.refuse_existing(existing)
+        self.sweep(existing == OVERWRITE)
+        has_file = os.path.exists(self.path)
+        if has_file:
+            self.notes += filter(None, [mend_last_line(self.path)])
+        before = read_json_object(self.meta_path) if has_file and os.path.exists(self.meta_path) else None
+        self.repetitions = self.settled_repetitions(repetitions, before, has_file)
+        self.index = StageIndex(dataset.cases, self.repetitions)
+        if has_file:
+            if before is not None:
+                refuse_other_run(shown_path(self.target), before, meta)
+                meta["started_at"] = before.get("started_at", meta["started_at"])
+            else:
+                self.notes.append(f"{shown_path(self.meta_path)} is missing, so what made the lines that are there is not known")
+            self.take_over(existing == ONLY_ERRORS)
+
+    def refuse_existing(self, existing: str) -> None:
+        """Raises RefusedError when the stage is there and nobody said what to do with it, or the other way round."""
+        shown = shown_path(self.target)
+        is_there = os.path.lexists(self.target)
+        if existing == REFUSE and is_there:
+            raise RefusedError(
+                f"{shown}: is there already; nothing was run",
+                "--resume runs what is missing, --only errors what has no usable evidence, --overwrite everything anew",
+                "existing_stage",
+            )
+        if existing == ONLY_ERRORS and not is_there:
+            raise RefusedError(f"{shown}: is not there, so it has no errors to run again", "leave out --only errors", "missing_stage")
+
+    def sweep(self, begins_anew: bool) -> None:
+        """Removes half-written files of a run that was killed and, when an overwrite *begins_anew*, those of an earlier one."""
+        for name in os.listdir(self.improvement.folder):
+            if name.endswith(".tmp") and name.startswith((f".{self.stage}.jsonl.", f".{self.stage}{STAGE_META}.")):
+                discard_unfinished(self.improvement.path(name))
+        if begins_anew:
+            self.discard_beside()
+
+    def discard_beside(self) -> None:
+        """Removes what an overwrite has written beside the old files."""
+        if self.is_beside:
+            discard_unfinished(self.path)
+            discard_unfinished(self.meta_path)
+
+    def settled_repetitions(self, asked: int, before: JsonObject | None, has_file: bool) -> int:
+        """Repetitions of the stage: as *asked*, or for 0 as before, else 1. Raises RefusedError when they would become fewer."""
+        if not has_file:
+            return asked or 1
+        known = before.get("repetitions") if before else None
+        if not isinstance(known, int):
+            known = max((value["trial"] for _, _, value in stage_lines(self.path)), default=1)
+        if asked and asked < known:
+            raise RefusedError(
+                f"{shown_path(self.target)}: has {counted(known, 'repetition')}; with {asked} some trials would be lost",
+                f"use --repetitions {known} or more, or --overwrite",
+                "fewer_repetitions",
+            )
+        return asked or known
+
+    def take_over(self, drops_errors: bool) -> None:
+        """Indexes the lines that count; the others go to the superseded file before the run begins."""
+        selected = {case.id for case in self.cases} if drops_errors else set()
+        keep, drop = StageIndex(self.dataset.cases, self.repetitions), []
+        reasons: dict[str, int] = {}
+        for offset, _, value in stage_lines(self.path):
+            slot = keep.slot(value["case_id"], value["trial"])
+            reason = self.superseded_reason(value, slot, keep, selected)
+            if reason:
+                drop.append(offset)
+                reasons[reason] = reasons.get(reason, 0) + 1
+            else:
+                keep.note(slot, value["status"], offset)
+        if not drop:
+            self.index = keep
+            return
+        superseded = self.improvement.stage_file(self.stage, SUPERSEDED)
+        append_lines(superseded, self.lines_at(drop))
+        gone = set(drop)
+        with replacing(self.path) as stream:
+            for offset, raw, _ in stage_lines(self.path):
+                if offset not in gone:
+                    stream.write(raw + b"\n")
+        for offset, _, value in stage_lines(self.path):
+            self.index.note(self.index.slot(value["case_id"], value["trial"]), value["status"], offset)
+        why = listed(f"{count:,} {reason}" for reason, count in reasons.items())
+        self.notes.append(f"{counted(len(drop), 'line')} moved to {shown_path(superseded)}: {why}")
+
+    def superseded_reason(self, value: JsonObject, slot: int, seen: StageIndex, selected: set[str]) -> str:
+        """Why the line *value* no longer counts; '' when it does."""
+        case = self.dataset.cases.get(value["case_id"])
+        if case is None or slot < 0:
+            return "of cases that are gone"
+        if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
+            return "made from another input"
+        if seen.statuses[slot]:
+            return "of trials that are there twice"
+        if value["status"] in (NOT_RUN, CANCELLED):
+            return "of trials that never ran"
+        return "without usable evidence" if case.id in selected and value["status"] != COMPLETED else ""
+
+    def lines_at(self, offsets: "list[int] | Iterator[int]") -> Iterator[bytes]:
+        """The lines of the file at *offsets*, without their line ends."""
+        with open_for_reading(self.path) as stream:
+            position = 0
+            for offset in offsets:
+                if offset != position:
+                    stream.seek(offset)
+                line = stream.readline()
+                position = offset + len(line)
+                yield bare_line(line)
+
+    def is_done(self, case_id: str, trial: int) -> bool:
+        """True when the trial has a line."""
+        return self.index.statuses[self.index.slot(case_id, trial)] != 0
+
+    def selected_trials(self) -> Iterator[tuple[Case, int]]:
+        """(case, trial) of what the run is about: trial 1 of every case, then trial 2."""
+        return ((case, trial) for trial in range(1, self.repetitions + 1) for case in self.cases)
+
+    def record(self, case_id: str, trial: int, status: str, line: bytes) -> None:
+        """Appends the observation *line* (with its line end). Raises InputError when the disk says no."""
+        if self.log is None:
+            self.complete_meta(False)
+            write_json(self.meta_path, self.meta)
+            self.log = AppendLog(self.path)
+            self.size = os.path.getsize(self.path)
+        self.log.append_bytes(line)
+        self.index.note(self.index.slot(case_id, trial), status, self.size)
+        self.size += len(line)
+
+    def sync_if_due(self) -> None:
+        """Syncs the lines that are 200 ms old; to be called at least every 100 ms."""
+        if self.log is not None:
+            self.log.sync_if_due()
+
+    def complete_meta(self, is_complete: bool) -> None:
+        """Fills in what only the lines tell; `selection` is null once every planned trial has been asked for."""
+        known = bytearray(self.index.statuses)
+        for case, trial in self.selected_trials():
+            known[self.index.slot(case.id, trial)] = 1
+        planned, selected = len(known), len(known) - known.count(0)
+        self.meta.update(repetitions=self.repetitions, cases=len(self.dataset.cases), planned=planned, selected=selected)
+        self.meta.update(complete=is_complete, counts=self.index.counts())
+        if selected == planned:
+            self.meta["selection"] = None
+
+    def finish(self, is_complete: bool) -> None:
+        """Brings the lines into order, takes the old files' place after an overwrite, and writes the meta file.
+
+        When the run is not complete the lines stay as and where they are, to be gone on with.
+        """
+        if self.log is not None:
+            self.log.close()
+        if not os.path.exists(self.path):
+            return
+        if is_complete and not self.index.is_ordered:
+            with replacing(self.path) as stream:
+                for line in self.lines_at(self.index.ordered_offsets()):
+                    stream.write(line + b"\n")
+        self.complete_meta(is_complete)
+        digest = lines_digest(self.path)
+        self.meta.update(finished_at=utc_now(), observations={"lines": digest.lines, "sha256": digest.hexdigest()})
+        if is_complete and self.is_beside:
+            try:
+                os.replace(self.path, self.target)
+            except OSError as error:
+                refuse_writing(self.target, error)
+            write_json(self.improvement.stage_file(self.stage, STAGE_META), self.meta)
+            self.discard_beside()
+            discard_unfinished(self.improvement.stage_file(self.stage, SUPERSEDED))
+        else:
+            write_json(self.meta_path, self.meta)
+
+    def abandon(self, error: BaseException) -> None:
+        """Closes the files after *error*; when the disk was full, what an overwrite has written beside the old files is removed."""
+        if self.log is not None:
+            with suppress(InputError):  # the failure that led here is told already
+                self.log.close()
+        if isinstance(error, InputError) and error.reason == "cannot_write":
+            self.discard_beside()

@@ -1,0 +1,122 @@
+"""Observations: the raw evidence of one trial each, a line of `<stage>.jsonl`.
+
+    {"case_id": "refund-1", "trial": 1, "input_fingerprint": "sha256:…", "status": "completed",
+     "output": "…", "steps": […], "execution": {"duration_ms": 412.7, "exit_code": 0, "attempts": [],
+     "started_at": "2026-01-02T03:04:05.678Z", "worker": 1}}
+
+A field that the runner did not report is absent, never null (but for `output`, which may be
+null). `error` {"class", "type", "message", "stderr_tail"} is there unless the status is
+completed; of a completed trial the end of standard error stands in `execution`. Two runs
+of a deterministic agent differ in `execution` and `stderr_tail` alone.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kaizen.foundation.errors import InputError
+from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import JsonObject, Line, raw_lines, read_json_lines
+from kaizen.foundation.text import quoted
+
+COMPLETED = "completed"
+NOT_RUN = "not_run"
+CANCELLED = "cancelled"
+STATUSES = (COMPLETED, "error", "timeout", "protocol_error", CANCELLED, NOT_RUN)
+ERROR_CLASSES = ("agent", "runner", "timeout", "protocol", "environment", "cancelled")
+# What a runner may report, in the order in which it is written.
+REPORTED_FIELDS = (
+    "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata", "log", "notes",
+)
+
+
+class Attempt(NamedTuple):
+    """What one attempt at a trial gave: status, the runner's fields, the error, and what the engine measured.
+
+    `fields` has keys of REPORTED_FIELDS only; `error` is None exactly when the status is completed.
+    `duration_ms` and `exit_code` are None when there is nothing to measure; `stderr` is the tail that is kept.
+    """
+
+    status: str
+    fields: JsonObject
+    error: JsonObject | None
+    started_at: str
+    duration_ms: float | None = None
+    exit_code: int | None = None
+    stderr: str = ""
+
+
+def observation_document(case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int) -> JsonObject:
+    """The observation of a trial whose last *attempt* was made by *worker*, with its keys in their order."""
+    document: JsonObject = {"case_id": case_id, "trial": trial, "input_fingerprint": input_fingerprint, "status": attempt.status}
+    document.update((name, attempt.fields[name]) for name in REPORTED_FIELDS if name in attempt.fields)
+    document["execution"] = {
+        "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms, 3),
+        "exit_code": attempt.exit_code,
+        "attempts": [],
+        "started_at": attempt.started_at,
+        "worker": worker,
+    }
+    if attempt.error is not None:
+        document["error"] = {**attempt.error, "stderr_tail": attempt.stderr}
+    elif attempt.stderr:
+        document["execution"]["stderr_tail"] = attempt.stderr
+    return document
+
+
+def error_document(kind: str, error_type: str, message: str) -> JsonObject:
+    """The `error` of an observation: *kind* is its class, *error_type* says in one word which of them."""
+    return {"class": kind, "type": error_type, "message": message}
+
+
+def check_observation(value: JsonObject, place: str) -> JsonObject:
+    """*value*, when it says of which trial it is and how that ended. Raises InputError that begins with *place*."""
+    trial = value.get("trial")
+    if not isinstance(value.get("case_id"), str):
+        problem = "has no case_id"
+    elif not isinstance(trial, int) or isinstance(trial, bool) or trial < 1:
+        problem = "has no trial (a number from 1)"
+    elif value.get("status") not in STATUSES:
+        problem = f"has the status {quoted(str(value.get('status')))}, which is none of {', '.join(STATUSES)}"
+    else:
+        return value
+    raise InputError(f"{place}: {problem}, so it is no observation", "observations are written by `kaizen run`", "invalid_file")
+
+
+def iter_observations(path: str) -> Iterator[Line]:
+    """Each observation of the stage file *path*, in order, read as it is asked for. Raises InputError with path:line."""
+    shown = shown_path(path)
+    hint = "make it with: kaizen run IMPROVEMENT --stage STAGE -- COMMAND"
+    for line in read_json_lines(path, hint):
+        check_observation(line.value, f"{shown}:{line.number}")
+        yield line
+
+
+class LineDigest:
+    """SHA-256 of lines joined by LF, whatever their line ends were, and their number."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.hash = hashlib.sha256()
+
+    def add(self, raw: bytes) -> None:
+        """Takes the next line, without its line end."""
+        self.hash.update(b"\n" + raw if self.lines else raw)
+        self.lines += 1
+
+    def hexdigest(self) -> str:
+        """The digest of the lines so far."""
+        return self.hash.hexdigest()
+
+
+def lines_digest(path: str) -> LineDigest:
+    """The digest of the lines of the file *path* that are not blank. Raises InputError."""
+    digest = LineDigest()
+    for _, raw in raw_lines(path):
+        digest.add(raw)
+    return digest
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of the lines of the file *path*, as `LineDigest` defines it. Raises InputError."""
+    return lines_digest(path).hexdigest()
