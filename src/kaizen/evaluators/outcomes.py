@@ -12,8 +12,8 @@ class Outcome(NamedTuple):
     """The answer of one evaluator about one observation.
 
     `score` is in [0, 1] or None when there is none; `value` is the raw measurement; `reason` is one
-    sentence a person understands; `evidence` points at what was looked at, e.g. {"step": 3},
-    {"start": 10, "end": 14}, {"pointer": "/items/0"}.
+    sentence a person understands; `evidence` points at what was looked at: {"step": 3},
+    {"start": 10, "end": 14} (characters of the text looked at), {"pointer": "/items/0"} (below `select`).
     """
 
     status: str
@@ -24,11 +24,15 @@ class Outcome(NamedTuple):
 
 
 class NotMeasurable(Exception):
-    """Raised by a check whose evidence is absent; the entry's `on_missing` decides what follows."""
+    """Raised by a check whose evidence is absent; the entry's `on_missing` decides what follows.
 
-    def __init__(self, reason: str) -> None:
+    `agent_fault`: the output is there but is not what was asked for, so the default is fail, not error.
+    """
+
+    def __init__(self, reason: str, agent_fault: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.agent_fault = agent_fault
 
 
 class ConfigurationError(Exception):
@@ -39,6 +43,26 @@ class ConfigurationError(Exception):
         self.pointer = pointer
         self.message = message
         self.hint = hint
+
+
+class NothingAsked(Exception):
+    """Raised while an entry is prepared for a case that asks nothing of it: the answer is not_applicable."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class EmptyFromCase(list[Any]):
+    """The empty list that `$case` found in a case; one written in the file is a plain list."""
+
+
+def refuse_empty(values: list[Any], pointer: str, what: str = "list") -> None:
+    """Raises when *values* is empty: NothingAsked if a case brought it, else ConfigurationError at *pointer*."""
+    if isinstance(values, EmptyFromCase):
+        raise NothingAsked(f"the case's {what} is empty")
+    if not values:
+        raise ConfigurationError(pointer, f"is an empty {what}, which asks nothing", "name at least one, or take the entry out")
 
 
 def decided(is_met: bool, reason: str, value: Any = None, evidence: tuple[Any, ...] = ()) -> Outcome:
