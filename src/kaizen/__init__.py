@@ -53,6 +53,7 @@ LAYERS = {
     ],
     "evaluators": [
         "evaluators.paths",
+        "evaluators.decimals",
         "evaluators.outcomes",
         "evaluators.registry",
         "evaluators.decimals",
@@ -60,6 +61,7 @@ LAYERS = {
         "evaluators.predicates",
         "evaluators.transforms",
         "evaluators.shell_words",
+        "evaluators.trail",
         "evaluators.arguments",
         "evaluators.matcher",
         "evaluators.consent",

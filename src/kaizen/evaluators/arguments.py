@@ -20,6 +20,7 @@ from kaizen.evaluators.paths import values_at
 from kaizen.evaluators.predicates import MISSING, Predicate, compile_predicate, is_predicate
 from kaizen.evaluators.registry import json_type_phrase
 from kaizen.evaluators.shell_words import shell_commands
+from kaizen.evaluators.trail import Ask
 from kaizen.foundation.jsonio import JsonObject, pointer_token, pointer_tokens
 from kaizen.foundation.text import did_you_mean, quoted
 
@@ -28,7 +29,6 @@ SHELL_ARGUMENTS = ("command", "cmd")
 
 Tokens = tuple[str, ...]
 FieldPredicates = list[tuple[Tokens, Predicate]]
-Ask = Callable[[Predicate, Any], "bool | None"]  # a predicate about a value; None where the recording does not say
 ArgumentsTest = Callable[[Any, bool, Ask], "bool | None"]  # (arguments, whether the step is a command, ask)
 
 NEVER = Predicate(lambda value: False)
@@ -150,7 +150,9 @@ def args_defaults(document: JsonObject, pointer: str) -> JsonObject:
     """The values of `args_defaults` by name."""
     defaults = document.get("args_defaults", {})
     if not isinstance(defaults, dict):
-        raise ConfigurationError(f"{pointer}/args_defaults", f"args_defaults is {json_type_phrase(defaults)}, not an object of values by name")
+        raise ConfigurationError(
+            f"{pointer}/args_defaults", f"args_defaults is {json_type_phrase(defaults)}, not an object of values by name"
+        )
     return defaults
 
 

@@ -1,5 +1,7 @@
 """The step matcher: one object that says which recorded steps are meant.
 
+All keys given must hold; {} means every step.
+
     {"kind": "tool", "name": ["refund_*"], "args": {"order": "A-7", "/items/0/sku": {"$regex": "^S"}}, "status": "ok"}
 
     kind, role, status, agent   one text or a list of them (kinds and statuses are closed lists)
@@ -18,131 +20,16 @@ An answer is True, False, or None where the recording does not say: a field that
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kaizen.evaluators.arguments import Ask, compile_arguments, compile_field_map, fields_answer, found_at
+from kaizen.evaluators.arguments import compile_arguments, compile_field_map, fields_answer, found_at
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, refuse_empty
 from kaizen.evaluators.predicates import MISSING, Predicate, check_bounds, compile_globs, compile_predicate, is_predicate
-from kaizen.evaluators.registry import View, json_type_phrase
-from kaizen.foundation.jsonio import JsonError, JsonObject, encode_compact, parse_json, pointer_token
-from kaizen.foundation.text import did_you_mean, listed, quoted, visible
+from kaizen.evaluators.registry import json_type_phrase
+from kaizen.evaluators.trail import Trail, is_cut, step_text
+from kaizen.foundation.jsonio import JsonObject, pointer_token
+from kaizen.foundation.text import did_you_mean, listed, quoted
 
 STEP_KINDS = ("tool", "message", "command", "skill", "handoff", "approval", "retrieval", "model", "span", "error")
 STEP_STATUSES = ("ok", "error", "denied", "timeout")
-NAMES_SHOWN = 80  # characters of a step's arguments in a reason
-
-
-# --- Recorded steps --------------------------------------------------------------------
-
-
-class Trail:
-    """The recorded steps of one observation, and what is worked out about them once.
-
-    With *is_partial* what is absent counts as not recorded: for steps that are only described.
-    """
-
-    def __init__(self, steps: list[JsonObject], is_partial: bool = False) -> None:
-        self.steps = steps
-        self.is_partial = is_partial
-        self.parsed: dict[tuple[int, str], Any] = {}
-        self.places: dict[Any, int] | None = None
-        self.agents_named: bool | None = None
-
-    def content(self, index: int, field: str) -> Any:
-        """`args` or `result` of a step, JSON text parsed; MISSING when absent, {} for arguments that are absent or null."""
-        value = self.steps[index].get(field, MISSING)
-        if field == "args" and (value is MISSING or value is None):
-            return {}
-        if not isinstance(value, str):
-            return value
-        key = (index, field)
-        if key not in self.parsed:
-            self.parsed[key] = parsed_text(value)
-        return self.parsed[key]
-
-    def asking(self, index: int, field: str) -> Ask:
-        """How a predicate is asked about a value that was looked for in *field* of a step."""
-        if is_cut(self.steps[index], field):
-            return lambda predicate, value: predicate.about_part(value)
-        if self.is_partial:
-            return lambda predicate, value: None if value is MISSING else predicate.holds(value)
-        return lambda predicate, value: predicate.holds(value)
-
-    def parent(self, index: int) -> int | None:
-        """The place of a step's parent: -1 when it names none, None when the one it names is not recorded."""
-        parent = self.steps[index].get("parent")
-        if parent is None:
-            return None if self.is_partial else -1
-        if self.places is None:
-            self.places = {encode_compact(step["id"]): place for place, step in enumerate(self.steps) if step.get("id") is not None}
-        return self.places.get(encode_compact(parent))
-
-    def names_agents(self) -> bool:
-        """Whether any step says which agent took it."""
-        if self.agents_named is None:
-            self.agents_named = any(step.get("agent") is not None for step in self.steps)
-        return self.agents_named
-
-
-def parsed_text(text: str) -> Any:
-    """The JSON value that *text* holds, else *text* itself."""
-    try:
-        return parse_json(text)
-    except JsonError:
-        return text
-
-
-def recorded_steps(observation: JsonObject) -> list[JsonObject]:
-    """The steps of *observation*; without any, its `tool_calls` as steps of kind tool.
-
-    Raises NotMeasurable when neither was recorded, or when tool calls stand beside steps that hold none,
-    so that their order is not known.
-    """
-    steps, calls = observation.get("steps"), observation.get("tool_calls")
-    found = steps if isinstance(steps, list) else None
-    if isinstance(calls, list) and (calls or found is None) and not any(is_call(step) for step in found or ()):
-        if found:
-            raise NotMeasurable("tool_calls stand beside steps without tool calls, so their place among the steps is not known")
-        found = [{"kind": "tool", **call} if isinstance(call, dict) else call for call in calls]
-    if found is None:
-        raise NotMeasurable("no steps were recorded")
-    broken = next((index for index, step in enumerate(found) if not isinstance(step, dict)), None)
-    if broken is not None:
-        raise NotMeasurable(f"step {broken} is {json_type_phrase(found[broken])}, not an object")
-    return found
-
-
-def is_call(step: Any) -> bool:
-    """Whether *step* is of kind tool."""
-    return isinstance(step, dict) and step.get("kind") == "tool"
-
-
-def view_trail(view: View) -> Trail:
-    """The trail of the observation in *view*, shared by all entries. Raises NotMeasurable."""
-    trail = view.memo.get("trail")
-    if trail is None:
-        trail = view.memo["trail"] = Trail(recorded_steps(view.observation))
-    return trail
-
-
-def call_text(step: JsonObject) -> str:
-    """How a reason calls a step or a matcher: 'refund {"order":"A-7"}', 'message of user'."""
-    name = step.get("name")
-    if isinstance(name, list):
-        name = "|".join(map(str, name))
-    if not isinstance(name, str):
-        role = step.get("role")
-        name = f"{step.get('kind') or 'any step'}{f' of {role}' if isinstance(role, str) else ''}"
-    args = step.get("args")
-    shown = "" if args is None or args == {} else " " + visible(args if isinstance(args, str) else encode_compact(args), NAMES_SHOWN)
-    return visible(str(name), NAMES_SHOWN) + shown
-
-
-def step_text(trail: Trail, index: int) -> str:
-    """How a reason calls a recorded step: 'step 3 refund {"order":"A-7"}', counted from 0 as in pointers."""
-    return f"step {index} {call_text(trail.steps[index])}"
-
-
-# --- Matchers --------------------------------------------------------------------------
-
 Test = Callable[[Trail, int], bool | None]
 
 
@@ -185,12 +72,6 @@ class Matcher:
         return f"whether {step_text(trail, index)} is meant is not known: {why}"
 
 
-def is_cut(step: JsonObject, field: str) -> bool:
-    """Whether *field* of *step* was cut short."""
-    cut = step.get("truncated")
-    return isinstance(cut, list) and field in cut
-
-
 def compile_matcher(document: Any, pointer: str = "") -> Matcher:
     """The matcher that *document* writes, which stands at *pointer* in its entry.
 
@@ -201,7 +82,9 @@ def compile_matcher(document: Any, pointer: str = "") -> Matcher:
         raise ConfigurationError(pointer, f"a step matcher is an object, not {json_type_phrase(document)}", hint)
     for key in document:
         if key not in MATCHER_KEYS:
-            raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", did_you_mean(key, MATCHER_KEYS))
+            raise ConfigurationError(
+                pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", did_you_mean(key, MATCHER_KEYS)
+            )
     if "args" not in document:
         useless = next((key for key in ("args_mode", "args_defaults", "args_ignore") if key in document), None)
         if useless:

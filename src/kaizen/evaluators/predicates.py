@@ -98,7 +98,9 @@ def compile_literal(document: Any, pointer: str, at_least: bool) -> Predicate:
         fields = {key: compile_predicate(item, pointer + pointer_token(key), at_least) for key, item in document.items()}
         return object_predicate(fields, at_least)
     if isinstance(document, list) and (at_least or holds_predicate(document)):
-        return elements_predicate([compile_predicate(item, pointer + pointer_token(index), at_least) for index, item in enumerate(document)])
+        return elements_predicate(
+            [compile_predicate(item, pointer + pointer_token(index), at_least) for index, item in enumerate(document)]
+        )
     return equal_predicate(document)
 
 
@@ -131,7 +133,11 @@ def elements_predicate(items: list[Predicate]) -> Predicate:
     """A list as long as *items*, each element of which holds at its place."""
 
     def holds(value: Any) -> bool:
-        return isinstance(value, list) and len(value) == len(items) and all(item.holds(element) for item, element in zip(items, value))
+        return (
+            isinstance(value, list)
+            and len(value) == len(items)
+            and all(item.holds(element) for item, element in zip(items, value, strict=True))
+        )
 
     return Predicate(holds, all(item.is_growing for item in items))
 
@@ -183,7 +189,7 @@ def compile_regex(operand: Any, pointer: str, at_least: bool) -> Predicate:
     """A text in which the pattern *operand* is found, under the time limit of patterns."""
     if not isinstance(operand, str):
         raise refuse_operand(pointer, operand, "a regular expression")
-    search = compile_pattern(operand, 0, pointer).search
+    search = compile_pattern(operand, "", pointer).search
     return Predicate(lambda value: isinstance(value, str) and timed(lambda: search(value)) is not None)
 
 

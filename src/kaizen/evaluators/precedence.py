@@ -1,0 +1,204 @@
+"""What came before what: the evaluator `order`."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kaizen.evaluators.arguments import Tokens, field_tokens
+from kaizen.evaluators.matcher import Matcher, compile_matchers
+from kaizen.evaluators.outcomes import FAIL, NOT_APPLICABLE, PASS, ConfigurationError, NotMeasurable, Outcome, decided, refuse_empty
+from kaizen.evaluators.paths import values_at
+from kaizen.evaluators.predicates import MISSING
+from kaizen.evaluators.registry import REQUIRED, Check, Parameter, View, evaluator
+from kaizen.evaluators.trail import Trail, call_text, is_cut, settled, step_evidence, step_text, view_trail
+from kaizen.foundation.jsonio import JsonObject, json_equal
+from kaizen.foundation.text import counted, listed
+
+DIRECTIONS = ("required", "followed_by")
+
+ORDER_PARAMETERS = [
+    Parameter("before", "matchers", REQUIRED, "The earlier step: a matcher or a list, any of them."),
+    Parameter("after", "matchers", REQUIRED, "The later step: a matcher or a list, any of them."),
+    Parameter(
+        "direction",
+        "choice",
+        "required",
+        "required: every `after` has an earlier `before`; followed_by: every `before` has a later `after`.",
+        DIRECTIONS,
+    ),
+    Parameter(
+        "same",
+        "any",
+        None,
+        "Arguments whose values agree: a name or pointer or a list of them, looked up in the earlier step's result as well; "
+        '{"before": "/result/id", "after": "/args/ticket"} where names differ.',
+    ),
+    Parameter(
+        "require_success",
+        "boolean",
+        True,
+        "The latest earlier call must have succeeded, its result returned; with followed_by, a call that failed is not asked about.",
+    ),
+    Parameter("if_absent", "choice", NOT_APPLICABLE, "The outcome when there is nothing to ask about.", (NOT_APPLICABLE, PASS, FAIL)),
+]
+ORDER_EXAMPLE = {
+    "entry": {
+        "id": "looked_first",
+        "type": "order",
+        "before": {"name": "get_order"},
+        "after": {"name": "issue_refund"},
+        "same": ["/order"],
+    },
+    "observation": {
+        "steps": [
+            {"kind": "tool", "name": "get_order", "args": {"order": "A-7"}, "status": "ok", "result": {"total": 12.5}},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7", "amount": 12.5}, "status": "ok"},
+        ]
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+
+
+class SamePair(NamedTuple):
+    """Where a value stands in the earlier and in the later step, from the step's top; `text` is how a reason calls it.
+
+    With `in_result` the earlier step's result is looked into at the same place as its arguments.
+    """
+
+    before: Tokens
+    after: Tokens
+    in_result: bool
+    text: str
+
+
+class OrderRule(NamedTuple):
+    """What `order` asks: of every `before` a later step or of every `after` an earlier one, about what, after a success or any try."""
+
+    is_followed: bool
+    same: list[SamePair]
+    needs_success: bool
+
+
+class Partner(NamedTuple):
+    """A step on the right side about the same thing: its place, whether it is meant, whether it will do."""
+
+    place: int
+    is_meant: bool | None
+    will_do: bool
+
+
+@evaluator("order", 1, "Some steps come before others, about the same thing.", ORDER_PARAMETERS, ORDER_EXAMPLE, selects=False)
+def evaluate_order(settings: JsonObject) -> Check:
+    """The check that every step asked about has its partner on the right side."""
+    before, after = compile_matchers(settings["before"], "/before"), compile_matchers(settings["after"], "/after")
+    rule = OrderRule(settings["direction"] == "followed_by", compile_same(settings["same"]), settings["require_success"])
+    wanted = settings["after" if rule.is_followed else "before"]
+    partner = listed([call_text(document) for document in (wanted if isinstance(wanted, list) else [wanted])], 5, "or")
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        earlier, later = any_decisions(before, trail), any_decisions(after, trail)
+        meant, others = (earlier, later) if rule.is_followed else (later, earlier)
+        asked = [index for index, answer in enumerate(meant) if answer is not False and is_asked(trail, rule, index)]
+        if not asked:
+            return absent_outcome(settings["if_absent"])
+        answers = {index: settled([(one.is_meant, one.will_do) for one in partners(trail, rule, others, index)], False) for index in asked}
+        broken = [index for index in asked if meant[index] and answers[index] is False]
+        if broken:
+            reasons = [order_reason(trail, rule, others, index, partner) for index in broken[:3]]
+            more = f"; and {len(broken) - 3} more" if len(broken) > 3 else ""
+            return decided(False, "; ".join(reasons) + more, len(broken), step_evidence(broken))
+        unclear = [index for index in asked if answers[index] is None or not (meant[index] or answers[index])]
+        if unclear or not any(meant[index] for index in asked):
+            first = (unclear or asked)[0]
+            raise NotMeasurable(
+                f"whether {step_text(trail, first)} is in order is not known: what was recorded is cut short or lacks a status"
+            )
+        return decided(True, f"{counted(len(asked), 'step')} in order", 0, step_evidence(asked))
+
+    return check
+
+
+def compile_same(same: Any) -> list[SamePair]:
+    """The pairs of `same`. Raises ConfigurationError."""
+    if same is None:
+        return []
+    items = same if isinstance(same, list) else [same]
+    refuse_empty(items, "/same")
+    pairs = []
+    for index, item in enumerate(items):
+        pointer = f"/same/{index}" if isinstance(same, list) else "/same"
+        if isinstance(item, dict):
+            if item.keys() != {"before", "after"} or not all(isinstance(side, str) and side.startswith("/") for side in item.values()):
+                raise ConfigurationError(
+                    pointer, 'give both sides as pointers into the step, {"before": "/result/id", "after": "/args/ticket"}'
+                )
+            pairs.append(SamePair(field_tokens(item["before"]), field_tokens(item["after"]), False, item["after"]))
+        else:
+            tokens = ("args", *field_tokens(item, pointer))
+            pairs.append(SamePair(tokens, tokens, True, item))
+    return pairs
+
+
+def any_decisions(matchers: list[Matcher], trail: Trail) -> list[bool | None]:
+    """For each step whether one of *matchers* means it."""
+    columns = [matcher.decisions(trail) for matcher in matchers]
+    return [True if True in answers else None if None in answers else False for answers in zip(*columns, strict=True)]
+
+
+def is_asked(trail: Trail, rule: OrderRule, index: int) -> bool:
+    """Whether a step that is meant needs a partner: one that failed changed nothing that has to be followed."""
+    return not (rule.is_followed and rule.needs_success and trail.has_failed(index))
+
+
+def absent_outcome(if_absent: str) -> Outcome:
+    """The outcome when no step was recorded that is asked about."""
+    score = {PASS: 1.0, FAIL: 0.0}.get(if_absent)
+    return Outcome(if_absent, score, "no step was recorded that this asks about")
+
+
+def partners(trail: Trail, rule: OrderRule, others: list[bool | None], index: int) -> Iterator[Partner]:
+    """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
+    places = range(index + 1, len(others)) if rule.is_followed else range(index - 1, -1, -1)
+    for place in places:
+        first, second = (index, place) if rule.is_followed else (place, index)
+        if others[place] is False or not trail.comes_before(first, second):
+            continue
+        agrees = same_thing(trail, rule.same, first, second)
+        if agrees is not False:
+            is_meant = None if agrees is None else others[place]
+            yield Partner(place, is_meant, rule.is_followed or not rule.needs_success or trail.has_returned(place))
+
+
+def same_thing(trail: Trail, same: list[SamePair], earlier: int, later: int) -> bool | None:
+    """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
+    answer: bool | None = True
+    for pair in same:
+        wanted, there = pair_values(trail, later, pair.after), pair_values(trail, earlier, pair.before)
+        if pair.in_result:
+            there += pair_values(trail, earlier, ("result", *pair.before[1:]))
+        if not wanted or not all(any(json_equal(value, other) for other in there) for value in wanted):
+            fields = [(later, pair.after[0]), (earlier, pair.before[0]), *([(earlier, "result")] if pair.in_result else [])]
+            if not any(is_cut(trail.steps[index], field) for index, field in fields):
+                return False
+            answer = None
+    return answer
+
+
+def pair_values(trail: Trail, index: int, tokens: Tokens) -> list[Any]:
+    """The values at *tokens* in a step, several for a wildcard; [] for none."""
+    value = trail.content(index, tokens[0]) if tokens[0] in ("args", "result") else trail.steps[index].get(tokens[0], MISSING)
+    return [] if value is MISSING else [item for _, item in values_at(value, tokens[1:]) or []]
+
+
+def order_reason(trail: Trail, rule: OrderRule, others: list[bool | None], index: int, partner: str) -> str:
+    """Why the step at *index* is out of order."""
+    name = step_text(trail, index)
+    nearest = next((one for one in partners(trail, rule, others, index) if one.is_meant), None)
+    if nearest is not None:
+        status = trail.steps[nearest.place].get("status")
+        return f"before {name}, the latest {step_text(trail, nearest.place)} {f'ended in {status}' if status else 'had not returned'}"
+    about = f" with the same {listed([pair.text for pair in rule.same])}" if rule.same else ""
+    together = [place for place, answer in enumerate(others) if answer and place != index and trail.are_together(place, index)]
+    issued = f" ({step_text(trail, together[0])} was issued together with it)" if together else ""
+    return f"{name} has no {'later' if rule.is_followed else 'earlier'} {partner}{about}{issued}"
