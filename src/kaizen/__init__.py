@@ -81,6 +81,11 @@ LAYERS = {
     ],
     "web": [
         "web.page",
+        "web.evidence",
+        "web.case_data",
+        "web.review_words",
+        "web.review_html",
+        "web.review_markdown",
         "web.review",
     ],
     "commands": [
