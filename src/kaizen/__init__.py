@@ -56,7 +56,6 @@ LAYERS = {
         "evaluators.decimals",
         "evaluators.outcomes",
         "evaluators.registry",
-        "evaluators.decimals",
         "evaluators.regex_timer",
         "evaluators.predicates",
         "evaluators.transforms",

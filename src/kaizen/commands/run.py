@@ -15,7 +15,7 @@ from kaizen.runs.observation import COMPLETED
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
 
 
-def whole_number(text: str) -> int:
+def count_argument(text: str) -> int:
     """*text* as a whole number from 1. Raises ArgumentTypeError."""
     if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0 or len(text) > 9:
         raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1")
@@ -35,8 +35,8 @@ def positive_seconds(text: str) -> float:
 
 # What `run` and `test` have in common.
 RUN_ARGUMENTS = [
-    Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": whole_number, "default": 0}),
-    Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": whole_number, "default": 1}),
+    Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": count_argument, "default": 0}),
+    Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
     Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_seconds, "default": 300.0}),
     Argument("--id", "ID", "only this case (repeatable)", {"action": "append", "default": []}),
     Argument("--tag", "TAG", "only cases with this tag (repeatable)", {"action": "append", "default": []}),
