@@ -17,6 +17,7 @@ from kaizen.policy.acceptance import exact_percent
 from kaizen.policy.comparison import stage_rates, tally_stage
 from kaizen.runs.bridge import run_stage
 from kaizen.runs.journal import OVERWRITE
+from kaizen.runs.plan import select_cases
 
 SHOWN_FAILURES = 10
 
@@ -67,11 +68,14 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
     """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
     if args.junit or args.summary:
-        raise UsageError("--junit and --summary need a baseline to compare with", f"run: kaizen run {args.improvement} --stage {args.baseline} -- COMMAND")
+        raise UsageError(
+            "--junit and --summary need a baseline to compare with",
+            f"run: kaizen run {args.improvement} --stage {args.baseline} -- COMMAND",
+        )
     improvement = project.improvement
-    repetitions = max(args.repetitions, 1)
-    tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), repetitions, set(project.dataset.cases))
-    rates = stage_rates(list(project.dataset.cases), tally)
+    asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
+    tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
+    rates = stage_rates(asked, tally)
     wanted = project.evaluation.acceptance["minimum_pass_rate"]
     limit = exact_fraction(1 if wanted is None else wanted)
     rate = rates["rate"]
@@ -79,7 +83,9 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     is_met = rate is not None and rates["passed"] >= limit * rates["planned"]
     needed = exact_percent(limit, limit)[1]
     shown = "not measured" if rate is None else percent(rate["numerator"], rate["denominator"])
-    verdict = f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
+    verdict = (
+        f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
+    )
     lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared"]
     following = f"kaizen run {args.improvement} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data}
