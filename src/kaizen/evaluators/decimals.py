@@ -1,4 +1,4 @@
-"""Numbers as people write them, kept exact: 0.1 is one tenth, $1,250.00 is 1250, −5 is below zero.
+"""Numbers as people write them, kept exact: 0.1 is a tenth, $1,250.00 is 1250.
 
 Values are int or Fraction, so neither binary rounding nor the order of summation can move
 a score across its threshold. A float counts as the decimal that its shortest form shows.

@@ -1,4 +1,4 @@
-"""What an evaluator answers: pass, fail, error or not_applicable, with a reason and evidence."""
+"""What an evaluator answers: pass, fail, error or not_applicable, and why."""
 
 from typing import Any, NamedTuple
 
