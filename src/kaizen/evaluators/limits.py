@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kaizen.evaluators.decimals import exact_value
-from kaizen.evaluators.matcher import view_trail
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, Outcome, decided
 from kaizen.evaluators.paths import output_text
 from kaizen.evaluators.registry import Check, Parameter, View, evaluator, is_json_number
+from kaizen.evaluators.trail import view_trail
 from kaizen.foundation.jsonio import JsonObject, pointer_token
 from kaizen.foundation.text import did_you_mean, listed, quoted
 

@@ -15,7 +15,7 @@ from kaizen.foundation.text import counted, listed, quoted, visible
 VALUE_SHOWN = 60  # characters of a value in a reason
 EVIDENCE_RANGES = 20
 PATTERN_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
-SENTENCE_END = re.compile(r"[.!?\u2026]['\")\]\u00bb\u201d\u2019]{0,9}(?=\s+[^\sa-z]|\s*\Z)|[\u3002\uff01\uff1f]")
+SENTENCE_STOP = re.compile(r"[.!?\u2026]['\")\]\u00bb\u201d\u2019]{0,9}(?=\s+[^\sa-z]|\s*\Z)|[\u3002\uff01\uff1f]")
 
 
 def listed_texts(value: Any) -> list[Any]:
@@ -324,7 +324,7 @@ def lines_in(text: str) -> int:
 
 def sentences_in(text: str) -> int:
     """Sentences of *text*: one ends in . ! ? or … before a space and no small letter, or in 。！？; so "3.5" and "p.m. on" end none."""
-    ends = [match.end() for match in SENTENCE_END.finditer(text)]
+    ends = [match.end() for match in SENTENCE_STOP.finditer(text)]
     starts = [0, *ends]
     return sum(1 for start, end in zip(starts, [*ends, len(text)], strict=True) if any(map(str.isalnum, text[start:end])))
 
