@@ -111,11 +111,10 @@ class PreparedEntry:
 
     def evaluate(self, observation: JsonObject, case: JsonObject, memo: JsonObject) -> Outcome:
         """The outcome for a completed *observation* of *case*; *memo* is shared by all entries that look at it."""
-        if self.when is not None:
-            reason = self.when(case)
+        try:
+            reason = "" if self.when is None else self.when(case)
             if reason:
                 return not_applicable(reason)
-        try:
             check = self.check or self.check_for(case)
             value = None
             if self.path is not None:

@@ -5,7 +5,7 @@ includes its bound. A text without the number asked for is no 0: it follows `on_
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaizen.evaluators.decimals import DECIMAL_MARKS, FoundNumber, exact_value, find_numbers, json_number, only_number, within_tolerance
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, Outcome, decided
@@ -16,6 +16,7 @@ from kaizen.foundation.jsonio import JsonObject, json_type
 from kaizen.foundation.text import counted, listed, quoted
 
 if TYPE_CHECKING:
+    import re
     from fractions import Fraction
 
 EXTRACTS = ("last", "first", "only", "any", "regex", "pointer")
@@ -61,16 +62,31 @@ def number_test(settings: JsonObject, mark: str) -> NumberTest | None:
     return test
 
 
-def chosen_number(found: list[FoundNumber], extract: str) -> FoundNumber:
+class ReadNumber(NamedTuple):
+    """A number that was read, and the range of the text where it stands; -1 when it is no text."""
+
+    value: "int | Fraction"
+    start: int = -1
+    end: int = -1
+
+    def evidence(self) -> tuple[JsonObject, ...]:
+        """The range as evidence of an outcome."""
+        return ({"start": self.start, "end": self.end},) if self.start >= 0 else ()
+
+
+def chosen_number(found: list[FoundNumber], extract: str) -> ReadNumber:
     """The number that *extract* means among those *found* in a text. Raises NotMeasurable when it is not there."""
     if not found:
         raise NotMeasurable("there is no number")
     if extract == "only" and len(found) > 1:
         raise NotMeasurable(f"there are {counted(len(found), 'number')} where one was asked for")
-    return found[-1 if extract == "last" else 0]
+    value, start, end = found[-1 if extract == "last" else 0]
+    if value is None:
+        raise NotMeasurable("the number has too many digits")
+    return ReadNumber(value, start, end)
 
 
-def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], FoundNumber]:
+def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber]:
     """What reads the one number that `extract` asks for out of a value. Raises ConfigurationError."""
     extract = settings["extract"]
     for name, needed_by in (("pattern", "regex"), ("pointer", "pointer")):
@@ -80,33 +96,41 @@ def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], FoundNumbe
         if "*" in settings["pointer"].split("/"):
             raise ConfigurationError("/pointer", "leads to several values; one number is asked for")
         follow = pointer_transform([settings["pointer"]], "/pointer")
-        return lambda value: read_value(follow(value), lambda text: chosen_number(find_numbers(text, mark), "only"))
+        return lambda value: ReadNumber(read_value(follow(value), lambda text: chosen_number(find_numbers(text, mark), "only")).value)
     if extract == "regex":
         pattern = compile_pattern(settings["pattern"])
         group = min(pattern.groups, 1)
 
-        def find(text: str) -> FoundNumber:
-            matches = timed(lambda: list(pattern.finditer(text)))
-            if not matches or matches[-1][group] is None:
+        def find(text: str) -> ReadNumber:
+            match = last_match(pattern, text)
+            if match is None or match[group] is None:
                 raise NotMeasurable(f"pattern {quoted(settings['pattern'], 60)} finds nothing")
-            number = chosen_number(find_numbers(matches[-1][group], mark), "first")
-            offset = matches[-1].start(group)
-            return FoundNumber(number.value, number.start + offset, number.end + offset)
+            value, start, end = chosen_number(find_numbers(match[group], mark), "first")
+            return ReadNumber(value, start + match.start(group), end + match.start(group))
 
         return lambda value: read_value(value, find)
     return lambda value: read_value(value, lambda text: chosen_number(find_numbers(text, mark), extract))
 
 
-def read_value(value: Any, read_text: Callable[[str], FoundNumber]) -> FoundNumber:
+def read_value(value: Any, read_text: Callable[[str], ReadNumber]) -> ReadNumber:
     """A JSON number as it is, else what *read_text* finds in the text of *value*. Raises NotMeasurable."""
     if is_json_number(value):
-        return FoundNumber(exact_value(value), -1, -1)
+        return ReadNumber(exact_value(value))
     if isinstance(value, (bool, dict)):
         raise NotMeasurable(f"a JSON {json_type(value)} is no number", True)
-    number = read_text(text_of(value))
-    if number.value is None:
-        raise NotMeasurable("the number has too many digits")
-    return number
+    return read_text(text_of(value))
+
+
+def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
+    """The last of the matches of *pattern* in *text*, from the left, without overlaps. Raises PatternTimeout."""
+
+    def find() -> "re.Match[str] | None":
+        last = None
+        for match in pattern.finditer(text):
+            last = match
+        return last
+
+    return timed(find)
 
 
 @evaluator(
@@ -146,34 +170,31 @@ def evaluate_number(settings: JsonObject) -> Check:
 
     def check(view: View) -> Outcome:
         number = read(view.value)
-        assert number.value is not None
         wrong = test(number.value)
-        evidence = ({"start": number.start, "end": number.end},) if number.start >= 0 and settings["extract"] != "pointer" else ()
-        told = told_amount(number.value)
-        return decided(not wrong, f"reads {told}{', which ' + wrong if wrong else ''}", json_number(number.value), evidence)
+        told = f"reads {told_amount(number.value)}{', which ' + wrong if wrong else ''}"
+        return decided(not wrong, told, json_number(number.value), number.evidence())
 
     return check
 
 
-def numbers_of(value: Any, mark: str) -> list[FoundNumber]:
-    """All numbers of a value: itself if it is one, else those in its text."""
+def numbers_of(value: Any, mark: str) -> list[ReadNumber]:
+    """All numbers of a value: itself if it is one, else those in its text (without what has too many digits to be one)."""
     if is_json_number(value):
-        return [FoundNumber(exact_value(value), -1, -1)]
-    return find_numbers(text_of(value), mark)
+        return [ReadNumber(exact_value(value))]
+    return [ReadNumber(number, start, end) for number, start, end in find_numbers(text_of(value), mark) if number is not None]
 
 
 def any_check(test: NumberTest, mark: str) -> Check:
     """Passes when one of the numbers of the text does."""
 
     def check(view: View) -> Outcome:
-        found = [number for number in numbers_of(view.value, mark) if number.value is not None]
+        found = numbers_of(view.value, mark)
         if not found:
             raise NotMeasurable("there is no number")
         for number in found:
-            if number.value is not None and not test(number.value):
-                evidence = ({"start": number.start, "end": number.end},) if number.start >= 0 else ()
-                return decided(True, f"reads {told_amount(number.value)}", json_number(number.value), evidence)
-        wrong = [f"{told_amount(number.value)} {test(number.value)}" for number in found if number.value is not None]
+            if not test(number.value):
+                return decided(True, f"reads {told_amount(number.value)}", json_number(number.value), number.evidence())
+        wrong = [f"{told_amount(number.value)} {test(number.value)}" for number in found[:4]]
         return decided(False, f"of {counted(len(found), 'number')} none is right: {listed(wrong, 3)}")
 
     return check
@@ -185,14 +206,15 @@ def include_check(settings: JsonObject, mark: str) -> Check:
     abs_tol, rel_tol = settings["abs_tol"], settings["rel_tol"]
 
     def check(view: View) -> Outcome:
-        found = [number for number in numbers_of(view.value, mark) if number.value is not None]
-        lacking, evidence = [], []
+        found = numbers_of(view.value, mark)
+        lacking: list[str] = []
+        evidence: list[JsonObject] = []
         for value in wanted:
-            near = [number for number in found if number.value is not None and within_tolerance(number.value, value, abs_tol, rel_tol)]
-            if not near:
+            near = next((number for number in found if within_tolerance(number.value, value, abs_tol, rel_tol)), None)
+            if near is None:
                 lacking.append(told_amount(value))
-            elif near[0].start >= 0:
-                evidence.append({"start": near[0].start, "end": near[0].end})
+            else:
+                evidence += near.evidence()
         reason = f"does not say {listed(lacking, 5)}" if lacking else f"says {listed(map(told_amount, wanted), 5)}"
         return decided(not lacking, reason, None, tuple(evidence))._replace(score=(len(wanted) - len(lacking)) / len(wanted))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kaizen.evaluators.outcomes import ConfigurationError
-from kaizen.foundation.text import quoted
+from kaizen.foundation.text import counted, quoted
 
 PATTERN_SECONDS = 1.0
 # Escapes, sets and comments in one piece, then what is looked for: atomic groups, possessive repeats, flags in the middle.
@@ -77,6 +77,15 @@ def newer_syntax(pattern: str, flags: int) -> str:
             return f"put the flags {quoted(token['flags'])} in front, or into `flags`"
         in_front = in_front and token["flags"] is not None
     return ""
+
+
+def timed_match(pattern: "re.Pattern[str]", text: str, mode: str = "search") -> "re.Match[str] | None":
+    """What *pattern* finds in *text*: somewhere ('search'), all of it ('full'), at its start ('prefix'). Raises PatternTimeout."""
+    find = pattern.search if mode == "search" else pattern.fullmatch if mode == "full" else pattern.match
+    try:
+        return timed(lambda: find(text))
+    except PatternTimeout as timeout:
+        raise PatternTimeout(f"pattern {quoted(pattern.pattern, 60)} on {counted(len(text), 'character')}: {timeout.reason}") from None
 
 
 # --- The timer -------------------------------------------------------------------------

@@ -141,7 +141,7 @@ def check_parameter(parameter: Parameter, value: Any) -> None:
     if parameter.choices and value not in parameter.choices:
         raise ConfigurationError(pointer, f"{parameter.name} {quoted(value)} is unknown", did_you_mean(value, parameter.choices))
     if isinstance(value, list) and not value and parameter.kind in EMPTY_LISTS_REFUSED and not parameter.may_be_empty:
-        refuse_empty(value, pointer, parameter.name)
+        refuse_empty(value, pointer)
 
 
 def json_type_phrase(value: Any) -> str:

@@ -19,6 +19,7 @@ from kaizen.evaluators.decimals import exact_mean
 from kaizen.evaluators.envelope import PreparedEntry, prepare_entry
 from kaizen.evaluators.limits import trial_cost_usd, trial_duration_ms
 from kaizen.evaluators.outcomes import ERROR, FAIL, NOT_APPLICABLE, PASS, ConfigurationError, Outcome, errored
+from kaizen.evaluators.regex_timer import PatternTimeout
 from kaizen.foundation.errors import Breaches
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.text import counted, quoted, visible
@@ -26,6 +27,7 @@ from kaizen.foundation.text import counted, quoted, visible
 DECIDING = ("hard", "gate")
 PROGRAM_TYPES = ("command", "program")  # formats.md 1.3: never from a case's own evaluators
 NOTHING_CHECKED = "nothing_checked"
+CASES_KEPT = 1000  # whose own evaluators stay prepared; beyond, memory would grow with the number of cases
 
 
 class Suite:
@@ -36,6 +38,7 @@ class Suite:
         self.entries = entries
         self.evaluation = evaluation
         self.versions: dict[str, int] = {}
+        self.of_cases: dict[str, list[PreparedEntry]] = {}
         for entry in entries:
             self.versions.update(entry.versions)
         self.entry_fingerprints = {entry.id: fingerprint({"entry": entry.document, "versions": entry.versions}) for entry in entries}
@@ -54,7 +57,13 @@ class Suite:
         """The entries with those that *case* brings itself, which replace the ones of the same id."""
         if not case.document.get("evaluators"):
             return self.entries
-        return merged_entries(self.entries, [prepare_entry(entry) for entry in case_entries(case, self.evaluation, Breaches())])
+        known = self.of_cases.get(case.id)
+        if known is None:
+            own = [prepare_entry(entry) for entry in case_entries(case, self.evaluation, Breaches())]
+            known = merged_entries(self.entries, own)
+            if len(self.of_cases) < CASES_KEPT:
+                self.of_cases[case.id] = known
+        return known
 
     def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
         """The result line of *observation*, which is one of *case*."""
@@ -118,13 +127,13 @@ def trial_score(entries: list[PreparedEntry], outcomes: list[Outcome]) -> tuple[
 
     Entries of severity info and those that do not apply count in neither.
     """
-    counted_pairs = [
-        (outcome.score, entry.weight)
-        for entry, outcome in zip(entries, outcomes, strict=True)
-        if entry.severity != "info" and outcome.status != NOT_APPLICABLE
-    ]
-    score = exact_mean((score, weight) for score, weight in counted_pairs if score is not None)
-    return score, exact_mean((0 if score is None else 1, weight) for score, weight in counted_pairs)
+    measured, weights = [], []
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        if entry.severity != "info" and outcome.status != NOT_APPLICABLE:
+            weights.append((0 if outcome.score is None else 1, entry.weight))
+            if outcome.score is not None:
+                measured.append((outcome.score, entry.weight))
+    return exact_mean(measured), exact_mean(weights)
 
 
 # --- Building ----------------------------------------------------------------------------
@@ -147,8 +156,9 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
         entries.append(entry)
     suite = Suite(entries, evaluation)
     check_cases(suite, dataset, breaches)
-    if entries and not any(entry.severity in DECIDING for entry in entries) and not breaches.errors:
-        message = "no evaluator decides: each has severity score or info, so no trial can pass"
+    brought = any(case.document.get("evaluators") for case in dataset.cases.values())
+    if not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
+        message = "no evaluator decides (severity hard or gate), so no trial can pass"
         breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "leave out severity where a failure matters")
     return suite
 
@@ -189,7 +199,9 @@ def note_case_value(entry: PreparedEntry, case: Case, breaches: Breaches) -> str
         return entry.missing_in(case.document)
     except ConfigurationError as error:
         breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)} cannot use what the case brings: {error.message}", error.hint)
-        return ""
+    except PatternTimeout as timeout:
+        breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)}: {timeout.reason}")
+    return ""
 
 
 def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kaizen.evaluators.decimals import exact_value, within_tolerance
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, Outcome, decided
-from kaizen.evaluators.regex_timer import PatternTimeout, compile_pattern, timed
+from kaizen.evaluators.regex_timer import compile_pattern, timed_match
 from kaizen.evaluators.registry import ABSENT, REQUIRED, Check, Parameter, View, evaluator, is_json_number
 from kaizen.evaluators.transforms import TEXT_TRANSFORMS, compile_normalizer, pattern_group, text_of
 from kaizen.foundation.jsonio import JsonError, JsonObject, encode_compact, json_equal, json_type, parse_json, pointer_token
@@ -287,19 +287,14 @@ def pattern_flags(letters: str) -> int:
 def evaluate_matches(settings: JsonObject) -> Check:
     """An error, neither pass nor fail, when the pattern takes too long."""
     pattern = compile_pattern(settings["pattern"], pattern_flags(settings["flags"]))
-    find = {"search": pattern.search, "full": pattern.fullmatch, "prefix": pattern.match}[settings["mode"]]
     if (settings["capture"] is None) != (settings["value"] is None):
         raise ConfigurationError("", "capture and value are given together or not at all")
     group = 0 if settings["capture"] is None else pattern_group(pattern, settings["capture"], "/capture")
-    wanted = settings["value"]
+    mode, wanted = settings["mode"], settings["value"]
     shown = f"pattern {quoted(settings['pattern'], VALUE_SHOWN)}"
 
     def check(view: View) -> Outcome:
-        text = text_of(view.value)
-        try:
-            match = timed(lambda: find(text))
-        except PatternTimeout as timeout:
-            raise PatternTimeout(f"{shown} on {counted(len(text), 'character')}: {timeout.reason}") from None
+        match = timed_match(pattern, text_of(view.value), mode)
         if match is None:
             return decided(False, f"{shown} does not match")
         start, end = match.span(group)

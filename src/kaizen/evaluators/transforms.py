@@ -13,7 +13,7 @@ from typing import Any
 from kaizen.evaluators.decimals import find_numbers, json_number
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable
 from kaizen.evaluators.paths import values_at
-from kaizen.evaluators.regex_timer import compile_pattern, timed
+from kaizen.evaluators.regex_timer import compile_pattern, timed_match
 from kaizen.foundation.jsonio import JsonError, encode_compact, json_type, parse_json, pointer_tokens
 from kaizen.foundation.text import counted, did_you_mean, quoted
 
@@ -175,8 +175,7 @@ def capture_transform(arguments: list[Any], pointer: str) -> Transform:
     group = pattern_group(pattern, arguments[1] if len(arguments) > 1 else min(pattern.groups, 1), pointer)
 
     def capture(value: Any) -> Any:
-        text = text_of(value)
-        match = timed(lambda: pattern.search(text))
+        match = timed_match(pattern, text_of(value))
         if match is None or match[group] is None:
             raise NotMeasurable(f"pattern {quoted(pattern.pattern, 60)} finds nothing")
         return match[group]
