@@ -1,4 +1,4 @@
-"""Numbers as people write them, kept exact: 0.1 is one tenth, $1,250.00 is 1250, −5 is below zero.
+"""Numbers as people write them, kept exact: 0.1 is a tenth, $1,250.00 is 1250.
 
 Values are int or Fraction, so neither binary rounding nor the order of summation can move
 a score across its threshold. A float counts as the decimal that its shortest form shows.
@@ -7,6 +7,8 @@ a score across its threshold. A float counts as the decimal that its shortest fo
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
+
+from kaizen.foundation.jsonio import LARGEST_EXACT_INTEGER
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -36,7 +38,9 @@ def decimal_value(text: str) -> "int | Fraction":
 
 def exact_value(number: float) -> "int | Fraction":
     """The decimal that *number* shows, exactly: 0.1 is 1/10."""
-    return number if isinstance(number, int) else decimal_value(repr(number))
+    if isinstance(number, int):
+        return number
+    return int(number) if number.is_integer() and -LARGEST_EXACT_INTEGER < number < LARGEST_EXACT_INTEGER else decimal_value(repr(number))
 
 
 def exact_mean(pairs: Iterable[tuple[float, float]]) -> float | None:
@@ -48,9 +52,12 @@ def exact_mean(pairs: Iterable[tuple[float, float]]) -> float | None:
     weights: int | Fraction = 0
     total: int | Fraction = 0
     for score, weight in pairs:
-        exact_weight = exact_value(weight)
+        exact_weight = weight if isinstance(weight, int) else exact_value(weight)
         weights += exact_weight
-        total += exact_weight * exact_value(score)
+        if score == 1:
+            total += exact_weight
+        elif score:
+            total += exact_weight * exact_value(score)
     return float(total / weights) if weights else None
 
 

@@ -1,4 +1,4 @@
-"""The envelope: what every entry of `evaluators` may say beside its type's parameters, and how an entry is made ready.
+"""The envelope: what every entry may say beside its type's parameters; making it ready.
 
 What does not depend on the case is compiled once. A parameter that holds `$case` is read from
 each case, checked like one written in the file, and prepared anew. The order in which an entry
@@ -27,9 +27,10 @@ from kaizen.evaluators.predicates import MISSING, compile_predicate
 from kaizen.evaluators.regex_timer import PatternTimeout
 from kaizen.evaluators.registry import EVALUATORS, REQUIRED, Check, EvaluatorType, Parameter, View, check_parameter, json_type_phrase
 from kaizen.evaluators.transforms import Transform, compile_transforms
-from kaizen.foundation.jsonio import JsonObject, json_equal, pointer_tokens
+from kaizen.foundation.jsonio import JsonObject, json_equal, pointer_token, pointer_tokens
 from kaizen.foundation.text import UNSAFE, did_you_mean, listed, quoted
 
+ON_MISSING = (ERROR, FAIL, NOT_APPLICABLE)
 SEVERITIES = ("hard", "gate", "score", "info")
 MAX_ENTRY_ID = 200
 
@@ -41,12 +42,12 @@ ENVELOPE = (
     Parameter("negate", "boolean", False, "pass and fail change places, score becomes 1 − score; error and not_applicable stay"),
     Parameter("threshold", "number", None, "pass when the score is at least this; without it the type's own bar, which is 1 for rules"),
     Parameter("weight", "number", 1, "share in the score of the trial; 0 counts nothing there and changes no status"),
-    Parameter("severity", "choice", "gate", "hard: a failure rejects the candidate; gate: decides; score: counts only; info: shown only", SEVERITIES),
+    Parameter("severity", "choice", "gate", "hard: a failure rejects; gate: decides; score: counts only; info: shown only", SEVERITIES),
     Parameter("metric", "text", None, "name under which results are summed up over cases; default: the id"),
     Parameter("when", "object", {}, '{"tags": [any of], "split": [any of], "case": {pointer: predicate}}; else not_applicable'),
-    Parameter("on_missing", "choice", None, "what follows when there is nothing to look at; default error, and fail for what an output lacks", (ERROR, FAIL, NOT_APPLICABLE)),
+    Parameter("on_missing", "choice", None, "when there is nothing to look at; default error, fail for what an output lacks", ON_MISSING),
     Parameter("version", "text", None, "free text that enters the fingerprint"),
-)  # fmt: skip
+)
 ENVELOPE_NAMES = tuple(parameter.name for parameter in ENVELOPE)
 OUTER_ONLY = ("severity", "weight", "metric")
 WHEN_NAMES = ("tags", "split", "case")
@@ -110,11 +111,10 @@ class PreparedEntry:
 
     def evaluate(self, observation: JsonObject, case: JsonObject, memo: JsonObject) -> Outcome:
         """The outcome for a completed *observation* of *case*; *memo* is shared by all entries that look at it."""
-        if self.when is not None:
-            reason = self.when(case)
+        try:
+            reason = "" if self.when is None else self.when(case)
             if reason:
                 return not_applicable(reason)
-        try:
             check = self.check or self.check_for(case)
             value = None
             if self.path is not None:
@@ -212,7 +212,8 @@ def check_entry_keys(entry: JsonObject, kind: EvaluatorType, is_nested: bool) ->
         if key in ("select", "transform") and not kind.selects:
             raise ConfigurationError(f"/{key}", f"type {kind.name} has no {key}: it looks at the whole observation")
         if key not in own and key not in ENVELOPE_NAMES:
-            raise ConfigurationError(f"/{key}", f"key {quoted(key)} is unknown for type {kind.name}", did_you_mean(key, [*own, *ENVELOPE_NAMES]))
+            hint = did_you_mean(key, [*own, *ENVELOPE_NAMES])
+            raise ConfigurationError(pointer_token(key), f"key {quoted(key)} is unknown for type {kind.name}", hint)
     for parameter in kind.parameters:
         if parameter.default is REQUIRED and parameter.name not in entry:
             raise ConfigurationError("", f"type {kind.name} needs {parameter.name}", parameter.text)
@@ -297,7 +298,7 @@ def case_resolver(value: Any, pointer: str) -> Resolver | None:
             return case_reference(value, pointer)
         if "$literal" in value:
             return None
-        parts = [(key, item, case_resolver(item, f"{pointer}/{key}")) for key, item in value.items()]
+        parts = [(key, item, case_resolver(item, pointer + pointer_token(key))) for key, item in value.items()]
         if all(resolve is None for _, _, resolve in parts):
             return None
         return lambda case: {key: item if resolve is None else resolve(case) for key, item, resolve in parts}
@@ -342,7 +343,7 @@ def compile_when(document: JsonObject) -> Callable[[JsonObject], str] | None:
     """What says why an entry does not apply to a case, '' when it does; None when it applies to all. Raises ConfigurationError."""
     for key in document:
         if key not in WHEN_NAMES:
-            raise ConfigurationError(f"/when/{key}", f"key {quoted(key)} is unknown in when", did_you_mean(key, WHEN_NAMES))
+            raise ConfigurationError("/when" + pointer_token(key), f"key {quoted(key)} is unknown in when", did_you_mean(key, WHEN_NAMES))
     if not document:
         return None
     tags = when_names(document, "tags")
@@ -378,12 +379,12 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
     """(pointer, its tokens, the predicate on what is there) for each condition of `when.case`. Raises ConfigurationError."""
     if not isinstance(conditions, dict):
         raise ConfigurationError("/when/case", f"case is {json_type_phrase(conditions)}, not an object of pointers")
-    compiled = []
+    compiled: list[tuple[str, list[str], Callable[[Any], bool]]] = []
     for pointer, predicate in conditions.items():
         try:
-            compiled.append((pointer, pointer_tokens(pointer), compile_predicate(predicate)))
+            compiled.append((pointer, pointer_tokens(pointer), compile_predicate(predicate).holds))
         except ValueError as error:
             raise ConfigurationError("/when/case", str(error)) from None
         except ConfigurationError as error:
-            raise ConfigurationError(f"/when/case/{pointer}{error.pointer}", error.message, error.hint) from None
+            raise ConfigurationError(f"/when/case{pointer_token(pointer)}{error.pointer}", error.message, error.hint) from None
     return compiled

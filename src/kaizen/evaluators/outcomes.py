@@ -1,4 +1,4 @@
-"""What an evaluator answers: pass, fail, error or not_applicable, with a reason and evidence."""
+"""What an evaluator answers: pass, fail, error or not_applicable, and why."""
 
 from typing import Any, NamedTuple
 
@@ -57,12 +57,12 @@ class EmptyFromCase(list[Any]):
     """The empty list that `$case` found in a case; one written in the file is a plain list."""
 
 
-def refuse_empty(values: list[Any], pointer: str, what: str = "list") -> None:
+def refuse_empty(values: list[Any], pointer: str) -> None:
     """Raises when *values* is empty: NothingAsked if a case brought it, else ConfigurationError at *pointer*."""
     if isinstance(values, EmptyFromCase):
-        raise NothingAsked(f"the case's {what} is empty")
+        raise NothingAsked(f"the case brings an empty list for {pointer.lstrip('/')}")
     if not values:
-        raise ConfigurationError(pointer, f"is an empty {what}, which asks nothing", "name at least one, or take the entry out")
+        raise ConfigurationError(pointer, "is an empty list, which asks nothing", "name at least one, or take the entry out")
 
 
 def decided(is_met: bool, reason: str, value: Any = None, evidence: tuple[Any, ...] = ()) -> Outcome:

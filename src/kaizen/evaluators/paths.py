@@ -1,4 +1,4 @@
-"""The one path language of evaluators: a root, then a JSON Pointer in which * is every element.
+"""The path language of evaluators: a root, then a JSON Pointer in which * is all.
 
     output.text                  the output if it is a string, else its compact JSON
     output.json/items/*/price    the output if it is not a string, else its text parsed whole

@@ -1,4 +1,4 @@
-"""Regular expressions from files we did not write: compiled with care, run for one second at most.
+"""Regular expressions of the user: compiled with care, run for one second at most.
 
 A pattern such as ^(a+)+$ can take longer than the age of the universe, and a thread cannot
 interrupt it. An alarm signal can: CPython's matcher looks for signals as it goes. Alarms reach
@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kaizen.evaluators.outcomes import ConfigurationError
-from kaizen.foundation.text import quoted
+from kaizen.foundation.text import counted, quoted
 
 PATTERN_SECONDS = 1.0
-PATTERN_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 # Escapes, sets and comments in one piece, then what is looked for: atomic groups, possessive repeats, flags in the middle.
 PATTERN_TOKEN = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?#[^)]*\)"
@@ -35,23 +34,18 @@ class PatternTimeout(Exception):
         self.reason = reason
 
 
-def compile_pattern(pattern: str, flags: str = "", pointer: str = "/pattern") -> "re.Pattern[str]":
-    """*pattern* compiled with *flags* (letters of PATTERN_FLAGS).
+def compile_pattern(pattern: str, flags: int = 0, pointer: str = "/pattern") -> "re.Pattern[str]":
+    """*pattern* compiled with the *flags* of re.
 
     Raises ConfigurationError at *pointer*: it is invalid, empty, or means something else on another supported Python.
     """
-    number = 0
-    for letter in flags:
-        if letter not in PATTERN_FLAGS:
-            raise ConfigurationError("/flags", f"flag {quoted(letter)} is unknown", f"flags are letters of '{''.join(PATTERN_FLAGS)}'")
-        number |= PATTERN_FLAGS[letter]
     if EMPTY_PATTERN.match(pattern):
         raise ConfigurationError(pointer, "is an empty pattern, which every text matches", "write what is to be found")
     try:
-        compiled = compile_quietly(pattern, number) if SET_THAT_WARNS.search(pattern) else re.compile(pattern, number)
+        compiled = compile_quietly(pattern, flags) if SET_THAT_WARNS.search(pattern) else re.compile(pattern, flags)
     except re.error as error:
         place = "" if error.pos is None else f" at character {error.pos + 1}"
-        raise ConfigurationError(pointer, f"is not a regular expression: {error.msg}{place}", newer_syntax(pattern, number)) from None
+        raise ConfigurationError(pointer, f"is not a regular expression: {error.msg}{place}", newer_syntax(pattern, flags)) from None
     except DeprecationWarning:
         raise ConfigurationError(pointer, "has flags in the middle", "put them in front, or into `flags`") from None
     except (RecursionError, OverflowError):
@@ -83,6 +77,15 @@ def newer_syntax(pattern: str, flags: int) -> str:
             return f"put the flags {quoted(token['flags'])} in front, or into `flags`"
         in_front = in_front and token["flags"] is not None
     return ""
+
+
+def timed_match(pattern: "re.Pattern[str]", text: str, mode: str = "search") -> "re.Match[str] | None":
+    """What *pattern* finds in *text*: somewhere ('search'), all of it ('full'), at its start ('prefix'). Raises PatternTimeout."""
+    find = pattern.search if mode == "search" else pattern.fullmatch if mode == "full" else pattern.match
+    try:
+        return timed(lambda: find(text))
+    except PatternTimeout as timeout:
+        raise PatternTimeout(f"pattern {quoted(pattern.pattern, 60)} on {counted(len(text), 'character')}: {timeout.reason}") from None
 
 
 # --- The timer -------------------------------------------------------------------------

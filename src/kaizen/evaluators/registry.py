@@ -20,6 +20,7 @@ from kaizen.foundation.jsonio import JsonObject, json_type
 from kaizen.foundation.text import did_you_mean, quoted
 
 REQUIRED = object()  # the default of a parameter that has none
+ABSENT = object()  # the default of an optional parameter for which null is a value like others
 
 
 class View(NamedTuple):
@@ -39,7 +40,7 @@ Prepare = Callable[[JsonObject], Check]
 
 
 class Parameter(NamedTuple):
-    """A parameter: name, kind (one of KINDS), default (REQUIRED when there is none), what it means.
+    """A parameter: name, kind (one of KINDS), default (REQUIRED when there is none, ABSENT where null has a meaning), its text.
 
     `choices` belong to the kind `choice`. A list that is empty is refused unless `may_be_empty`; one that
     a case brings makes the entry not applicable.
@@ -140,7 +141,7 @@ def check_parameter(parameter: Parameter, value: Any) -> None:
     if parameter.choices and value not in parameter.choices:
         raise ConfigurationError(pointer, f"{parameter.name} {quoted(value)} is unknown", did_you_mean(value, parameter.choices))
     if isinstance(value, list) and not value and parameter.kind in EMPTY_LISTS_REFUSED and not parameter.may_be_empty:
-        refuse_empty(value, pointer, parameter.name)
+        refuse_empty(value, pointer)
 
 
 def json_type_phrase(value: Any) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from kaizen.evaluators.decimals import find_numbers, json_number
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable
 from kaizen.evaluators.paths import values_at
-from kaizen.evaluators.regex_timer import compile_pattern, timed
+from kaizen.evaluators.regex_timer import compile_pattern, timed_match
 from kaizen.foundation.jsonio import JsonError, encode_compact, json_type, parse_json, pointer_tokens
 from kaizen.foundation.text import counted, did_you_mean, quoted
 
@@ -58,15 +58,18 @@ def in_every_text(function: Callable[[str], str]) -> Transform:
     return apply
 
 
-def unicode_form(form: str) -> Callable[[str], str]:
-    """Normalises to the Unicode *form*, NFC or NFKC."""
+def canonical_form(text: str) -> str:
+    """*text* in the Unicode form NFC: é as one character."""
+    import unicodedata
 
-    def normalise(text: str) -> str:
-        import unicodedata
+    return unicodedata.normalize("NFC", text)
 
-        return unicodedata.normalize(form, text)
 
-    return normalise
+def compatible_form(text: str) -> str:
+    """*text* in the Unicode form NFKC: also full-width letters, ligatures and no-break spaces as plain ones."""
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", text)
 
 
 def collapse_space(text: str) -> str:
@@ -92,7 +95,8 @@ def line_from(text: str, last: bool) -> str:
 def fenced_blocks(text: str) -> list[tuple[str, str]]:
     """(language in lower case, content) of each fenced code block of *text*, as CommonMark reads them."""
     blocks: list[tuple[str, str]] = []
-    fence, language, content = "", "", []
+    content: list[str] = []
+    fence, language = "", ""
     for line in text.split("\n"):
         match = FENCE.match(line.rstrip("\r"))
         if fence and match and match[1].startswith(fence) and not line.strip(" \t\r" + fence[0]):
@@ -137,7 +141,7 @@ def csv_rows(text: str) -> list[dict[str, str]]:
     for number, row in enumerate(rows[1:], 2):
         if len(row) != len(header):
             raise NotMeasurable(f"CSV row {number} has {counted(len(row), 'cell')}, the header {len(header)}", True)
-    return [dict(zip(header, row)) for row in rows[1:]]
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
 
 
 def last_number(text: str) -> int | float:
@@ -167,12 +171,11 @@ def pointer_transform(arguments: list[Any], pointer: str) -> Transform:
 
 def capture_transform(arguments: list[Any], pointer: str) -> Transform:
     """Takes what a group (a number or name; the first if there is one) of the first match captured."""
-    pattern = compile_pattern(transform_text(arguments[0], pointer), "", pointer)
+    pattern = compile_pattern(transform_text(arguments[0], pointer), 0, pointer)
     group = pattern_group(pattern, arguments[1] if len(arguments) > 1 else min(pattern.groups, 1), pointer)
 
     def capture(value: Any) -> Any:
-        text = text_of(value)
-        match = timed(lambda: pattern.search(text))
+        match = timed_match(pattern, text_of(value))
         if match is None or match[group] is None:
             raise NotMeasurable(f"pattern {quoted(pattern.pattern, 60)} finds nothing")
         return match[group]
@@ -207,8 +210,8 @@ TEXT_TRANSFORMS: dict[str, Transform] = {
     "strip": in_every_text(str.strip),
     "lower": in_every_text(str.lower),
     "casefold": in_every_text(str.casefold),
-    "nfc": in_every_text(unicode_form("NFC")),
-    "nfkc": in_every_text(unicode_form("NFKC")),
+    "nfc": in_every_text(canonical_form),
+    "nfkc": in_every_text(compatible_form),
     "collapse_space": in_every_text(collapse_space),
     "strip_markdown": in_every_text(strip_markdown),
 }
@@ -245,7 +248,8 @@ def compile_transform(step: Any, pointer: str) -> Transform:
         raise ConfigurationError(pointer, "is neither a name nor an object with one name")
     fewest, most, make = TRANSFORMS_WITH_ARGUMENTS.get(name, (0, 0, None))
     if make is None and name not in PLAIN_TRANSFORMS:
-        raise ConfigurationError(pointer, f"transform {quoted(name)} is unknown", did_you_mean(name, [*PLAIN_TRANSFORMS, *TRANSFORMS_WITH_ARGUMENTS]))
+        known = [*PLAIN_TRANSFORMS, *TRANSFORMS_WITH_ARGUMENTS]
+        raise ConfigurationError(pointer, f"transform {quoted(name)} is unknown", did_you_mean(name, known))
     if not fewest <= len(arguments) <= most:
         wanted = counted(fewest, "argument") if fewest == most else f"{fewest} to {most} arguments"
         raise ConfigurationError(pointer, f"transform {quoted(name)} takes {wanted}, not {len(arguments)}")
@@ -256,7 +260,8 @@ def compile_normalizer(names: list[Any], pointer: str = "/normalize") -> Transfo
     """The function that applies the text transforms *names*, in order, to every string of a value."""
     for index, name in enumerate(names):
         if name not in TEXT_TRANSFORMS:
-            raise ConfigurationError(f"{pointer}/{index}", f"{quoted(str(name))} is no normalisation", did_you_mean(str(name), TEXT_TRANSFORMS))
+            hint = did_you_mean(str(name), TEXT_TRANSFORMS)
+            raise ConfigurationError(f"{pointer}/{index}", f"{quoted(str(name))} changes no text, so it cannot normalise", hint)
     functions = [TEXT_TRANSFORMS[name] for name in names]
 
     def normalise(value: Any) -> Any:
