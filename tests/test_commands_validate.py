@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import unittest
 
 from support import DATA, TemporaryFolder, make_improvement, run_cli, write, write_lines
@@ -202,6 +203,30 @@ class Holdout(ValidateCase):
         self.assertEqual(done.status, 1)
         self.assertNotIn("sec-", done.stdout)
         self.assertIn("test_cases.jsonl:3#/id", done.stdout)
+
+
+class OtherCommands(ValidateCase):
+    """What validate refuses with 1, every other command refuses with 2 before it does anything."""
+
+    def test_no_command_goes_on_with_broken_cases_or_policy(self):
+        write("agent.py", "open('called', 'w').close()\nprint('{\"output\": 1}')\n")
+        for name, content in [
+            ("test_cases.jsonl", b""),
+            ("test_cases.jsonl", (DATA / "field_cases" / "32-duplicate-ids" / "test_cases.jsonl").read_bytes()),
+            ("test_cases.jsonl", (DATA / "field_cases" / "06-blank-lines" / "bad.jsonl").read_bytes()),
+            ("evaluation.json", (DATA / "field_cases" / "05-duplicate-key-in-policy" / "evaluation.json").read_bytes()),
+        ]:
+            make_improvement("x", [CASE], [ENTRY], candidate=[{"case_id": "a", "output": "y"}])
+            write(f"improvements/x/{name}", content)
+            before = sorted(os.listdir("improvements/x"))
+            self.assertEqual(run_cli("validate", "x").status, 1)
+            for command in (["run", "x", "--stage", "baseline", "--", sys.executable, "agent.py"], ["evaluate", "x"], ["review", "x"], ["gate", "x"]):
+                with self.subTest(name=name, command=command[0]):
+                    done = run_cli(*command)
+                    self.assertEqual((done.status, done.stdout), (2, ""))
+                    self.assertIn(f"improvements/x/{name}:", done.stderr)
+                    self.assertEqual(sorted(os.listdir("improvements/x")), before)
+        self.assertFalse(os.path.exists("called"))
 
 
 class OtherFiles(ValidateCase):
