@@ -202,7 +202,7 @@ def check_names(module: Module, house: House, problems: Problems) -> None:
             problems.add(module.path, first_use(module, name), f"{name} is not defined or imported in this module")
         elif name in behind_doors and hasattr(builtins, name):
             check_door(module, first_use(module, name), name, house, problems)
-    for name in sorted(set(imported) - used):
+    for name in sorted(set(imported) - used - names_at_top(module)):
         problems.add(module.path, imported[name], f"{name} is imported but not used")
     for name in sorted(rebound - set(module.defined)):
         message = f"'global {name}' rebinds a name that this module does not define"
@@ -215,6 +215,12 @@ def first_use(module: Module, name: str) -> int:
     return min(lines, default=1)
 
 
+def names_at_top(module: Module) -> set[str]:
+    """The names in statements at the top level; from 3.12 on symtable loses those that only a comprehension there reads."""
+    statements = [statement for statement in module.body if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))]
+    return {node.id for statement in statements for node in ast.walk(statement) if isinstance(node, ast.Name)}
+
+
 def global_names(table: symtable.SymbolTable) -> tuple[set[str], set[str]]:
     """(global names that a module reads, global names that its functions assign)."""
     used: set[str] = set()
@@ -225,7 +231,9 @@ def global_names(table: symtable.SymbolTable) -> tuple[set[str], set[str]]:
         pending.extend(scope.get_children())
         outermost = scope is table
         for symbol in scope.get_symbols():
-            if symbol.is_referenced() and (outermost or symbol.is_global()):
+            # From 3.12 on, the variables of a comprehension at the top level stand here like names that it assigns.
+            is_own = symbol.is_assigned() and not symbol.is_imported()
+            if symbol.is_referenced() and (not is_own if outermost else symbol.is_global()):
                 used.add(symbol.get_name())
             if not outermost and symbol.is_declared_global() and symbol.is_assigned():
                 rebound.add(symbol.get_name())

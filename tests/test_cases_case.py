@@ -21,18 +21,19 @@ def places(document):
     return [breach.place() for breach in breaches.errors]
 
 
+FULL_CASE = {
+    "id": "refund-001", "input": {"message": "…"}, "context": [1], "expected": None, "split": "holdout", "tags": ["a", "b"], "critical": False,
+    "cluster": "incident-7", "serial_group": "db", "evaluators": [{"id": "x", "type": "contains"}],
+    "source": {"kind": "production", "trace_id": "t", "url": "", "captured_at": "2026-01-02", "redacted": True, "more": 1},
+    "metadata": {"tier": 1}, "notes": ["anything"], "owner": 3,
+}  # fmt: skip
+
+
 class Fields(StrictTestCase):
     """Every field's type is checked, with file, line and pointer."""
 
-    FULL = {
-        "id": "refund-001", "input": {"message": "…"}, "context": [1], "expected": None, "split": "holdout", "tags": ["a", "b"], "critical": False,
-        "cluster": "incident-7", "serial_group": "db", "evaluators": [{"id": "x", "type": "contains"}],
-        "source": {"kind": "production", "trace_id": "t", "url": "", "captured_at": "2026-01-02", "redacted": True, "more": 1},
-        "metadata": {"tier": 1}, "notes": ["anything"], "owner": 3,
-    }  # fmt: skip
-
     def test_a_full_case_is_good(self):
-        self.assertEqual(places(self.FULL), [])
+        self.assertEqual(places(FULL_CASE), [])
 
     def test_id_and_input_are_enough_and_null_is_an_input(self):
         for value in [None, "", 0, False, [], {}]:
@@ -54,7 +55,7 @@ class Fields(StrictTestCase):
             ("source", {"trace_id": 5}, "/source/trace_id"), ("metadata", [], "/metadata"),
         ]:
             with self.subTest(name=name, value=value):
-                self.assertEqual(places({**self.FULL, name: value}), [f"test_cases.jsonl:7#{pointer}"])
+                self.assertEqual(places({**FULL_CASE, name: value}), [f"test_cases.jsonl:7#{pointer}"])
 
     def test_ids_that_look_like_paths_or_are_hard_to_see_are_ids(self):
         for name in ["../escaped", "a/../../b", "..", ".", "x" * 200, " ", "日本", "naïve-✓", "<script>", "\u202e", "a\u2028b", "C:\\x", "\U0001f600" * 200]:
@@ -77,7 +78,7 @@ class Fingerprints(StrictTestCase):
                 self.assertEqual(kaizen.case_input_fingerprint(document), sha(text))
 
     def test_the_dataset_fingerprint_covers_every_field_but_source_notes_and_owner(self):
-        document = {**Fields.FULL}
+        document = {**FULL_CASE}
         covered = kaizen.case_fingerprint_document(document)
         self.assertEqual(set(document) - set(covered), {"source", "notes", "owner"})
 

@@ -57,7 +57,7 @@ class OwnFile(DatasetCase):
     def test_a_mark_and_carriage_returns_change_nothing(self):
         dataset = self.field_case("01-bom-crlf")
         self.assertEqual(self.errors(), [])
-        self.assertEqual(list(dataset.cases)[0], "first")
+        self.assertEqual(next(iter(dataset.cases)), "first")
         self.assertEqual(len(dataset.cases), 3)
         self.assertEqual(len(self.breaches.warnings), 2)
         plain = (FIELD_CASES / "01-bom-crlf" / "test_cases.jsonl").read_bytes().removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n")

@@ -284,7 +284,7 @@ class CaseEntries(EvaluationCase):
 
     def test_use_is_expanded_in_both(self):
         found, errors = self.entries([{"id": "a", "match": {"$use": "w"}}])
-        self.assertEqual(found, dict.fromkeys(("own", "included"), [{"id": "a", "match": {"name": "x"}}]))
+        self.assertEqual(found, {name: [{"id": "a", "match": {"name": "x"}}] for name in ("own", "included")})
         self.assertEqual(errors, [])
 
     def test_a_file_is_for_own_cases_only(self):

@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import sys
 import unittest
 
 from support import DATA, TemporaryFolder, make_improvement, run_cli, write, write_lines
 
 CASE = {"id": "a", "input": 1, "split": "development", "source": {"kind": "expert"}}
 ENTRY = {"id": "x", "type": "contains", "values": ["y"]}
+DONE = {"case_id": "a", "trial": 1, "status": "completed"}
 
 
 class ValidateCase(TemporaryFolder):
@@ -203,27 +205,49 @@ class Holdout(ValidateCase):
         self.assertIn("test_cases.jsonl:3#/id", done.stdout)
 
 
+class OtherCommands(ValidateCase):
+    """What validate refuses with 1, every other command refuses with 2 before it does anything."""
+
+    def test_no_command_goes_on_with_broken_cases_or_policy(self):
+        write("agent.py", "open('called', 'w').close()\nprint('{\"output\": 1}')\n")
+        for name, content in [
+            ("test_cases.jsonl", b""),
+            ("test_cases.jsonl", (DATA / "field_cases" / "32-duplicate-ids" / "test_cases.jsonl").read_bytes()),
+            ("test_cases.jsonl", (DATA / "field_cases" / "06-blank-lines" / "bad.jsonl").read_bytes()),
+            ("evaluation.json", (DATA / "field_cases" / "05-duplicate-key-in-policy" / "evaluation.json").read_bytes()),
+        ]:
+            make_improvement("x", [CASE], [ENTRY], candidate=[{"case_id": "a", "output": "y"}])
+            write(f"improvements/x/{name}", content)
+            before = sorted(os.listdir("improvements/x"))
+            self.assertEqual(run_cli("validate", "x").status, 1)
+            for command in (["run", "x", "--stage", "baseline", "--", sys.executable, "agent.py"], ["evaluate", "x"], ["review", "x"], ["gate", "x"]):
+                with self.subTest(name=name, command=command[0]):
+                    done = run_cli(*command)
+                    self.assertEqual((done.status, done.stdout), (2, ""))
+                    self.assertIn(f"improvements/x/{name}:", done.stderr)
+                    self.assertEqual(sorted(os.listdir("improvements/x")), before)
+        self.assertFalse(os.path.exists("called"))
+
+
 class OtherFiles(ValidateCase):
     """Observations, results, meta files, decision, labels."""
 
-    DONE = {"case_id": "a", "trial": 1, "status": "completed"}
-
     def test_observations(self):
-        write_lines("improvements/x/baseline.jsonl", [self.DONE, {**self.DONE, "trial": 0}, {**self.DONE, "status": "weird"}, {"trial": 1, "status": "error"}, "{", self.DONE])
+        write_lines("improvements/x/baseline.jsonl", [DONE, {**DONE, "trial": 0}, {**DONE, "status": "weird"}, {"trial": 1, "status": "error"}, "{", DONE])
         found = self.breaches()
         self.assertEqual([text.split(": ")[0] for text in found], [f"baseline.jsonl:{line}" for line in range(2, 7)])
         self.assertIn("is the same case and trial as line 1", found[-1])
 
     def test_the_line_that_a_killed_run_left_is_told_as_such(self):
-        write("improvements/x/baseline.jsonl", json.dumps(self.DONE) + '\n{"case_id": "a", "tri')
+        write("improvements/x/baseline.jsonl", json.dumps(DONE) + '\n{"case_id": "a", "tri')
         self.assertEqual(self.breaches(), ["baseline.jsonl:2: is cut off: a run was stopped while it wrote it"])
 
     def test_a_whole_last_line_needs_no_newline(self):
-        write("improvements/x/baseline.jsonl", json.dumps(self.DONE))
+        write("improvements/x/baseline.jsonl", json.dumps(DONE))
         self.assertEqual(self.breaches(), [])
 
     def test_observations_that_no_longer_fit_are_warnings(self):
-        write_lines("improvements/x/baseline.jsonl", [{**self.DONE, "input_fingerprint": "sha256:0"}, {**self.DONE, "case_id": "gone"}])
+        write_lines("improvements/x/baseline.jsonl", [{**DONE, "input_fingerprint": "sha256:0"}, {**DONE, "case_id": "gone"}])
         self.assertEqual(
             self.warnings(), ["baseline.jsonl: 1 observation of cases that are not there (any more)", "baseline.jsonl: 1 observation made from another input than the case has"]
         )

@@ -9,6 +9,7 @@ from support import DATA, StrictTestCase, TemporaryFolder, write
 import kaizen
 
 FIELD_CASES = DATA / "field_cases"
+STANDARD_DOCUMENT = {"foo": ["bar", "baz"], "": 0, "a/b": 1, "m~n": 8, 'k"l': 6, " ": 7}  # RFC 6901, section 5
 
 
 class StrictJson(StrictTestCase):
@@ -106,7 +107,7 @@ class JsonLines(TemporaryFolder):
     def test_unicode_line_separators_stay_inside_their_string(self):
         lines = self.values(FIELD_CASES / "02-line-separators-in-strings" / "baseline.jsonl")
         self.assertEqual([line["id"] for line in lines], ["ls", "ps", "nel"])
-        for line, separator in zip(lines, "\u2028\u2029\x85"):
+        for line, separator in zip(lines, "\u2028\u2029\x85", strict=True):
             self.assertEqual(line["output"].count(separator), 1)
 
     def test_blank_lines_are_skipped_and_a_missing_newline_at_the_end_is_fine(self):
@@ -183,22 +184,20 @@ class JsonFiles(TemporaryFolder):
 class Pointers(StrictTestCase):
     """RFC 6901, and the line at which a pointer's key or element begins."""
 
-    DOCUMENT = {"foo": ["bar", "baz"], "": 0, "a/b": 1, "m~n": 8, "k\"l": 6, " ": 7}  # RFC 6901, section 5
-
     def test_the_examples_of_the_standard(self):
         for pointer, value in [
-            ("", self.DOCUMENT), ("/foo", ["bar", "baz"]), ("/foo/0", "bar"), ("/", 0), ("/a~1b", 1), ("/m~0n", 8), ('/k"l', 6), ("/ ", 7),
+            ("", STANDARD_DOCUMENT), ("/foo", ["bar", "baz"]), ("/foo/0", "bar"), ("/", 0), ("/a~1b", 1), ("/m~0n", 8), ('/k"l', 6), ("/ ", 7),
         ]:
             with self.subTest(pointer=pointer):
-                self.assertEqual(kaizen.follow_pointer(self.DOCUMENT, kaizen.pointer_tokens(pointer)), (True, value))
+                self.assertEqual(kaizen.follow_pointer(STANDARD_DOCUMENT, kaizen.pointer_tokens(pointer)), (True, value))
 
     def test_a_pointer_that_leads_nowhere_is_not_found(self):
         for pointer in ["/x", "/foo/2", "/foo/-1", "/foo/01", "/foo/x", "/foo/0/0", "/foo/-", "//"]:
             with self.subTest(pointer=pointer):
-                self.assertEqual(kaizen.follow_pointer(self.DOCUMENT, kaizen.pointer_tokens(pointer)), (False, None))
+                self.assertEqual(kaizen.follow_pointer(STANDARD_DOCUMENT, kaizen.pointer_tokens(pointer)), (False, None))
 
     def test_a_key_as_a_token_leads_back_to_it(self):
-        for key in self.DOCUMENT:
+        for key in STANDARD_DOCUMENT:
             self.assertEqual(kaizen.pointer_tokens(kaizen.pointer_token(key)), [key])
 
     def test_lines_are_those_where_the_key_or_element_begins(self):

@@ -140,33 +140,31 @@ def load_evaluation(improvement: Improvement, breaches: Breaches) -> Evaluation 
     check_fields(document, EVALUATION_FIELDS, "", report, ("evaluators",))
     hashes: dict[str, str] = {}
     read_file = file_reader(improvement, hashes)
-    raw = block_in(document, "define")
+    raw, entries = object_field(document, "define"), list_field(document, "evaluators")
     seed = document.get("seed", DEFAULT_SEED)
     return Evaluation(
         path=shown,
         text=text,
         seed=int(seed) if is_whole(seed) else DEFAULT_SEED,
-        include=checked_includes(improvement, list_in(document, "include"), report),
-        evaluators=[
-            expanded(entry, raw, read_file, f"/evaluators/{index}", report) for index, entry in enumerate(list_in(document, "evaluators"))
-        ],
-        define={name: expanded(item, raw, read_file, f"/define{pointer_token(name)}", report) for name, item in raw.items()},
+        include=checked_includes(improvement, list_field(document, "include"), report),
+        evaluators=[expanded_value(entry, raw, read_file, f"/evaluators/{index}", report) for index, entry in enumerate(entries)],
+        define={name: expanded_value(item, raw, read_file, f"/define{pointer_token(name)}", report) for name, item in raw.items()},
         acceptance=checked_acceptance(document, report),
         reliability=checked_block(document, "reliability", RELIABILITY, report) if "reliability" in document else None,
         document=document,
-        metrics=block_in(document, "metrics"),
+        metrics=object_field(document, "metrics"),
         file_hashes=hashes,
         read_file=read_file,
     )
 
 
-def block_in(document: JsonObject, name: str) -> JsonObject:
+def object_field(document: JsonObject, name: str) -> JsonObject:
     """The object *name* of *document*; {} when it is absent or something else."""
     value = document.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def list_in(document: JsonObject, name: str) -> list[Any]:
+def list_field(document: JsonObject, name: str) -> list[Any]:
     """The list *name* of *document*; [] when it is absent or something else."""
     value = document.get(name)
     return value if isinstance(value, list) else []
@@ -184,7 +182,7 @@ def nearest_line(text: str, pointer: str) -> int | None:
 
 def checked_block(document: JsonObject, name: str, block: Block, report: Report) -> JsonObject:
     """The object *name* of *document* with the defaults of *block* filled in; what is not of its kind is reported."""
-    given = block_in(document, name)
+    given = object_field(document, name)
     check_no_others(given, block, f"/{name}", report)
     check_fields(given, {key: kind for key, (kind, _) in block.items()}, f"/{name}", report)
     return {key: integral_as_int(given.get(key, default)) for key, (_, default) in block.items()}
@@ -270,7 +268,7 @@ def expand_references(
     return {**used, **others} if others else used
 
 
-def expanded(value: Any, define: JsonObject, read_file: ReadFile, pointer: str, report: Report) -> Any:
+def expanded_value(value: Any, define: JsonObject, read_file: ReadFile, pointer: str, report: Report) -> Any:
     """*value* with its references replaced; as it is, and the reason reported, when one leads nowhere."""
     try:
         return expand_references(value, define, read_file, pointer)
@@ -286,9 +284,9 @@ def case_entries(case: Case, evaluation: Evaluation, breaches: Breaches) -> list
     def report(pointer: str, message: str, hint: str) -> None:
         breaches.add(case.path, case.line, pointer, message, hint)
 
-    entries = list_in(case.document, "evaluators")
+    entries = list_field(case.document, "evaluators")
     reader = evaluation.read_file if is_own else refuse_file
-    return [expanded(entry, evaluation.define, reader, f"/evaluators/{index}", report) for index, entry in enumerate(entries)]
+    return [expanded_value(entry, evaluation.define, reader, f"/evaluators/{index}", report) for index, entry in enumerate(entries)]
 
 
 def refuse_file(name: str) -> Any:

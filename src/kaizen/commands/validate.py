@@ -128,7 +128,7 @@ def validation_answer(found: Validation) -> Answer:
     lines = [message, *shown_breaches(errors)]
     if warnings:
         lines += [f"{counted(len(warnings), 'warning')}:", *shown_breaches(warnings)]
-    lines += count_lines(holds)
+    lines += dataset_count_lines(holds)
     if not errors:
         lines += [f"  dataset     {dataset.fingerprint}", f"  evaluators  {suite.fingerprint if suite else 'not known'}"]
     data: JsonObject = {
@@ -178,7 +178,7 @@ def dataset_counts(dataset: Dataset) -> JsonObject:
     }
 
 
-def count_lines(holds: JsonObject) -> list[str]:
+def dataset_count_lines(holds: JsonObject) -> list[str]:
     """The counts of `dataset_counts` for people."""
     splits = [f"{number:,} {'without a split' if name == 'none' else name}" for name, number in holds["splits"].items()]
     lines = [f"  cases       {holds['count']:,}" + (f": {listed(splits)}" if splits else "") + f"; {holds['critical']:,} critical"]
