@@ -65,7 +65,7 @@ class ConsentRule(NamedTuple):
     is_strict: bool
 
 
-class Finding(NamedTuple):
+class ConsentFinding(NamedTuple):
     """Whether an action had consent (None: the recording does not say), why not, and the step that consents."""
 
     is_met: bool | None
@@ -138,34 +138,36 @@ class Dialogue:
         self.consents: dict[int, bool] = {}  # whether the user's message there says yes
         self.words: dict[tuple[int, int, int | None], Spoken] = {}
 
-    def finding(self, index: int) -> Finding:
+    def finding(self, index: int) -> ConsentFinding:
         """Whether the action at *index* had consent, for what it did."""
         found = self.confirm_finding(index) if self.rule.confirm else self.yes_finding(index)
         if not found.is_met or found.consent is None:
             return found
         if index in self.changed:
             tried = self.changed[index]
-            return Finding(False, f"needed a new yes: step {tried} ended in {self.trail.steps[tried]['status']}, with other arguments")
+            return ConsentFinding(
+                False, f"needed a new yes: step {tried} ended in {self.trail.steps[tried]['status']}, with other arguments"
+            )
         return self.echo_finding(index, found.consent)
 
-    def yes_finding(self, index: int) -> Finding:
+    def yes_finding(self, index: int) -> ConsentFinding:
         """Whether the user's latest message before the action says yes."""
         latest = self.latest[index]
         if latest is None:
             if not any(step.get("kind") == "message" for step in self.trail.steps):
-                return Finding(None, "no messages were recorded, so whether the user agreed is not known")
-            return Finding(False, "the user had said nothing before")
+                return ConsentFinding(None, "no messages were recorded, so whether the user agreed is not known")
+            return ConsentFinding(False, "the user had said nothing before")
         if not self.agent or self.agent[0] > latest:
-            return Finding(False, f"the agent had said nothing before the user's latest message (step {latest})")
+            return ConsentFinding(False, f"the agent had said nothing before the user's latest message (step {latest})")
         if self.says_yes(latest):
-            return Finding(True, "", latest)
+            return ConsentFinding(True, "", latest)
         if is_cut(self.trail.steps[latest], "text"):
-            return Finding(None, f"the user's latest message (step {latest}) was cut short, so whether it says yes is not known")
+            return ConsentFinding(None, f"the user's latest message (step {latest}) was cut short, so whether it says yes is not known")
         before = self.latest[latest]
         stale = (
             f"; the yes of step {before} does not count, something was said since" if before is not None and self.says_yes(before) else ""
         )
-        return Finding(False, f"the user's latest message (step {latest}) does not say yes{stale}")
+        return ConsentFinding(False, f"the user's latest message (step {latest}) does not say yes{stale}")
 
     def says_yes(self, place: int) -> bool:
         """Whether the user's message at *place* says yes."""
@@ -174,7 +176,7 @@ class Dialogue:
             self.consents[place] = isinstance(text, str) and says_yes(text, self.rule.phrases)
         return self.consents[place]
 
-    def confirm_finding(self, index: int) -> Finding:
+    def confirm_finding(self, index: int) -> ConsentFinding:
         """Whether a step that `confirm` means stands before the action and not before the user's latest message."""
         latest = self.latest[index]
         unclear: int | None = None
@@ -184,11 +186,11 @@ class Dialogue:
             if is_message(self.trail.steps[place], "user") and (not self.agent or self.agent[0] > place):
                 continue
             if self.confirmed[place]:
-                return Finding(True, "", place)
+                return ConsentFinding(True, "", place)
             unclear = place
         if unclear is not None and self.rule.confirm is not None:
-            return Finding(None, self.rule.confirm.unknown(self.trail, unclear))
-        return Finding(False, f"nothing confirmed it{'' if latest is None else f' since the user last spoke (step {latest})'}")
+            return ConsentFinding(None, self.rule.confirm.unknown(self.trail, unclear))
+        return ConsentFinding(False, f"nothing confirmed it{'' if latest is None else f' since the user last spoke (step {latest})'}")
 
     def changed_tries(self) -> dict[int, int]:
         """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed."""
@@ -211,7 +213,7 @@ class Dialogue:
                 failed[key] = index
         return found
 
-    def echo_finding(self, index: int, consent: int) -> Finding:
+    def echo_finding(self, index: int, consent: int) -> ConsentFinding:
         """Whether the agent said, since the last action that went well, or the yes says, the values that must be said."""
         args = self.trail.content(index, "args")
         asked = [(name, value) for tokens, name in self.rule.echo for value in [found_at(args, tokens)] if value is not MISSING]
@@ -219,14 +221,14 @@ class Dialogue:
         start = before[-1] if before else -1
         silent = [(name, value) for name, value in asked if not self.said(start, consent, index).says(value)]
         if not silent:
-            return Finding(True, "", consent)
+            return ConsentFinding(True, "", consent)
         shown = ", ".join(f"{name} ({visible(value if isinstance(value, str) else encode_compact(value), 40)})" for name, value in silent)
         surely = [place for place in before if self.meant[place]]
         wider = self.said(surely[-1] if surely else -1, consent, index)
         is_open = any(is_cut(self.trail.steps[place], "text") for place in self.told_between(start, consent, index))
         if is_open or all(wider.says(value) for _, value in silent):
-            return Finding(None, f"whether {shown} was said before the yes (step {consent}) is not known")
-        return Finding(False, f"{shown} was not said before the yes (step {consent})", consent)
+            return ConsentFinding(None, f"whether {shown} was said before the yes (step {consent}) is not known")
+        return ConsentFinding(False, f"{shown} was not said before the yes (step {consent})", consent)
 
     def told_between(self, start: int, consent: int, index: int) -> list[int]:
         """The places of the agent's messages between *start* and *consent*, of *consent*, and of the user's latest message."""

@@ -23,16 +23,16 @@ CONSENT_WORD = re.compile(
     re.VERBOSE,
 )
 GO_AHEAD = r"go ahead|please proceed|i confirm|(?:that|everything)(?:'?s| is| looks| sounds) (?:right|good|correct|fine)"
-WHOLE_CONSENT = re.compile(r"\W*(?:sure|ok|okay|fine)[^\w?]*")
-REFUSAL_START = re.compile(r"\W*(?:no|nope|wait|not yet)\b")
-SENTENCE_END = re.compile(r"[.!?…\n]+")
-LEADING_MARKS = re.compile(r"[\W_]+")
-CLAUSE_END = re.compile(r"[,;:—–]| but ")
+CONSENT_WHOLE = re.compile(r"\W*(?:sure|ok|okay|fine)[^\w?]*")
+CONSENT_REFUSED = re.compile(r"\W*(?:no|nope|wait|not yet)\b")
+CONSENT_SENTENCE_END = re.compile(r"[.!?…\n]+")
+CONSENT_LEADING_MARKS = re.compile(r"[\W_]+")
+CONSENT_CLAUSE_END = re.compile(r"[,;:—–]| but ")
 # A question that may lack its mark: "could you go ahead and …".
-QUESTION_START = re.compile(
+CONSENT_QUESTION = re.compile(
     r"(?:can|could|would|will|shall|should|may|do|does|did|is|are|am|was|were|have|has)(?:n't)? (?:i|you|we|they|he|she|it)\b"
 )
-TAKEN_BACK = re.compile(
+CONSENT_TAKEN_BACK = re.compile(
     r"n't\b|\b(?:not|never|cannot|dont|cant|wont|no need|no longer|without|if|unless|until|before|whether|once"
     r"|make sure|be sure|ensure|check|verify|hope)\b"
 )
@@ -52,12 +52,12 @@ def plain_sentence(text: str) -> str:
 def says_yes(message: str, phrases: "re.Pattern[str]") -> bool:
     """Whether *message* consents; *phrases* is a pattern of `consent_phrases`."""
     text = message.casefold()
-    if REFUSAL_START.match(text):
+    if CONSENT_REFUSED.match(text):
         return False
-    if WHOLE_CONSENT.fullmatch(text):
+    if CONSENT_WHOLE.fullmatch(text):
         return True
     start = 0
-    for end in SENTENCE_END.finditer(text):
+    for end in CONSENT_SENTENCE_END.finditer(text):
         if end.group() == "." and end.end() < len(text) and not text[end.end()].isspace():
             continue  # inside 12.50 or kaizen.py
         if "?" not in end.group() and sentence_consents(text[start : end.start()], phrases):
@@ -69,9 +69,9 @@ def says_yes(message: str, phrases: "re.Pattern[str]") -> bool:
 def sentence_consents(text: str, phrases: "re.Pattern[str]") -> bool:
     """Whether one sentence, which has no question mark, consents."""
     sentence = plain_sentence(text)
-    marks = LEADING_MARKS.match(sentence)
+    marks = CONSENT_LEADING_MARKS.match(sentence)
     sentence = sentence[marks.end() :] if marks else sentence
-    if QUESTION_START.match(sentence):
+    if CONSENT_QUESTION.match(sentence):
         return False
     return CONSENT_WORD.match(sentence) is not None or has_consent_phrase(sentence, phrases)
 
@@ -83,12 +83,12 @@ def has_consent_phrase(sentence: str, phrases: "re.Pattern[str]") -> bool:
         phrase = phrases.search(sentence, place)
         if phrase is None:
             return False
-        for end in CLAUSE_END.finditer(sentence, place, phrase.start()):
+        for end in CONSENT_CLAUSE_END.finditer(sentence, place, phrase.start()):
             place = end.end()
-        if TAKEN_BACK.search(sentence, place, phrase.start()) is None:
+        if CONSENT_TAKEN_BACK.search(sentence, place, phrase.start()) is None:
             return True
         # What takes this phrase back takes back the others of its clause.
-        following = CLAUSE_END.search(sentence, phrase.end())
+        following = CONSENT_CLAUSE_END.search(sentence, phrase.end())
         if following is None:
             return False
         place = following.end()

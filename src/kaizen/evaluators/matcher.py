@@ -22,7 +22,7 @@ from typing import Any
 
 from kaizen.evaluators.arguments import compile_arguments, compile_field_map, fields_answer, found_at
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, refuse_empty
-from kaizen.evaluators.predicates import MISSING, Predicate, check_bounds, compile_globs, compile_predicate, is_predicate
+from kaizen.evaluators.predicates import MISSING, Predicate, compile_globs, compile_predicate, count_bounds, is_predicate
 from kaizen.evaluators.registry import json_type_phrase
 from kaizen.evaluators.trail import Trail, is_cut, step_text
 from kaizen.foundation.jsonio import JsonObject, pointer_token
@@ -30,13 +30,13 @@ from kaizen.foundation.text import did_you_mean, listed, quoted
 
 STEP_KINDS = ("tool", "message", "command", "skill", "handoff", "approval", "retrieval", "model", "span", "error")
 STEP_STATUSES = ("ok", "error", "denied", "timeout")
-Test = Callable[[Trail, int], bool | None]
+StepTest = Callable[[Trail, int], bool | None]
 
 
 class Matcher:
     """A compiled step matcher."""
 
-    def __init__(self, tests: list[Test], asked: set[str]) -> None:
+    def __init__(self, tests: list[StepTest], asked: set[str]) -> None:
         self.tests = tests
         self.asked = asked  # keys of the matcher and of those inside it
 
@@ -104,8 +104,8 @@ def compile_matchers(documents: Any, pointer: str) -> list[Matcher]:
 
 # --- Keys: each takes (the matcher's document, its pointer) and gives a test and the keys asked inside it ------
 
-Compiled = tuple[Test, Iterable[str]]
-CompileKey = Callable[[JsonObject, str], Compiled]
+CompiledKey = tuple[StepTest, Iterable[str]]
+CompileKey = Callable[[JsonObject, str], CompiledKey]
 
 
 def matcher_texts(document: JsonObject, pointer: str, key: str, known: tuple[str, ...] = ()) -> list[str]:
@@ -124,7 +124,7 @@ def matcher_texts(document: JsonObject, pointer: str, key: str, known: tuple[str
 def one_of_key(key: str, known: tuple[str, ...] = ()) -> CompileKey:
     """Compiles a key whose value is one text or a list of them, compared with the step's field of that name."""
 
-    def compile_one_of(document: JsonObject, pointer: str) -> Compiled:
+    def compile_one_of(document: JsonObject, pointer: str) -> CompiledKey:
         wanted = frozenset(matcher_texts(document, pointer, key, known))
 
         def test(trail: Trail, index: int) -> bool | None:
@@ -138,7 +138,7 @@ def one_of_key(key: str, known: tuple[str, ...] = ()) -> CompileKey:
     return compile_one_of
 
 
-def compile_name(document: JsonObject, pointer: str) -> Compiled:
+def compile_name(document: JsonObject, pointer: str) -> CompiledKey:
     """The step's name is what one of the globs says."""
     is_named = compile_globs(matcher_texts(document, pointer, "name"), f"{pointer}/name")
 
@@ -149,7 +149,7 @@ def compile_name(document: JsonObject, pointer: str) -> Compiled:
     return test, ()
 
 
-def compile_text(document: JsonObject, pointer: str) -> Compiled:
+def compile_text(document: JsonObject, pointer: str) -> CompiledKey:
     """The step's text holds a part, or a predicate about it holds."""
     wanted = document["text"]
     if isinstance(wanted, str) and wanted:
@@ -166,11 +166,11 @@ def compile_text(document: JsonObject, pointer: str) -> Compiled:
     return test, ()
 
 
-def compile_turn(document: JsonObject, pointer: str) -> Compiled:
+def compile_turn(document: JsonObject, pointer: str) -> CompiledKey:
     """The step's turn lies in the range."""
     turn = document["turn"]
     if isinstance(turn, dict) and not turn.keys() - {"min", "max"}:
-        low, high = check_bounds(turn, f"{pointer}/turn")
+        low, high = count_bounds(turn, f"{pointer}/turn")
     elif isinstance(turn, int) and not isinstance(turn, bool):
         low, high = turn, turn
     else:
@@ -185,7 +185,7 @@ def compile_turn(document: JsonObject, pointer: str) -> Compiled:
     return test, ()
 
 
-def compile_under(document: JsonObject, pointer: str) -> Compiled:
+def compile_under(document: JsonObject, pointer: str) -> CompiledKey:
     """One of the step's ancestors matches."""
     ancestor = compile_matcher(document["under"], f"{pointer}/under")
 
@@ -205,7 +205,7 @@ def compile_under(document: JsonObject, pointer: str) -> Compiled:
     return test, {"under", *ancestor.asked}
 
 
-def compile_alternatives(document: JsonObject, pointer: str) -> Compiled:
+def compile_alternatives(document: JsonObject, pointer: str) -> CompiledKey:
     """One of several matchers matches."""
     if not isinstance(document["$any"], list):
         raise ConfigurationError(f"{pointer}/$any", "$any takes a list of step matchers")
@@ -218,7 +218,7 @@ def compile_alternatives(document: JsonObject, pointer: str) -> Compiled:
     return test, {key for matcher in matchers for key in matcher.asked}
 
 
-def compile_args(document: JsonObject, pointer: str) -> Compiled:
+def compile_args(document: JsonObject, pointer: str) -> CompiledKey:
     """The step's arguments hold what is given."""
     holds = compile_arguments(document, pointer)
 
@@ -229,7 +229,7 @@ def compile_args(document: JsonObject, pointer: str) -> Compiled:
     return test, ()
 
 
-def compile_result(document: JsonObject, pointer: str) -> Compiled:
+def compile_result(document: JsonObject, pointer: str) -> CompiledKey:
     """The step's result holds what is given."""
     fields = compile_field_map(document["result"], f"{pointer}/result", True)
 

@@ -6,11 +6,11 @@ Every function gives pairs (i, j) in order of i, each i and each j at most once.
 
 from collections import deque
 
-Table = list[list[bool]]
-Pairs = list[tuple[int, int]]
+PairingTable = list[list[bool]]
+PairList = list[tuple[int, int]]
 
 
-def largest_pairing(table: Table) -> Pairs:
+def largest_pairing(table: PairingTable) -> PairList:
     """As many pairs as there can be, whatever the order.
 
     Berge (1957), "Two theorems in graph theory": a pairing is largest when no augmenting path is left.
@@ -24,7 +24,7 @@ def largest_pairing(table: Table) -> Pairs:
 
 
 def augment_pairing(start: int, choices: list[list[int]], partner_of: dict[int, int], pair_of: dict[int, int]) -> None:
-    """Pairs listed step *start* as well, moving others along a shortest augmenting path, if there is one."""
+    """PairList listed step *start* as well, moving others along a shortest augmenting path, if there is one."""
     reached: dict[int, int] = {}  # recorded -> the listed step that reached it
     queue = deque([start])
     while queue:
@@ -45,7 +45,7 @@ def augment_pairing(start: int, choices: list[list[int]], partner_of: dict[int, 
             return
 
 
-def longest_in_order(table: Table) -> Pairs:
+def longest_in_order(table: PairingTable) -> PairList:
     """As many pairs as there can be with both sides in order: a longest common subsequence."""
     width = len(table[0]) if table else 0
     best = [[0] * (width + 1)]  # best[k][j]: pairs among the last k listed and the recorded from j on
@@ -55,7 +55,7 @@ def longest_in_order(table: Table) -> Pairs:
             line[j] = max(below[j], line[j + 1], below[j + 1] + 1 if row[j] else 0)
         best.append(line)
     best.reverse()
-    pairs: Pairs = []
+    pairs: PairList = []
     i = j = 0
     while i < len(table) and j < width:
         if table[i][j] and best[i][j] == best[i + 1][j + 1] + 1:
@@ -68,10 +68,10 @@ def longest_in_order(table: Table) -> Pairs:
     return pairs
 
 
-def best_block(table: Table) -> Pairs:
+def best_block(table: PairingTable) -> PairList:
     """As many pairs as there can be when the listed steps lie on the recorded ones without a gap."""
     width = len(table[0]) if table else 0
-    best: Pairs = []
+    best: PairList = []
     for shift in range(1 - len(table), width):
         pairs = [(i, i + shift) for i in range(len(table)) if 0 <= i + shift < width and table[i][i + shift]]
         if len(pairs) > len(best):

@@ -13,7 +13,7 @@ from kaizen.evaluators.trail import Trail, call_text, is_cut, settled, step_evid
 from kaizen.foundation.jsonio import JsonObject, json_equal
 from kaizen.foundation.text import counted, listed
 
-DIRECTIONS = ("required", "followed_by")
+ORDER_DIRECTIONS = ("required", "followed_by")
 
 ORDER_PARAMETERS = [
     Parameter("before", "matchers", REQUIRED, "The earlier step: a matcher or a list, any of them."),
@@ -23,7 +23,7 @@ ORDER_PARAMETERS = [
         "choice",
         "required",
         "required: every `after` has an earlier `before`; followed_by: every `before` has a later `after`.",
-        DIRECTIONS,
+        ORDER_DIRECTIONS,
     ),
     Parameter(
         "same",
@@ -79,7 +79,7 @@ class OrderRule(NamedTuple):
     needs_success: bool
 
 
-class Partner(NamedTuple):
+class OrderPartner(NamedTuple):
     """A step on the right side about the same thing: its place, whether it is meant, whether it will do."""
 
     place: int
@@ -102,7 +102,9 @@ def evaluate_order(settings: JsonObject) -> Check:
         asked = [index for index, answer in enumerate(meant) if answer is not False and is_asked(trail, rule, index)]
         if not asked:
             return absent_outcome(settings["if_absent"])
-        answers = {index: settled([(one.is_meant, one.will_do) for one in partners(trail, rule, others, index)], False) for index in asked}
+        answers = {
+            index: settled([(one.is_meant, one.will_do) for one in order_partners(trail, rule, others, index)], False) for index in asked
+        }
         broken = [index for index in asked if meant[index] and answers[index] is False]
         if broken:
             reasons = [order_reason(trail, rule, others, index, partner) for index in broken[:3]]
@@ -157,7 +159,7 @@ def absent_outcome(if_absent: str) -> Outcome:
     return Outcome(if_absent, score, "no step was recorded that this asks about")
 
 
-def partners(trail: Trail, rule: OrderRule, others: list[bool | None], index: int) -> Iterator[Partner]:
+def order_partners(trail: Trail, rule: OrderRule, others: list[bool | None], index: int) -> Iterator[OrderPartner]:
     """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
     places = range(index + 1, len(others)) if rule.is_followed else range(index - 1, -1, -1)
     for place in places:
@@ -167,7 +169,7 @@ def partners(trail: Trail, rule: OrderRule, others: list[bool | None], index: in
         agrees = same_thing(trail, rule.same, first, second)
         if agrees is not False:
             is_meant = None if agrees is None else others[place]
-            yield Partner(place, is_meant, rule.is_followed or not rule.needs_success or trail.has_returned(place))
+            yield OrderPartner(place, is_meant, rule.is_followed or not rule.needs_success or trail.has_returned(place))
 
 
 def same_thing(trail: Trail, same: list[SamePair], earlier: int, later: int) -> bool | None:
@@ -194,7 +196,7 @@ def pair_values(trail: Trail, index: int, tokens: Tokens) -> list[Any]:
 def order_reason(trail: Trail, rule: OrderRule, others: list[bool | None], index: int, partner: str) -> str:
     """Why the step at *index* is out of order."""
     name = step_text(trail, index)
-    nearest = next((one for one in partners(trail, rule, others, index) if one.is_meant), None)
+    nearest = next((one for one in order_partners(trail, rule, others, index) if one.is_meant), None)
     if nearest is not None:
         status = trail.steps[nearest.place].get("status")
         return f"before {name}, the latest {step_text(trail, nearest.place)} {f'ended in {status}' if status else 'had not returned'}"

@@ -189,7 +189,7 @@ def compile_regex(operand: Any, pointer: str, at_least: bool) -> Predicate:
     """A text in which the pattern *operand* is found, under the time limit of patterns."""
     if not isinstance(operand, str):
         raise refuse_operand(pointer, operand, "a regular expression")
-    search = compile_pattern(operand, "", pointer).search
+    search = compile_pattern(operand, 0, pointer).search
     return Predicate(lambda value: isinstance(value, str) and timed(lambda: search(value)) is not None)
 
 
@@ -258,7 +258,7 @@ def compile_count(operand: Any, pointer: str, at_least: bool) -> Predicate:
     for key in operand:
         if key not in ("of", "min", "max"):
             raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)}", did_you_mean(key, ("of", "min", "max")))
-    low, high = check_bounds(operand, pointer)
+    low, high = count_bounds(operand, pointer)
     of = compile_predicate(operand["of"], pointer + "/of", at_least) if "of" in operand else Predicate(lambda value: True)
 
     def holds(value: Any) -> bool:
@@ -270,7 +270,7 @@ def compile_count(operand: Any, pointer: str, at_least: bool) -> Predicate:
     return Predicate(holds, high is None and of.is_growing)
 
 
-def check_bounds(document: dict[str, Any], pointer: str) -> tuple[int, int | None]:
+def count_bounds(document: dict[str, Any], pointer: str) -> tuple[int, int | None]:
     """(min, max) of *document*, 0 and None where absent. Raises ConfigurationError for none, negative or crossed ones."""
     low, high = document.get("min"), document.get("max")
     for key, bound in (("min", low), ("max", high)):

@@ -1,6 +1,6 @@
 """Which listed steps happened, and what else did: the evaluator `sequence`.
 
-Listed and recorded steps are paired one to one, as many as possible. What `mode` asks:
+ListedSteps and recorded steps are paired one to one, as many as possible. What `mode` asks:
 
     any_order    the same steps, nothing extra, in any order
     exact        the same steps in the same order, nothing extra
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from kaizen.evaluators.matcher import STEP_KINDS, Matcher, compile_matcher, compile_matchers
 from kaizen.evaluators.outcomes import PASS, ConfigurationError, EmptyFromCase, NotMeasurable, Outcome, decided
-from kaizen.evaluators.pairing import Pairs, Table, best_block, largest_pairing, longest_in_order
+from kaizen.evaluators.pairing import PairingTable, PairList, best_block, largest_pairing, longest_in_order
 from kaizen.evaluators.predicates import holds_predicate
 from kaizen.evaluators.registry import REQUIRED, Check, Parameter, View, evaluator
 from kaizen.evaluators.trail import Trail, call_text, step_evidence, step_text, view_trail
@@ -27,7 +27,7 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed
 
 
-class Mode(NamedTuple):
+class SequenceMode(NamedTuple):
     """Whether the order counts, whether recorded steps may be left over, whether listed ones may lack."""
 
     is_ordered: bool
@@ -35,13 +35,13 @@ class Mode(NamedTuple):
     lets_lack: bool
 
 
-MODES = {
-    "any_order": Mode(False, False, False),
-    "exact": Mode(True, False, False),
-    "in_order": Mode(True, True, False),
-    "contiguous": Mode(True, True, False),
-    "subset": Mode(False, False, True),
-    "superset": Mode(False, True, False),
+SEQUENCE_MODES = {
+    "any_order": SequenceMode(False, False, False),
+    "exact": SequenceMode(True, False, False),
+    "in_order": SequenceMode(True, True, False),
+    "contiguous": SequenceMode(True, True, False),
+    "subset": SequenceMode(False, False, True),
+    "superset": SequenceMode(False, True, False),
 }
 
 SEQUENCE_PARAMETERS = [
@@ -52,7 +52,7 @@ SEQUENCE_PARAMETERS = [
         'Matchers, of which an expected call {"name", "args"} is one. An empty list out of a case: none of these happened.',
         may_be_empty=True,
     ),
-    Parameter("mode", "choice", "any_order", "What may differ from the list.", tuple(MODES)),
+    Parameter("mode", "choice", "any_order", "What may differ from the list.", tuple(SEQUENCE_MODES)),
     Parameter(
         "within",
         "matcher",
@@ -76,7 +76,7 @@ SEQUENCE_EXAMPLE = {
 }
 
 
-class Listed(NamedTuple):
+class ListedSteps(NamedTuple):
     """The listed steps that count: as written, and compiled."""
 
     documents: list[JsonObject]
@@ -92,7 +92,7 @@ def evaluate_sequence(settings: JsonObject) -> Check:
     matchers = compile_matchers(documents, "/steps") if documents else []
     within = None if settings["within"] is None else compile_matcher(settings["within"], "/within")
     kept = [index for index, document in enumerate(documents) if within is None or may_lie_within(document, within)]
-    expected = Listed([documents[index] for index in kept], [matchers[index] for index in kept])
+    expected = ListedSteps([documents[index] for index in kept], [matchers[index] for index in kept])
     kinds = None if within is not None else listed_kinds(documents)
     mode, score = settings["mode"], settings["score"]
     keeps_failed = settings["attempts"] == "all"
@@ -154,51 +154,55 @@ def recorded_places(trail: Trail, within: Matcher | None, kinds: set[str] | None
 class Agreement(NamedTuple):
     """How far listed and recorded steps agree: the pairs, and what is left over although it may not be."""
 
-    pairs: Pairs
+    pairs: PairList
     missing: list[int]
     extra: list[int]
-    misplaced: Pairs
+    misplaced: PairList
 
 
-def sequence_outcome(trail: Trail, expected: Listed, places: list[int], table: Table, mode: str, score: str) -> Outcome:
+def sequence_outcome(trail: Trail, expected: ListedSteps, places: list[int], table: PairingTable, mode: str, score: str) -> Outcome:
     """The outcome for the recorded steps at *places*; table[i][j] says whether listed step i means the j-th of them."""
     found = agreement(table, len(places), mode, score == "lcs")
     value = {"listed": len(table), "recorded": len(places), "paired": len(found.pairs)}
     if not (found.missing or found.extra or found.misplaced):
-        rest = "" if MODES[mode].lets_extra else ", and nothing else"
+        rest = "" if SEQUENCE_MODES[mode].lets_extra else ", and nothing else"
         reason = f"{counted(len(found.pairs), 'step')} of {len(table)} listed happened{rest}"
         return decided(True, reason, value, step_evidence(places[j] for _, j in found.pairs))
     culprits = [places[j] for j in [*found.extra, *(j for _, j in found.misplaced)]]
     outcome = decided(False, agreement_reason(trail, expected, places, found), value, step_evidence(culprits))
-    return outcome if score == "bool" else outcome._replace(score=agreement_share(len(found.pairs), len(table), len(places), MODES[mode]))
+    return (
+        outcome
+        if score == "bool"
+        else outcome._replace(score=agreement_share(len(found.pairs), len(table), len(places), SEQUENCE_MODES[mode]))
+    )
 
 
-def agreement(table: Table, width: int, mode: str, in_order: bool) -> Agreement:
+def agreement(table: PairingTable, width: int, mode: str, in_order: bool) -> Agreement:
     """The pairs that *mode* lets be made, and what it does not let be left over; *width* is the number of recorded steps."""
     if not table:
         return Agreement([], [], list(range(width)), [])
-    is_ordered = MODES[mode].is_ordered or in_order
+    is_ordered = SEQUENCE_MODES[mode].is_ordered or in_order
     pairs = best_block(table) if mode == "contiguous" else longest_in_order(table) if is_ordered else largest_pairing(table)
     paired, taken = {i for i, _ in pairs}, {j for _, j in pairs}
     lacking = [i for i in range(len(table)) if i not in paired]
     spare = [j for j in range(width) if j not in taken]
-    misplaced: Pairs = []
+    misplaced: PairList = []
     if is_ordered and lacking and spare:
         elsewhere = largest_pairing([[table[i][j] for j in spare] for i in lacking])
         misplaced = [(lacking[i], spare[j]) for i, j in elsewhere]
         lacking = [i for i in lacking if i not in {i for i, _ in misplaced}]
         spare = [j for j in spare if j not in {j for _, j in misplaced}]
-    return Agreement(pairs, [] if MODES[mode].lets_lack else lacking, [] if MODES[mode].lets_extra else spare, misplaced)
+    return Agreement(pairs, [] if SEQUENCE_MODES[mode].lets_lack else lacking, [] if SEQUENCE_MODES[mode].lets_extra else spare, misplaced)
 
 
-def agreement_share(pairs: int, listed_number: int, recorded: int, mode: Mode) -> float:
+def agreement_share(pairs: int, listed_number: int, recorded: int, mode: SequenceMode) -> float:
     """The share of paired steps in [0, 1]; the side that *mode* lets go beyond the pairs does not count."""
     if mode.lets_extra or not recorded:
         return pairs / listed_number if listed_number else 0.0
     return pairs / recorded if mode.lets_lack else 2 * pairs / (listed_number + recorded)
 
 
-def agreement_reason(trail: Trail, expected: Listed, places: list[int], found: Agreement) -> str:
+def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], found: Agreement) -> str:
     """What is missing, extra and out of order, in one sentence."""
     missing = [call_text(expected.documents[i]) for i in found.missing]
     extra = [step_text(trail, places[j]) for j in found.extra]

@@ -12,21 +12,34 @@ from typing import Any
 from kaizen.evaluators.decimals import exact_value, find_numbers
 from kaizen.foundation.jsonio import encode_compact
 
-SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015\u2212$€£¥₹₩₽₺₫₴₪฿₱₦]+")
-CURRENCY_MARKS = " \t\u00a0\u202f$€£¥₹₩₽₺₫₴₪฿₱₦"
-MESSAGE_BREAK = " \x00 "  # no value holds it
-ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
-MONTHS = "january february march april may june july august september october november december".split()
+SPOKEN_SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015\u2212$€£¥₹₩₽₺₫₴₪฿₱₦]+")
+SPOKEN_CURRENCY = " \t\u00a0\u202f$€£¥₹₩₽₺₫₴₪฿₱₦"
+SPOKEN_BREAK = " \x00 "  # no value holds it
+SPOKEN_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
+SPOKEN_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+SPOKEN_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+SPOKEN_DAY = re.compile(
+    rf"""
+      (?<!\d)(?P<day_before>\d{{1,2}})(?:st|nd|rd|th|\.)?\ (?:of\ )?(?P<month_after>{SPOKEN_MONTH})\b
+        (?:\.?,?\ (?P<year_after>\d{{4}})(?!\d))?
+    | \b(?P<month_before>{SPOKEN_MONTH})\.?\ (?:the\ )?(?P<day_after>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])
+        (?:,?\ (?P<year_before>\d{{4}})(?!\d))?
+    | (?<!\d)(?P<one>\d{{4}}|\d{{1,2}})[-/.](?P<two>\d{{1,2}})[-/.](?P<three>\d{{4}}|\d{{1,2}})(?!\d)""",
+    re.VERBOSE | re.ASCII,
+)
 
 
 class Spoken:
     """The texts of messages, prepared once for several questions."""
 
     def __init__(self, texts: list[str]) -> None:
-        self.text = MESSAGE_BREAK.join(texts)
+        self.text = SPOKEN_BREAK.join(texts)
         self.numbers: set[Any] | None = None
         self.compact = ""
         self.breaks: set[int] | None = None
+        self.days: set[tuple[int | None, int, int]] | None = None
 
     def says(self, value: Any) -> bool:
         """Whether *value*, and of a list or object each value in it, was said; null and empty texts need not be."""
@@ -37,7 +50,7 @@ class Spoken:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return abs(exact_value(value)) in self.said_numbers()
         text = value if isinstance(value, str) else encode_compact(value)
-        date = ISO_DATE.fullmatch(text.strip())
+        date = SPOKEN_ISO_DATE.fullmatch(text.strip())
         if date:
             return self.says_date(date)
         number = whole_number(text)
@@ -54,9 +67,9 @@ class Spoken:
 
     def says_words(self, text: str) -> bool:
         """Whether the words of *text* were said, separators aside and not inside another word."""
-        wanted = "".join(SEPARATORS.split(folded_text(text)))
+        wanted = "".join(SPOKEN_SEPARATORS.split(folded_text(text)))
         if self.breaks is None:
-            pieces = SEPARATORS.split(folded_text(self.text))
+            pieces = SPOKEN_SEPARATORS.split(folded_text(self.text))
             self.compact, self.breaks, length = "".join(pieces), set(), 0
             for piece in pieces:
                 length += len(piece)
@@ -77,12 +90,26 @@ class Spoken:
     def says_date(self, date: "re.Match[str]") -> bool:
         """Whether an ISO date was said in one of its written forms, with the time when it has one."""
         text = " ".join(self.text.casefold().split())
+        if self.days is None:
+            self.days = {day for match in SPOKEN_DAY.finditer(text) for day in spoken_days(match)}
         year, month, day = (int(part) for part in date.groups()[:3])
-        if not 1 <= month <= len(MONTHS) or not any(
-            found.groupdict().get("year") in (None, str(year)) for form in date_forms(year, month, day) for found in re.finditer(form, text)
-        ):
+        if (year, month, day) not in self.days and (None, month, day) not in self.days:
             return False
         return date[4] is None or re.search(time_form(int(date[4]), date[5]), text) is not None
+
+
+def spoken_days(match: "re.Match[str]") -> list[tuple[int | None, int, int]]:
+    """The (year, month, day) that a match of SPOKEN_DAY can mean; the year is None where none was said."""
+    name = match["month_after"] or match["month_before"]
+    if name:
+        year = match["year_after"] or match["year_before"]
+        day = match["day_before"] or match["day_after"]
+        return [(int(year) if year else None, SPOKEN_MONTHS.index(name[:3]) + 1, int(day))]
+    one, two, three = int(match["one"]), int(match["two"]), int(match["three"])
+    if len(match["one"]) == 4:
+        return [(one, two, three)]
+    years = [three] if len(match["three"]) == 4 else [1900 + three, 2000 + three]
+    return [(year, *pair) for year in years for pair in ((one, two), (two, one))]
 
 
 def folded_text(text: str) -> str:
@@ -99,25 +126,9 @@ def is_after_letter(text: str, start: int) -> bool:
 
 def whole_number(text: str) -> Any:
     """The number that all of *text* writes, currency signs aside; None for anything else."""
-    plain = text.strip(CURRENCY_MARKS)
+    plain = text.strip(SPOKEN_CURRENCY)
     found = find_numbers(plain)
     return found[0].value if len(found) == 1 and (found[0].start, found[0].end) == (0, len(plain)) else None
-
-
-def date_forms(year: int, month: int, day: int) -> list[str]:
-    """Patterns of the written forms of a date, for lower-case text; the group `year` is the year that was said, if any."""
-    name = MONTHS[month - 1]
-    word = rf"(?:{name}|{name[:4] if name == 'september' else name[:3]}\.?|{name[:3]}\.?)"
-    number = rf"(?<!\d)0?{day}(?:st|nd|rd|th|\.)?"
-    said_year = r"(?:,? (?P<year>\d{4})(?!\d))?"
-    short = rf"(?:{year}|{year % 100:02d})"
-    return [
-        rf"\b{word} (?:the )?0?{day}(?:st|nd|rd|th)?(?![\d:]){said_year}",
-        rf"{number} (?:of )?{word}(?!\w){said_year}",
-        rf"(?<!\d){year}[-/.]0?{month}[-/.]0?{day}(?!\d)",
-        rf"(?<!\d)0?{day}[-/.]0?{month}[-/.]{short}(?!\d)",
-        rf"(?<!\d)0?{month}[-/.]0?{day}[-/.]{short}(?!\d)",
-    ]
 
 
 def time_form(hour: int, minute: str) -> str:

@@ -9,7 +9,7 @@ from kaizen.evaluators.trail import Trail, call_text, settled, step_evidence, st
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed
 
-WHICH = ("all", "any", "none", "first", "last")
+DUTY_WHICH = ("all", "any", "none", "first", "last")
 
 STEPS_PARAMETERS = [
     Parameter("match", "matcher", REQUIRED, "The steps that are meant; {} means every step."),
@@ -34,8 +34,8 @@ def evaluate_steps(settings: JsonObject) -> Check:
     low, high = steps_bounds(settings)
     which = settings["which"]
     is_place = isinstance(which, int) and not isinstance(which, bool) and which >= 1
-    if not is_place and which not in WHICH:
-        raise ConfigurationError("/which", f"which is one of {', '.join(WHICH)}, or a number from 1")
+    if not is_place and which not in DUTY_WHICH:
+        raise ConfigurationError("/which", f"which is one of {', '.join(DUTY_WHICH)}, or a number from 1")
 
     def check(view: View) -> Outcome:
         trail = view_trail(view)
@@ -77,7 +77,7 @@ def count_outcome(trail: Trail, match: Matcher, meant: list[bool | None], low: i
     return decided(True, reason, len(sure), step_evidence(sure))
 
 
-class Candidate(NamedTuple):
+class DutyCandidate(NamedTuple):
     """A step that is or may be meant: its place, whether it is meant, whether it satisfies `must`."""
 
     place: int
@@ -87,7 +87,7 @@ class Candidate(NamedTuple):
 
 def duty_outcome(trail: Trail, match: Matcher, meant: list[bool | None], duty: Matcher, which: Any) -> Outcome:
     """Whether the duty holds of *which* of the steps meant. Raises NotMeasurable when that is not clear."""
-    asked = [Candidate(index, is_meant, duty.decide(trail, index)) for index, is_meant in enumerate(meant) if is_meant is not False]
+    asked = [DutyCandidate(index, is_meant, duty.decide(trail, index)) for index, is_meant in enumerate(meant) if is_meant is not False]
     number = sum(1 for one in asked if one.is_meant)
     phrase = f"{'' if isinstance(which, str) else 'number '}{which} of {counted(number, 'step')} meant"
     if isinstance(which, int) and len(asked) < which:
@@ -109,7 +109,7 @@ def unclear_step(trail: Trail, match: Matcher, meant: list[bool | None]) -> str:
     return match.unknown(trail, meant.index(None))
 
 
-def duty_answer(asked: list[Candidate], which: Any) -> bool | None:
+def duty_answer(asked: list[DutyCandidate], which: Any) -> bool | None:
     """Whether `must` holds of *which* of the candidates; None when that hangs on what was not recorded."""
     if which == "all":
         answers = [one.answer if one.is_meant or one.answer else None for one in asked]
@@ -125,7 +125,7 @@ def duty_answer(asked: list[Candidate], which: Any) -> bool | None:
     return settled([(one.is_meant, one.answer) for one in (asked if which == "first" else reversed(asked))], None)
 
 
-def duty_culprits(asked: list[Candidate], which: Any) -> list[Candidate]:
+def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]:
     """The candidates that a failed `must` is about."""
     if which in ("first", "last"):
         return [asked[0 if which == "first" else -1]]
