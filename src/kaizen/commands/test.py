@@ -10,7 +10,7 @@ from kaizen.commands.reporting import BASELINE, headline, rate_text, recommendat
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
-from kaizen.foundation.errors import EXIT_DONE, EXIT_INTERRUPTED, EXIT_NO, UsageError
+from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, percent, visible
 from kaizen.policy.acceptance import exact_percent

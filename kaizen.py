@@ -1,0 +1,14733 @@
+#!/usr/bin/env python3
+"""Kaizen: prove that a change to an AI agent is an improvement, before you ship it.
+
+Write cases, run any program before and after a change, evaluate, read one page that
+says what improved and what regressed, record a decision, and keep the fixed cases as
+permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
+
+    python kaizen.py demo        see it work, with nothing installed
+    python kaizen.py --help      the main flow
+"""
+
+# GENERATED FILE: do not edit. It is src/kaizen/ put into one file, line by line, by
+# scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.
+# `python scripts/build.py --check` proves that this file is what the sources give, and
+# `python scripts/build.py --where N` names the source of line N.
+#
+# Contents, lowest layer first; a module uses only what stands above it. Search for
+# '# region <path>' to jump to one (editors fold these regions).
+#
+#   foundation
+#     foundation/errors.py         Errors that know their exit status, and the collector of breaches for validation.
+#     foundation/clock.py          The clock: the one place that asks what time it is, so that tests can replace it.
+#     foundation/text.py           Text for people: safe to print, cut with a note, counted, slugged, nearest name.
+#     foundation/files.py          Reading and writing files: the only door to the disk.
+#     foundation/identity.py       Version and digest of the running program.
+#     foundation/jsonio.py         Strict JSON and JSON Lines: what is accepted, how it is written, fingerprints, pointers.
+#     foundation/locks.py          Locks: one writer at a time; the kernel lets go when the owner dies.
+#     foundation/journals.py       Append-only logs: an object a line, on disk at once, mended after a crash.
+#     foundation/shapes.py         What the fields of a document may hold: kinds, and the check against a table of them.
+#     foundation/frontmatter.py    Block-style YAML, the small part of it that people and this program both write.
+#     foundation/schema_formats.py Formats of JSON Schema that are checked: date, email, uri and the like, each by its RFC.
+#     foundation/schema_builder.py The compiler behind JSON Schema: subschemas by pointer, references, patterns, breaches.
+#     foundation/schema_keywords.py JSON Schema keywords for any value, numbers and text, and what keywords are made of.
+#     foundation/schema.py         JSON Schema 2020-12: a schema compiled once into a function that names each breach.
+#     foundation/process.py        Starting programs and heeding signals: the only door to processes.
+#     foundation/progress.py       Progress on standard error: a changing line on a terminal, else a line per 10 %.
+#
+#   stats
+#     stats/intervals.py           Intervals for rates: Wilson's, on an effective sample size when cases are repeated.
+#     stats/aggregates.py          Means, medians, exact rates over cases, pass^k; nothing measured gives None.
+#
+#   cases
+#     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
+#     cases/case.py                One test case: its fields and their types, and its fingerprints.
+#     cases/dataset.py             All cases of an improvement: its own test_cases.jsonl, then the files that it includes.
+#     cases/evaluation_file.py     evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
+#     cases/decision.py            decision.yaml: what a person decided, and about which evidence.
+#     cases/scaffold.py            A new improvement folder: an issue to describe, two example cases, one evaluator.
+#
+#   runs
+#     runs/observation.py          Observations: the raw evidence of one trial each, a line of `<stage>.jsonl`.
+#     runs/protocol.py             Runner protocol 1.2: the request a runner gets, and what counts as its answer.
+#     runs/commit.py               Which commit a run was made from, asked of git without running what a repo configures.
+#     runs/plan.py                 What a run is asked to do: which cases, and with which seeds.
+#     runs/journal.py              The files of a stage while it is run: observations, meta file, what was superseded.
+#     runs/replay.py               Replay: recorded answers in place of a runner.
+#     runs/workers.py              Workers: who answers trials. The bridge knows their interface only.
+#     runs/bridge.py               The bridge: has the trials of a stage answered by workers of any kind, and records them.
+#
+#   evaluators
+#     evaluators/paths.py          The path language of evaluators: a root, then a JSON Pointer in which * is all.
+#     evaluators/decimals.py       Numbers as people write them, kept exact: 0.1 is a tenth, $1,250.00 is 1250.
+#     evaluators/outcomes.py       What an evaluator answers: pass, fail, error or not_applicable, and why.
+#     evaluators/registry.py       The table of evaluator types, and how a module adds one to it.
+#     evaluators/regex_timer.py    Regular expressions of the user: compiled with care, run for one second at most.
+#     evaluators/predicates.py     Predicates: small rules about one JSON value, the same in every parameter.
+#     evaluators/transforms.py     Transforms: named, pure steps between what an entry selects and what its check sees.
+#     evaluators/shell_words.py    Shell command lines read as programs and arguments; nothing is run or expanded.
+#     evaluators/trail.py          The recorded steps as evaluators see them; a name or argument that was cut is unknown.
+#     evaluators/arguments.py      What a step matcher asks of arguments and results: names, pointers, modes, defaults.
+#     evaluators/matcher.py        The step matcher: one object that says which recorded steps are meant.
+#     evaluators/consent.py        Whether a user's message says yes.
+#     evaluators/spoken.py         Whether a value was said in messages, in the forms in which people write it.
+#     evaluators/envelope.py       The envelope: what every entry may say beside its type's parameters; making it ready.
+#     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
+#     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
+#     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
+#     evaluators/numbers.py        The evaluator `number`: which number a text says, and whether it is the right one.
+#     evaluators/pairing.py        Pairing listed with recorded steps, one to one and as many as possible.
+#     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
+#     evaluators/text.py           Evaluators over text and plain values: equals, contains, matches, length.
+#     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
+#     evaluators/suite.py          The suite: all evaluators of an improvement, ready to look at its observations.
+#     evaluators/stage_results.py  Evaluating a stage: its results, their meta file, and when they are stale.
+#
+#   policy
+#     policy/comparison.py         Baseline against candidate, case by case: shares, changes, rates.
+#     policy/acceptance.py         The thresholds of `acceptance`, compared on exact fractions.
+#     policy/recommendation.py     The recommendation and its reasons, by a list of precedence.
+#
+#   exporters
+#     exporters/junit.py           JUnit XML for CI systems: one test case a case.
+#
+#   web
+#     web/page.py                  The frame all pages share: one look, a strict content policy, and text that stays data.
+#     web/evidence.py              Where each trial stands in the files of a stage, for pages written case by case.
+#     web/case_data.py             One case as the data a page shows: its title, and the detail that opens below it.
+#     web/review_words.py          What a review says in words and numbers, the same on the page and in review.md.
+#     web/review_html.py           The parts of the review page that need no JavaScript: sentence, numbers, reasons.
+#     web/review_markdown.py       review.md: the review as a comment on a pull request, at most 60,000 characters.
+#     web/review.py                review.html and review.md: what improved, what regressed, and the command to decide.
+#
+#   commands
+#     commands/table.py            The table of commands, and how a module adds one to it.
+#     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
+#     commands/openings.py         Openings of the holdout: a named act that leaves a mark (formats.md 1.7).
+#     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
+#     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
+#     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
+#     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
+#     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
+#     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
+#     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
+#     commands/promote.py          `kaizen promote`: the fixed cases become permanent regression tests.
+#     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
+#     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+#     commands/test.py             `kaizen test`: the daily call: run, evaluate, review and gate in one process.
+#     commands/validate.py         `kaizen validate`: every file of an improvement checked, every breach with its place.
+#
+#   cli
+#     cli/parser.py                The command line: one argparse parser, for the command that was named.
+#     cli/main.py                  Entry point: every ending becomes output and an exit status.
+#
+# What reaches outside the process, and the only place where it may (checked at build):
+#   starts or signals processes:   foundation/process.py
+#   sets signals and timers:       foundation/process.py, evaluators/, cli/
+#   starts threads:                foundation/process.py, foundation/progress.py, runs/
+#   opens files:                   foundation/files.py
+#   writes to the terminal:        commands/, cli/, foundation/progress.py
+#   listens on a port:             nowhere
+#   opens connections:             nowhere
+#   runs SQL:                      nowhere
+#   loads or evaluates code:       nowhere
+
+import os
+import sys
+
+if sys.version_info < (3, 10):
+    raise SystemExit("kaizen needs Python 3.10 or newer; this is " + sys.version.split()[0])
+if __name__ == "__main__" and sys.path[:1] == [os.path.dirname(os.path.realpath(__file__))]:
+    del sys.path[0]  # a json.py beside this file must not be taken for Python's own
+
+import argparse
+import hashlib
+import itertools
+import json
+import math
+import operator
+import re
+import time
+from argparse import ArgumentTypeError, Namespace
+from collections import Counter, deque
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+# region foundation/errors.py
+# =============================================================================
+# Errors that know their exit status, and the collector of breaches for validation.
+#
+#     KaizenError                 2  base: wrong usage or unreadable input
+#     ├── UsageError              2  the command line is wrong
+#     ├── InputError              2  a file or value cannot be used
+#     │   └── BreachesError       2  several breaches found in files (1 in `validate`)
+#     ├── AnswerNo                1  the answer is no
+#     ├── HumanMustDecide         3  a person has to decide
+#     ├── IncompleteError         4  what is there is saved and can be resumed
+#     ├── RefusedError            5  a precondition does not hold
+#     └── Interrupted           130  Ctrl-C or SIGTERM
+# =============================================================================
+
+EXIT_DONE = 0
+EXIT_NO = 1
+EXIT_USAGE = 2
+EXIT_HUMAN = 3
+EXIT_INCOMPLETE = 4
+EXIT_REFUSED = 5
+EXIT_DEFECT = 70  # EX_SOFTWARE of sysexits.h
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, the shell's convention
+
+MAX_BREACHES_SHOWN = 50
+
+
+class KaizenError(Exception):
+    """A failure that is told in one line: message, hint (what to do), and a stable reason code."""
+
+    exit_status = EXIT_USAGE
+    default_reason = "error"
+
+    def __init__(self, message: str, hint: str = "", reason: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.reason = reason or self.default_reason
+
+
+class UsageError(KaizenError):
+    """The command line is wrong."""
+
+    default_reason = "usage"
+
+
+class InputError(KaizenError):
+    """A file or a value in it cannot be used."""
+
+    default_reason = "unreadable_input"
+
+
+class AnswerNo(KaizenError):
+    """The question was answered, and the answer is no."""
+
+    exit_status = EXIT_NO
+    default_reason = "no"
+
+
+class HumanMustDecide(KaizenError):
+    """Only a person can go on from here."""
+
+    exit_status = EXIT_HUMAN
+    default_reason = "human_must_decide"
+
+
+class IncompleteError(KaizenError):
+    """Part of the work is done and saved; the rest can be resumed."""
+
+    exit_status = EXIT_INCOMPLETE
+    default_reason = "incomplete"
+
+
+class RefusedError(KaizenError):
+    """A precondition does not hold; nothing was changed."""
+
+    exit_status = EXIT_REFUSED
+    default_reason = "refused"
+
+
+class Interrupted(KaizenError):
+    """The user or the system asked the command to stop."""
+
+    exit_status = EXIT_INTERRUPTED
+    default_reason = "interrupted"
+
+
+class Breach(NamedTuple):
+    """One breach of a format: where it stands, what is wrong, what to do."""
+
+    path: str
+    line: int | None
+    pointer: str
+    message: str
+    hint: str = ""
+    is_warning: bool = False
+
+    def place(self) -> str:
+        """'path:line#/pointer' with the parts that are known."""
+        line = f":{self.line}" if self.line else ""
+        return f"{self.path}{line}{'#' + self.pointer if self.pointer else ''}"
+
+    def text(self) -> str:
+        """'place: message', in one line; a hint follows in brackets."""
+        return f"{self.place()}: {self.message}" + (f" [{self.hint}]" if self.hint else "")
+
+
+class Breaches:
+    """Collects breaches and warnings while a file is checked, so that all are reported at once."""
+
+    def __init__(self) -> None:
+        self.errors: list[Breach] = []
+        self.warnings: list[Breach] = []
+
+    def add(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
+        """Notes something that makes the file unusable."""
+        self.errors.append(Breach(path, line, pointer, message, hint))
+
+    def warn(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
+        """Notes something that the user should know and that stops nothing."""
+        self.warnings.append(Breach(path, line, pointer, message, hint, True))
+
+    def raise_if_any(self) -> None:
+        """Raises BreachesError when there is an error among them."""
+        if self.errors:
+            raise BreachesError(self.errors)
+
+
+class BreachesError(InputError):
+    """One or more breaches; `breaches` holds all of them."""
+
+    default_reason = "invalid_file"
+
+    def __init__(self, breaches: list[Breach]) -> None:
+        first = breaches[0]
+        super().__init__(f"{first.place()}: {first.message}", first.hint)
+        self.breaches = breaches
+
+    def further_lines(self) -> list[str]:
+        """The breaches after the first, at most 50 in all, then a count of the rest."""
+        lines = [breach.text() for breach in self.breaches[1:MAX_BREACHES_SHOWN]]
+        hidden = len(self.breaches) - MAX_BREACHES_SHOWN
+        return [*lines, f"and {hidden} more"] if hidden > 0 else lines
+
+# endregion
+
+# region foundation/clock.py
+# =============================================================================
+# The clock: the one place that asks what time it is, so that tests can replace it.
+# =============================================================================
+
+
+def utc_now() -> str:
+    """The current time as ISO 8601 in UTC with milliseconds, e.g. 2026-01-02T03:04:05.678Z."""
+    now = time.time()
+    milliseconds = int(now * 1000) % 1000
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{milliseconds:03d}Z"
+
+
+def monotonic_seconds() -> float:
+    """Seconds of a clock that never goes back; only differences mean something."""
+    return time.monotonic()
+
+# endregion
+
+# region foundation/text.py
+# =============================================================================
+# Text for people: safe to print, cut with a note, counted, slugged, nearest name.
+# =============================================================================
+
+# C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text.
+UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+ESCAPED_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def visible(text: str, limit: int | None = 120) -> str:
+    """*text* on one line with control, bidirectional and zero-width characters written as escapes.
+
+    Longer texts are cut to *limit* characters with the number left out; None does not cut.
+    """
+    shown, left_out = (text, 0) if limit is None or len(text) <= limit else (text[:limit], len(text) - limit)
+    shown = UNSAFE.sub(escaped_character, shown)
+    return f"{shown}… ({left_out} more characters)" if left_out else shown
+
+
+def escaped_character(match: "re.Match[str]") -> str:
+    """The escape of the one character that *match* holds: \\n, \\x1b, \\u202e."""
+    character = match.group()
+    return ESCAPED_CONTROLS.get(character) or (f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}")
+
+
+def visible_lines(text: str) -> str:
+    """*text* made safe like `visible`, but with its line ends and tabs kept and nothing cut."""
+    return re.sub(r"[^\n\t]+", lambda match: UNSAFE.sub(escaped_character, match.group()), text)
+
+
+def quoted(text: str, limit: int = 120) -> str:
+    """*text* as `visible` shows it, in single quotes."""
+    return f"'{visible(text, limit)}'"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """'1 case', '2 cases', '0 cases'; thousands are separated by a comma."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(words: Iterable[str], limit: int = 10, last: str = "and") -> str:
+    """'a, b and c'; beyond *limit* words the rest is counted: 'a, b and 7 more'."""
+    known = list(words)
+    if len(known) > limit:
+        known = [*known[:limit], f"{len(known) - limit} more"]
+    return known[0] if len(known) == 1 else f"{', '.join(known[:-1])} {last} {known[-1]}" if known else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The word of *known* that *word* is most likely a misspelling of; None when nothing is near."""
+    from difflib import get_close_matches
+
+    lower = {name.lower(): name for name in known}
+    found = get_close_matches(word.lower(), lower, 1, 0.6)
+    return lower[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """'did you mean X?' for a misspelt *word*, else the list of *known* words."""
+    names = list(known)
+    near = nearest(word, names)
+    return f"did you mean '{near}'?" if near else f"known: {listed(sorted(names), 40)}" if names else ""
+
+
+def slug(text: str) -> str:
+    """A file name for any *text*: at most 40 safe characters, then a short hash that keeps it unique."""
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii").lower()
+    words = re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:40].strip("-")
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{words}-{digest}" if words else digest
+
+
+def percent(numerator: int, denominator: int, digits: int = 2) -> str:
+    """The share as a percentage that is 100 or 0 only if it is exactly that; 'not measured' for 0 of 0.
+
+    Cut off towards 50 % near the ends instead of rounded: 1999 of 2000 is '99.95 %', 199999 of 200000 is '99.99 %'.
+    """
+    if denominator <= 0:
+        return "not measured"
+    scale = 10**digits
+    scaled = (numerator * 100 * scale * 2 + denominator) // (denominator * 2)
+    if numerator < denominator and scaled >= 100 * scale:
+        scaled = 100 * scale - 1
+    if numerator > 0 and scaled <= 0:
+        return f"< {1 / scale:.{digits}f} %"
+    whole, part = divmod(abs(scaled), scale)
+    decimals = f".{part:0{digits}d}".rstrip("0").rstrip(".") if digits else ""
+    return f"{'-' if scaled < 0 else ''}{whole}{decimals} %"
+
+
+def duration(seconds: float) -> str:
+    """'850 ms', '12.3 s', '4 min 05 s', '2 h 03 min'."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+# endregion
+
+# region foundation/files.py
+# =============================================================================
+# Reading and writing files: the only door to the disk.
+#
+# Whole files are written beside their place and renamed, so that a reader sees the old
+# or the new content and a full disk or a kill loses nothing. Nothing is written through
+# a symbolic link that leaves the folder it stands in.
+# =============================================================================
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BLOCK = 1 << 20
+
+
+def shown_path(path: str) -> str:
+    """*path* as printed: relative to the current folder when it lies below it, made safe for a terminal."""
+    try:
+        relative = os.path.relpath(path)
+    except (ValueError, OSError):  # another drive on Windows, or the current folder is gone
+        return visible(path, None)
+    return visible(path if relative.startswith("..") else relative, None)
+
+
+def refuse_reading(path: str, error: OSError, hint: str = "") -> NoReturn:
+    """Raises InputError that says why *path* could not be read."""
+    what = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read: {error.strerror or error}"
+    raise InputError(f"{shown_path(path)}: {what}", hint, "missing_file" if isinstance(error, FileNotFoundError) else "") from None
+
+
+def refuse_writing(path: str, error: OSError) -> NoReturn:
+    """Raises InputError that says why *path* could not be written; the old content is still there."""
+    raise InputError(
+        f"{shown_path(path)}: cannot be written: {error.strerror or error}",
+        "make room or choose another folder, then run the command again; what was there before is unchanged",
+        "cannot_write",
+    ) from None
+
+
+def read_bytes(path: str, hint: str = "") -> bytes:
+    """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        refuse_reading(path, error, hint)
+
+
+def decode_utf8(data: bytes, place: str) -> str:
+    """*data* as text, without a byte-order mark. Raises InputError with the byte offset if it is not UTF-8."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{place}: is not UTF-8 (byte {error.start})", "save the file as UTF-8") from None
+
+
+def read_text(path: str, hint: str = "") -> str:
+    """The text of the UTF-8 file *path*; a byte-order mark is dropped and CRLF read as LF."""
+    return decode_utf8(read_bytes(path, hint), shown_path(path)).replace("\r\n", "\n")
+
+
+def open_for_reading(path: str, hint: str = "") -> IO[bytes]:
+    """*path* opened for reading bytes, to be closed by the caller. Raises InputError."""
+    try:
+        return open(path, "rb", BLOCK)
+    except OSError as error:
+        refuse_reading(path, error, hint)
+
+
+def refuse_link_out(path: str) -> None:
+    """Raises RefusedError when *path* is a symbolic link to a place outside its own folder."""
+    if os.path.islink(path):
+        folder = os.path.realpath(os.path.dirname(path) or ".")
+        target = os.path.realpath(path)
+        if os.path.commonpath([folder, target]) != folder:
+            raise RefusedError(
+                f"{shown_path(path)}: is a symbolic link that leaves its folder; not written",
+                "remove the link, or name the folder it leads to",
+                "link_leaves_folder",
+            )
+
+
+def make_folder(path: str) -> None:
+    """Creates the folder *path* and those above it; an existing one is fine. Raises InputError."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def remove_if_there(path: str) -> None:
+    """Removes the file *path*; one that is not there is fine."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """A stream of bytes that becomes the file *path* when the block ends without an error.
+
+    Until then the old file stays; after an error the half-written one is removed.
+    Raises InputError when the disk says no.
+    """
+    refuse_link_out(path)
+    folder, name = os.path.split(path)
+    unfinished = os.path.join(folder, f".{name[:200]}.{os.getpid()}.tmp")
+    try:
+        with open(unfinished, "wb", BLOCK) as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(unfinished, path)
+    except OSError as error:
+        discard_unfinished(unfinished)
+        refuse_writing(path, error)
+    except BaseException:
+        discard_unfinished(unfinished)
+        raise
+
+
+def discard_unfinished(path: str) -> None:
+    """Removes a half-written file if it is there; a failure to do so hides nothing more important."""
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def write_file(path: str, content: str | bytes) -> None:
+    """Writes *content* (text as UTF-8 with LF) as the file *path*, whole or not at all."""
+    with replacing(path) as stream:
+        stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def create_file(path: str, content: str) -> bool:
+    """Writes *content* as the new file *path*; False, and nothing written, when something is there already."""
+    if os.path.lexists(path):
+        return False
+    write_file(path, content)
+    return True
+
+
+def open_for_appending(path: str) -> int:
+    """A file descriptor that appends to *path*. Raises InputError or RefusedError."""
+    refuse_link_out(path)
+    try:
+        return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def open_for_locking(path: str) -> int:
+    """A file descriptor for reading and writing *path*, made if it is not there. Raises InputError or RefusedError."""
+    refuse_link_out(path)
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def truncate_file(path: str, size: int) -> None:
+    """Cuts the file *path* to *size* bytes, synced. Raises InputError."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+        try:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def silence_descriptor(descriptor: int) -> None:
+    """Points *descriptor* at nothing, so that what is still written to it goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def write_all(descriptor: int, data: bytes, path: str) -> None:
+    """Writes all of *data* to *descriptor*, however many calls it takes. Raises InputError naming *path*."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def remove_folder(path: str) -> None:
+    """Removes the folder *path* with all that is in it; links in it are removed, not followed. Raises InputError."""
+    import shutil
+
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        refuse_writing(path, error)
+
+# endregion
+
+# region foundation/identity.py
+# =============================================================================
+# Version and digest of the running program.
+#
+# The digest is computed from the bytes that run, so that a user can compare it with
+# `sha256sum kaizen.py`; a digest written into the file would prove nothing.
+# =============================================================================
+
+VERSION = "0.1.0"
+
+
+def own_path() -> str:
+    """Absolute path of the file this program runs from."""
+    return os.path.abspath(__file__)
+
+
+def own_digest() -> str:
+    """First 12 hexadecimal digits of the SHA-256 of the running file."""
+    return hashlib.sha256(read_bytes(own_path())).hexdigest()[:12]
+
+
+def version_line() -> str:
+    """'kaizen 0.1.0 (sha256 67bb4bdb0669, Python 3.12.1)'."""
+    return f"kaizen {VERSION} (sha256 {own_digest()}, Python {sys.version.split()[0]})"
+
+# endregion
+
+# region foundation/jsonio.py
+# =============================================================================
+# Strict JSON and JSON Lines: what is accepted, how it is written, fingerprints, pointers.
+#
+# Refused on reading: NaN and Infinity, numbers that overflow, duplicate keys, lone
+# surrogates, text behind the value, more than 200 levels. Canonical JSON has sorted keys, no blanks, UTF-8
+# unescaped, and an integral number below 2^53 has no fraction; fingerprints are SHA-256
+# of it. Lines end at LF alone: U+2028 and U+0085 may stand inside a string.
+# =============================================================================
+
+JsonObject = dict[str, Any]
+
+LINE_BLANKS = b" \t\r\n"
+LARGEST_EXACT_INTEGER = 2**53
+SURROGATE = re.compile("[\ud800-\udfff]")
+MAX_DEPTH = 200  # what a function that recurses with four frames a level can follow; CPython's own limit differs by version
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+NOT_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"|[^\[\]{}"]+', re.DOTALL)
+EMPTY_BRACKETS = re.compile(r"\[\]|\{\}")
+JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.DOTALL)
+
+encode_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+encode_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True).encode
+encode_readable = json.JSONEncoder(ensure_ascii=False, indent=2, allow_nan=False).encode
+
+
+class JsonError(ValueError):
+    """Text that is not acceptable JSON; `line` is counted from 1 inside the text, 0 when unknown; `hint` says what to do."""
+
+    def __init__(self, message: str, line: int = 0, column: int = 0, hint: str = "", token: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+        self.column = column
+        self.hint = hint
+        self.token = token  # what was refused, as it stands in the text
+
+
+def unique_pairs(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """The object of *pairs*. Raises JsonError when a key comes twice."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise JsonError(f"key {quoted(key)} occurs twice in one object", hint="keep one of the two")
+            seen.add(key)
+    return found
+
+
+def refuse_constant(name: str) -> Any:
+    """Raises JsonError: NaN, Infinity and -Infinity are not JSON."""
+    raise JsonError(f"{name} is not a JSON number", hint="write null, or leave the field out, where nothing was measured", token=name)
+
+
+def finite_float(text: str) -> float:
+    """The number that *text* writes. Raises JsonError when it overflows to infinity."""
+    value = float(text)
+    if value - value != 0.0:
+        raise JsonError(f"number {visible(text, 40)} is too large", hint="write it as a string", token=text)
+    return value
+
+
+STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float)
+decode_strict = STRICT_DECODER.decode
+decode_strict_at = STRICT_DECODER.raw_decode
+
+
+def parse_json(text: str) -> Any:
+    """The value that *text* holds. Raises JsonError for anything that is not strict JSON."""
+    value = decoded(decode_strict, text)
+    refuse_deep_or_broken(text, value)
+    return value
+
+
+def parse_json_at(text: str, start: int) -> tuple[Any, int]:
+    """(the value that begins at *start* of *text*, where it ends), whatever follows it. Raises JsonError."""
+    value, end = decoded(decode_strict_at, text, start)
+    refuse_deep_or_broken(text[start:end], value)
+    return value, end
+
+
+def decoded(decode: Callable[..., Any], text: str, *start: int) -> Any:
+    """What *decode* makes of *text*. Raises JsonError in the same words on every Python."""
+    try:
+        return decode(text, *start)
+    except json.JSONDecodeError as error:
+        raise json_error(error.msg, text, error.pos, *start) from None
+    except RecursionError:
+        raise JsonError(TOO_DEEP) from None
+    except ValueError as error:
+        if bracket_depth(text) > MAX_DEPTH:  # where another Python would have given up before
+            raise JsonError(TOO_DEEP) from None
+        if isinstance(error, JsonError):
+            raise
+        # The only other one is CPython's limit on the digits of an integer.
+        raise JsonError("an integer with too many digits", hint="write it as a string") from None
+
+
+def json_error(message: str, text: str, position: int, start: int = 0) -> JsonError:
+    """The JsonError for what json found wrong at *position*.
+
+    Python 3.13 has a message for a comma before a closing bracket, older ones do not; and how deep a text may be
+    before json gives up differs as well.
+    """
+    if bracket_depth(text[start:position]) > MAX_DEPTH:
+        return JsonError(TOO_DEEP)
+    before = text[:position].rstrip(" \t\r\n")
+    closing = {"Expecting value": "]", "Expecting property name enclosed in double quotes": "}"}.get(message)
+    if message.startswith("Illegal trailing comma") or before.endswith(",") and text[position : position + 1] == closing:
+        message, position = "a comma before the closing bracket", position if text[position] == "," else len(before) - 1
+    column = position - text.rfind("\n", 0, position)
+    return JsonError(f"not JSON: {message} (column {column})", text.count("\n", 0, position) + 1, column)
+
+
+def bracket_depth(text: str) -> int:
+    """How deep the brackets of *text* nest at the deepest place; what stands in strings does not count."""
+    depth = deepest = 0
+    for bracket in NOT_BRACKETS.sub("", text) if text.count("[") + text.count("{") > MAX_DEPTH else "":
+        depth += 1 if bracket in "[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def refuse_deep_or_broken(text: str, value: Any) -> None:
+    """Raises JsonError when the JSON *text*, which holds *value*, nests too deeply or holds a lone surrogate."""
+    if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(text):
+        raise JsonError(TOO_DEEP)
+    if ("\\u" in text and has_surrogate(value)) or SURROGATE.search(text):
+        raise JsonError("holds half of a surrogate pair (\\ud800 to \\udfff alone)", hint="write the whole character or U+FFFD")
+
+
+def is_too_deep(text: str) -> bool:
+    """True when the JSON *text* nests arrays and objects more than MAX_DEPTH levels deep."""
+    brackets = NOT_BRACKETS.sub("", text)
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = EMPTY_BRACKETS.sub("", brackets)  # takes away the innermost level
+    return brackets != ""
+
+
+def has_surrogate(value: Any) -> bool:
+    """True when a string or key anywhere in *value* holds a lone surrogate."""
+    return SURROGATE.search(encode_compact(value)) is not None
+
+
+def without_surrogates(value: Any) -> Any:
+    """*value* with each lone surrogate, in strings and keys, replaced by U+FFFD."""
+    if isinstance(value, str):
+        return SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {SURROGATE.sub("\ufffd", key): without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def canonical_json(value: Any) -> str:
+    """*value* as canonical JSON (see the head of this module); equal values give equal text.
+
+    >>> canonical_json({"b": 1.0, "a": [True, None, 0.5]})
+    '{"a":[true,null,0.5],"b":1}'
+    """
+    text = encode_sorted(value)
+    # Every integral float below 2^53 is written with ".0"; most documents hold none.
+    return encode_sorted(integral_as_int(value)) if ".0" in text else text
+
+
+def integral_as_int(value: Any) -> Any:
+    """*value* with each float of integral value below 2^53 as an int."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < LARGEST_EXACT_INTEGER else value
+    if isinstance(value, list):
+        return [integral_as_int(item) for item in value]
+    if isinstance(value, dict):
+        return {key: integral_as_int(item) for key, item in value.items()}
+    return value
+
+
+def sha256_hex(data: str | bytes) -> str:
+    """SHA-256 of *data* (text as UTF-8) in hexadecimal."""
+    return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()
+
+
+def fingerprint(value: Any) -> str:
+    """'sha256:' and the SHA-256 of the canonical JSON of *value*."""
+    return "sha256:" + sha256_hex(canonical_json(value))
+
+
+class Line(NamedTuple):
+    """One line of a JSON Lines file: its number from 1, its bytes without the line end, its value."""
+
+    number: int
+    raw: bytes
+    value: JsonObject
+
+
+def decode_line(raw: bytes) -> JsonObject:
+    """The object on one line of bytes. Raises JsonError."""
+    try:
+        value = parse_json(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise JsonError(f"is not UTF-8 (byte {error.start} of the line)", hint="save the file as UTF-8") from None
+    if not isinstance(value, dict):
+        raise JsonError(f"is a JSON {json_type(value)}, not an object")
+    return value
+
+
+def parse_line(raw: bytes, place: str) -> JsonObject:
+    """The object on one line of bytes. Raises InputError that begins with *place*."""
+    try:
+        return decode_line(raw)
+    except JsonError as error:
+        raise InputError(f"{place}: {error.message}", error.hint or "each line is one JSON object, {…}") from None
+
+
+def raw_lines(path: str, hint: str = "") -> Iterator[tuple[int, bytes]]:
+    """(number from 1, bytes without BOM and line end) for each line of *path* that is not blank."""
+    with open_for_reading(path, hint) as stream:
+        for number, raw in enumerate(stream, 1):
+            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(LINE_BLANKS)
+            if line:
+                yield number, line
+
+
+def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
+    """Each object of the JSON Lines file *path*, in order, read as it is asked for. Raises InputError."""
+    shown = shown_path(path)
+    for number, raw in raw_lines(path, hint):
+        yield Line(number, raw, parse_line(raw, f"{shown}:{number}"))
+
+
+def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Line]:
+    """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
+
+    Raises InputError with *hint* when the file cannot be read at all.
+    """
+    shown = shown_path(path)
+    has_crlf = False
+    with open_for_reading(path, hint) as stream:
+        for number, raw in enumerate(stream, 1):
+            if number == 1 and raw.startswith(BYTE_ORDER_MARK):
+                breaches.warn(shown, 1, "", "begins with a byte-order mark, which is skipped", "save the file as UTF-8 without BOM")
+            if not has_crlf and raw.endswith(b"\r\n"):
+                has_crlf = True
+                breaches.warn(shown, number, "", "lines end in CRLF, which counts as LF", "save the file with LF line ends")
+            line = (raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw).strip(LINE_BLANKS)
+            if line:
+                try:
+                    yield Line(number, line, decode_line(line))
+                except JsonError as error:
+                    breaches.add(shown, number, "", error.message, error.hint or "each line is one JSON object, {…}")
+
+
+def checked_object(path: str, breaches: Breaches, hint: str = "") -> tuple[str, JsonObject] | None:
+    """(text, object) of the JSON file *path*; None, and the reason in *breaches*, when it holds no acceptable object.
+
+    Raises InputError with *hint* when the file cannot be read at all.
+    """
+    shown = shown_path(path)
+    data = read_bytes(path, hint)
+    try:
+        text = data.decode("utf-8-sig")
+        value = parse_json(text)
+    except UnicodeDecodeError as error:
+        breaches.add(shown, data.count(b"\n", 0, error.start) + 1, "", f"is not UTF-8 (byte {error.start})", "save the file as UTF-8")
+    except JsonError as error:
+        breaches.add(shown, refused_line(text, error), "", error.message, error.hint)
+    else:
+        if isinstance(value, dict):
+            return text, value
+        breaches.add(shown, None, "", f"is a JSON {json_type(value)}, not an object", "the file is one JSON object, {…}")
+    return None
+
+
+def read_json_object(path: str, hint: str = "") -> JsonObject:
+    """The one object in the JSON file *path*. Raises InputError with path and line."""
+    breaches = Breaches()
+    found = checked_object(path, breaches, hint)
+    breaches.raise_if_any()
+    return found[1] if found else {}
+
+
+def write_json(path: str, value: Any) -> None:
+    """Writes *value* as the JSON file *path*, indented for people; for small documents."""
+    write_file(path, encode_readable(value) + "\n")
+
+
+def json_type(value: Any) -> str:
+    """The name JSON gives to the type of *value*: null, boolean, number, string, array, object."""
+    names = ((type(None), "null"), (bool, "boolean"), ((int, float), "number"), (str, "string"), (list, "array"))
+    return next((name for kind, name in names if isinstance(value, kind)), "object")
+
+
+def json_equal(left: Any, right: Any) -> bool:
+    """True when both are the same JSON value: true is not 1, "7" is not 7, but 1 is 1.0; key order is free."""
+    if isinstance(left, bool) or isinstance(right, bool) or left is None or right is None:
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(json_equal(item, right[key]) for key, item in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(json_equal, left, right))
+    return json_type(left) == json_type(right) and bool(left == right)
+
+
+def json_key(value: Any) -> Any:
+    """A hashable stand-in for *value*: two are equal exactly when `json_equal` says so of their values."""
+    if isinstance(value, bool):
+        return (bool, value)
+    if isinstance(value, list):
+        return (list, *map(json_key, value))
+    if isinstance(value, dict):
+        return (dict, frozenset((key, json_key(item)) for key, item in value.items()))
+    return value
+
+
+# --- JSON Pointer (RFC 6901) ---------------------------------------------------------
+
+
+def pointer_tokens(pointer: str) -> list[str]:
+    """The reference tokens of *pointer*: '/a~1b/0' gives ['a/b', '0'], '' gives [].
+
+    Raises ValueError when it is neither empty nor begins with a slash.
+    """
+    if pointer and not pointer.startswith("/"):
+        raise ValueError(f"a JSON Pointer begins with '/': {quoted(pointer)}")
+    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+
+
+def pointer_token(key: str | int) -> str:
+    """*key* as one token of a JSON Pointer, with the slash in front: 'a/b' gives '/a~1b'."""
+    return "/" + str(key).replace("~", "~0").replace("/", "~1")
+
+
+def follow_pointer(value: Any, tokens: list[str]) -> tuple[bool, Any]:
+    """(True, what stands at *tokens* in *value*), or (False, None) when nothing does."""
+    for token in tokens:
+        if isinstance(value, dict) and token in value:
+            value = value[token]
+        elif isinstance(value, list) and token.isascii() and token.isdigit() and str(int(token[:20])) == token and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            return False, None
+    return True, value
+
+
+def json_places(text: str) -> Iterator[tuple[list[str | int], int]]:
+    """(path, offset) of each member's key and each element of the JSON *text*, in order; the list is used again.
+
+    Walks the tokens only, so it also answers for documents that break a format's rules.
+    """
+    path: list[str | int] = []  # the key or index at each open bracket
+    expect_key = expect_element = False
+    for match in JSON_TOKEN.finditer(text):
+        token = match.group()
+        if token in "]}":
+            del path[-1:]
+            expect_key = expect_element = False
+        elif token == ",":
+            expect_element = bool(path) and isinstance(path[-1], int)
+            expect_key = bool(path) and not expect_element
+            if expect_element:
+                path[-1] += 1  # type: ignore[operator]
+        elif token != ":":
+            if expect_key:
+                path[-1] = json.loads(token) if token.startswith('"') else token
+            if expect_key or expect_element:
+                yield path, match.start()
+            expect_key = expect_element = False
+            if token in "{[":
+                path.append("" if token == "{" else 0)
+                expect_key, expect_element = token == "{", token == "["
+
+
+def pointer_line(text: str, pointer: str) -> int | None:
+    """The line (from 1) on which the key or element at *pointer* begins in the JSON *text*; None if it is not there."""
+    wanted = pointer_tokens(pointer)
+    if not wanted:
+        return 1
+    for path, start in json_places(text):
+        if len(path) == len(wanted) and [str(part) for part in path] == wanted:
+            return text.count("\n", 0, start) + 1
+    return None
+
+
+def refused_line(text: str, error: JsonError) -> int | None:
+    """The line (from 1) of what *error* refused in the JSON *text*: a bad token, or the second of two equal keys."""
+    if error.line:
+        return error.line
+    tokens = (match.start() for match in JSON_TOKEN.finditer(text) if match.group() == error.token)
+    starts: Iterator[int] = tokens if error.token else repeated_keys(text)
+    return next((text.count("\n", 0, start) + 1 for start in starts), None)
+
+
+def repeated_keys(text: str) -> Iterator[int]:
+    """The offset of each key in the JSON *text* that came before in its object."""
+    seen: set[tuple[str | int, ...]] = set()
+    for path, start in json_places(text):
+        if tuple(path) in seen:
+            yield start
+        seen.add(tuple(path))
+
+# endregion
+
+# region foundation/locks.py
+# =============================================================================
+# Locks: one writer at a time; the kernel lets go when the owner dies.
+#
+# The lock file holds the pid and start time of its owner, for the message. The lock
+# itself is the kernel's (flock), so a killed owner never leaves one behind.
+# =============================================================================
+
+
+class FileLock:
+    """Context manager: holds the lock file *path*. Raises RefusedError, naming the owner, when another process has it."""
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        self.what = what
+        self.descriptor = -1
+
+    def __enter__(self) -> "FileLock":
+        while True:
+            self.descriptor = open_for_locking(self.path)
+            if not lock_descriptor(self.descriptor):
+                owner = lock_owner(self.descriptor)
+                os.close(self.descriptor)
+                raise RefusedError(
+                    f"{shown_path(self.path)}: {self.what} is being written by another process{owner}",
+                    "wait until it has finished, or stop it",
+                    "lock_held",
+                )
+            if is_same_file(self.descriptor, self.path):
+                break
+            os.close(self.descriptor)  # its former owner removed it between our open and our lock
+        os.ftruncate(self.descriptor, 0)
+        os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        with suppress(OSError):  # the lock goes with the descriptor, with or without the file
+            os.unlink(self.path)
+        os.close(self.descriptor)
+
+
+def lock_descriptor(descriptor: int) -> bool:
+    """True when the kernel gave us the lock on *descriptor* at once. Windows has no flock: there the first byte is locked."""
+    try:
+        try:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    except OSError:
+        return False
+    return True
+
+
+def lock_owner(descriptor: int) -> str:
+    """' (pid 12, since …)' as the lock file says; '' when it does not say."""
+    try:
+        owner = parse_json(os.read(descriptor, 4096).decode("utf-8", "replace"))
+        return f" (pid {int(owner['pid'])}, since {str(owner['started_at'])[:40]})"
+    except (OSError, JsonError, ValueError, TypeError, KeyError):
+        return ""
+
+
+def is_same_file(descriptor: int, path: str) -> bool:
+    """True when *path* still names the file that *descriptor* has open."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
+
+# endregion
+
+# region foundation/journals.py
+# =============================================================================
+# Append-only logs: an object a line, on disk at once, mended after a crash.
+# =============================================================================
+
+SYNC_SECONDS = 0.2  # formats.md 1.2: fsynced at most 200 ms later; a sync a line would cost 10,000 cases up to 40 s
+
+
+class AppendLog:
+    """Appends JSON objects to the file *path*; `sync_if_due` is to be called at least every 100 ms while open."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.descriptor = open_for_appending(path)
+        self.unsynced_since: float | None = None
+
+    def append(self, value: object) -> bytes:
+        """Writes *value* as one line in one call and returns its bytes. Raises InputError when the disk says no."""
+        line = encode_compact(value).encode("utf-8") + b"\n"
+        self.append_bytes(line)
+        return line
+
+    def append_bytes(self, line: bytes) -> None:
+        """Writes *line* (with its line end). After a failed write the part that got through is cut off again."""
+        before = os.fstat(self.descriptor).st_size
+        try:
+            write_all(self.descriptor, line, self.path)
+        except BaseException:
+            os.ftruncate(self.descriptor, before)
+            raise
+        if self.unsynced_since is None:
+            self.unsynced_since = monotonic_seconds()
+        self.sync_if_due()
+
+    def sync_if_due(self) -> None:
+        """Syncs when the oldest line that is not synced is 200 ms old."""
+        if self.unsynced_since is not None and monotonic_seconds() - self.unsynced_since >= SYNC_SECONDS:
+            self.sync()
+
+    def sync(self) -> None:
+        """Syncs what was appended to the disk."""
+        try:
+            os.fsync(self.descriptor)
+        except OSError as error:
+            refuse_writing(self.path, error)
+        self.unsynced_since = None
+
+    def close(self) -> None:
+        """Syncs and closes; closing twice is fine."""
+        if self.descriptor >= 0:
+            try:
+                self.sync()
+            finally:
+                os.close(self.descriptor)
+                self.descriptor = -1
+
+
+def torn_tail(path: str) -> tuple[int, bytes]:
+    """(size of the part of *path* that ends in a line end, the bytes behind it)."""
+    with open_for_reading(path) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        tail = b""
+        while len(tail) < size:
+            start = max(0, size - len(tail) - BLOCK)
+            stream.seek(start)
+            tail = stream.read(size - len(tail) - start) + tail
+            cut = tail.rfind(b"\n")
+            if cut >= 0:
+                return size - len(tail) + cut + 1, tail[cut + 1 :]
+    return 0, tail
+
+# endregion
+
+# region foundation/shapes.py
+# =============================================================================
+# What the fields of a document may hold: kinds, and the check against a table of them.
+#
+#     SOURCE_FIELDS = {"kind": one_of("production", "synthetic"), "redacted": BOOLEAN}
+#     check_fields(document["source"], SOURCE_FIELDS, "/source", report)
+#
+# `report(pointer, message, hint)` is called for each breach. Messages name types; a value is
+# shown only where it is a number asked for or one word of a list, never a text of the user's.
+# =============================================================================
+
+Report = Callable[[str, str, str], None]
+
+
+class Kind(NamedTuple):
+    """What a field may hold: a test, its words in a message, the words to choose among, the kind of a list's elements."""
+
+    accepts: Callable[[Any], bool]
+    words: str
+    choices: tuple[str, ...] = ()
+    shows_value: bool = False
+    of: Optional["Kind"] = None
+
+
+def is_number(value: Any) -> bool:
+    """True for a JSON number; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_whole(value: Any) -> bool:
+    """True for a JSON number without a fraction: 3 and 3.0."""
+    return isinstance(value, int) and not isinstance(value, bool) or isinstance(value, float) and value.is_integer()
+
+
+ANYTHING = Kind(lambda value: True, "any JSON value")
+TEXT = Kind(lambda value: isinstance(value, str) and value != "", "a text that is not empty")
+ANY_TEXT = Kind(lambda value: isinstance(value, str), "a text")
+BOOLEAN = Kind(lambda value: isinstance(value, bool), "true or false")
+OBJECT = Kind(lambda value: isinstance(value, dict), "an object, {…}")
+COUNT = Kind(lambda value: is_whole(value) and value >= 0, "a whole number, 0 or more", shows_value=True)
+POSITIVE_COUNT = Kind(lambda value: is_whole(value) and value >= 1, "a whole number, 1 or more", shows_value=True)
+RATE = Kind(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1", shows_value=True)
+OPEN_RATE = Kind(lambda value: is_number(value) and 0 < value < 1, "a number between 0 and 1", shows_value=True)
+RATIO = Kind(lambda value: is_number(value) and value > 0, "a number above 0", shows_value=True)
+DIFFERENCE = Kind(lambda value: is_number(value) and -1 <= value <= 1, "a number from -1 to 1", shows_value=True)
+
+
+def one_of(*choices: str) -> Kind:
+    """The kind of a field that holds one of the words *choices*."""
+    return Kind(lambda value: isinstance(value, str) and value in choices, f"one of {listed(choices, last='or')}", choices, True)
+
+
+def or_null(kind: Kind) -> Kind:
+    """*kind*, or null."""
+    return Kind(lambda value: value is None or kind.accepts(value), f"{kind.words}, or null", kind.choices, kind.shows_value)
+
+
+def list_of(kind: Kind, words: str) -> Kind:
+    """The kind of a list, called *words*, whose elements are of *kind*."""
+    return Kind(lambda value: isinstance(value, list), f"a list of {words}, […]", of=kind)
+
+
+def check_value(value: Any, kind: Kind, pointer: str, report: Report) -> None:
+    """Reports *value* when it is not of *kind*, or each of its elements that is not."""
+    if not kind.accepts(value):
+        near = nearest(value, kind.choices) if kind.choices and isinstance(value, str) else None
+        report(pointer, f"must be {kind.words}, not {told_value(value, kind)}", f"did you mean '{near}'?" if near else "")
+    elif kind.of is not None:
+        for index, item in enumerate(value):
+            if not kind.of.accepts(item):
+                check_value(item, kind.of, f"{pointer}/{index}", report)
+
+
+def told_value(value: Any, kind: Kind) -> str:
+    """*value* as a message may name it: itself where *kind* shows values, else its type."""
+    if kind.shows_value and (is_number(value) or isinstance(value, bool)):
+        return visible(encode_compact(value), 40)
+    if kind.choices and isinstance(value, str):
+        return quoted(value, 40)
+    if isinstance(value, str) and kind.words.startswith("a text"):
+        return "an empty one" if value == "" else "this one"
+    kinds = {"null": "null", "array": "an array", "object": "an object", "string": "a text"}
+    return kinds.get(json_type(value), f"a {json_type(value)}")
+
+
+def check_fields(document: JsonObject, kinds: dict[str, Kind], pointer: str, report: Report, required: Iterable[str] = ()) -> None:
+    """Reports each field of *document* that is not of its kind in *kinds*, and each *required* one that is absent."""
+    for name in required:
+        if name not in document:
+            report(pointer, f"has no {quoted(name)}", f'write "{name}": {kinds[name].words}')
+    for name, value in document.items():
+        kind = kinds.get(name)
+        if kind is not None and (kind.of is not None or not kind.accepts(value)):
+            check_value(value, kind, pointer + pointer_token(name), report)
+
+
+def check_no_others(document: JsonObject, known: Iterable[str], pointer: str, report: Report, what: str = "key") -> None:
+    """Reports each key of *document* that is not *known*, with the nearest one that is."""
+    names = set(known)
+    for name in document:
+        if name not in names:
+            report(pointer + pointer_token(name), f"unknown {what} {quoted(name)}", did_you_mean(name, names))
+
+# endregion
+
+# region foundation/frontmatter.py
+# =============================================================================
+# Block-style YAML, the small part of it that people and this program both write.
+#
+#     # a comment on a line of its own
+#     status: accepted           # or behind a blank
+#     rationale: "text with ': ' or ' #' in it, and \n for a line end"
+#     note: 'it''s quoted'
+#     conditions:
+#       - first condition
+#       - "second: condition"
+#     empty_list: []
+#
+# Every value is text or a list of texts; a key without a value is "". A '#' without a
+# blank before it belongs to the word. What YAML would read in another way (nested keys,
+# [a, b], {…}, |, >, &, *, !, ---, continued lines, a key twice) is refused with its line,
+# so a file means the same to this program as to its other readers.
+# =============================================================================
+
+YAML_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):(?=\s|\Z)")
+YAML_ITEM = re.compile(r"\s*-(?=\s|\Z)")
+# A value, then nothing or a comment: in double quotes, in single quotes, or plain.
+YAML_VALUE = re.compile(
+    r"""\s*(?:(?P<double>"(?:[^"\\]|\\.)*")|'(?P<single>(?:[^']|'')*)'|(?P<plain>[^"'\s\#]\S*(?:\s+[^\#\s]\S*)*))?"""
+    r"""(?P<comment>\s+\#.*|\s*)\Z"""
+)
+YAML_SPECIAL = re.compile(r"[\[\]{}|>&*!%@`,?]|-(?:\s|\Z)|.*:(?:\s|\Z)")
+YAML_PLAIN_WORD = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|y|n)\Z)[A-Za-z][A-Za-z0-9_:./@+-]*(?<!:)\Z")
+ONE_LINE = "write the text on one line in double quotes, with \\n for a line end"
+REFUSED_LINES = (
+    (r"---|\.\.\.|%", "document marks are not read", "remove the line"),
+    (r"\s*-", "a list item needs a key without a value above it", "write 'key:' on the line above"),
+    (r"\s", "is indented, and neither nested keys nor continued lines are read", ONE_LINE),
+    (r"[\w-]+:\S", "has no blank behind the colon", "write 'key: value'"),
+    (r"", "is neither 'key: value' nor '- item'", "put a '#' in front of a comment"),
+)
+
+
+def parse_block_yaml(text: str, path: str) -> JsonObject:
+    """The values of *text* by key, each a text or a list of texts. Raises BreachesError that names *path* and lines."""
+    return parse_block_lines(text, path)[0]
+
+
+def parse_block_lines(text: str, path: str) -> tuple[JsonObject, dict[str, tuple[int, int]]]:
+    """The values of *text* by key, and the lines (from 1: first and last) on which each key stands."""
+    breaches = Breaches()
+    values: JsonObject = {}
+    spans: dict[str, tuple[int, int]] = {}
+    key = ""
+    items: list[str] | None = None  # the list of the last key, as long as lines may add to it
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        found, item = YAML_KEY.match(line), YAML_ITEM.match(line)
+        if found:
+            key = found.group(1)
+            if key in values:
+                breaches.add(path, number, f"/{key}", f"key {quoted(key)} occurs twice", "keep one of the two")
+            value = block_value(line[found.end() :], path, number, breaches)
+            items = [] if value is None else None
+            values[key] = "" if value is None else value
+            spans[key] = (number, number)
+        elif item and items is not None:
+            value = block_value(line[item.end() :], path, number, breaches)
+            items.append(value if isinstance(value, str) else "")
+            values[key] = items
+            spans[key] = (spans[key][0], number)
+        else:
+            message, hint = next((message, hint) for pattern, message, hint in REFUSED_LINES if re.match(pattern, line))
+            breaches.add(path, number, "", message, hint)
+    breaches.raise_if_any()
+    return values, spans
+
+
+def block_value(text: str, path: str, number: int, breaches: Breaches) -> str | list[str] | None:
+    """What *text*, the rest of line *number* behind a key or '-', says; None for nothing."""
+    found = YAML_VALUE.match(text)
+    if found is None or re.search("[\x00-\x08\x0b-\x1f\x7f]", text):
+        breaches.add(path, number, "", "holds a quote that does not end on its line, text behind a quote, or a control character", ONE_LINE)
+        return ""
+    plain, single, double = found.group("plain", "single", "double")
+    if double is not None:
+        try:
+            return str(parse_json(double))
+        except JsonError:
+            breaches.add(path, number, "", "holds an escape that is not known", 'known: \\n \\t \\" \\\\ \\u00e9')
+            return ""
+    if single is not None:
+        return single.replace("''", "'")
+    if plain == "[]":
+        return []
+    if plain is not None and YAML_SPECIAL.match(plain):
+        breaches.add(path, number, "", f"YAML gives {quoted(plain, 40)} another meaning than a text", "put it in double quotes")
+    return plain
+
+
+def block_scalar(text: str) -> str:
+    """*text* as a value: as it is when every YAML reader takes it for that word, else in double quotes."""
+    if YAML_PLAIN_WORD.match(text):
+        return text
+    return UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", encode_compact(SURROGATE.sub("\ufffd", text)))
+
+
+def block_entry(key: str, value: Any, comment: str = "") -> str:
+    """The lines of *key*: 'key: value', or 'key:' with an item a line for a list that is not empty."""
+    if isinstance(value, list) and value:
+        return "\n".join([f"{key}:{comment}", *(f"  - {block_scalar(item)}" for item in value)])
+    return f"{key}: {'[]' if isinstance(value, list) else block_scalar(value)}{comment}"
+
+
+def write_block_yaml(values: JsonObject) -> str:
+    """*values*, each a text or a list of texts, as `parse_block_yaml` reads them back."""
+    return "".join(block_entry(key, value) + "\n" for key, value in values.items())
+
+
+def update_block_yaml(text: str, values: JsonObject, path: str) -> str:
+    """*text* with *values* in it: lines whose value stays, comments and other keys are kept, new keys come last.
+
+    Raises BreachesError when *text* cannot be read.
+    """
+    before, spans = parse_block_lines(text, path)
+    lines: list[str | None] = [*text.rstrip("\n").split("\n")] if text.strip() else []
+    for key, value in values.items():
+        if key not in before:
+            lines.append(block_entry(key, value))
+        elif before[key] != value:
+            first, last = spans[key]
+            found = YAML_VALUE.match((lines[first - 1] or "").partition(":")[2])
+            comment = found.group("comment").strip() if found else ""
+            lines[first - 1 : last] = [block_entry(key, value, f"  {comment}" if comment else ""), *[None] * (last - first)]
+    return "".join(line + "\n" for line in lines if line is not None)
+
+# endregion
+
+# region foundation/schema_formats.py
+# =============================================================================
+# Formats of JSON Schema that are checked: date, email, uri and the like, each by its RFC.
+#
+# The names and documents are those of JSON Schema 2020-12, section 7.3. Where a format is
+# read more widely than its document says, the function says so. All patterns are linear in
+# the length of the text, since the text comes from an agent.
+# =============================================================================
+
+MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+FULL_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+FULL_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))")
+DURATION = re.compile(
+    r"P(?:[0-9]+W|(?=[0-9T])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?"
+    r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?)"
+)
+UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}")
+IPV6_GROUP = re.compile(r"[0-9A-Fa-f]{1,4}")
+HOSTNAME = re.compile(r"(?=.{1,253}\Z)(?!-)[A-Za-z0-9-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*")
+ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+MAIL_LOCAL_PART = re.compile(rf'(?=.{{1,64}}\Z)(?:{ATOM}(?:\.{ATOM})*|"(?:[ !#-\[\]-~]|\\[ -~])*")')
+URI_CHARACTER = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})"
+URI = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*:"
+    r"(?://(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?"
+    r"(?:\[([^\]]*)\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?(?:/" + URI_CHARACTER + r"*)?"
+    r"|(?!//)" + URI_CHARACTER + r"*)"
+    r"(?:\?(?:" + URI_CHARACTER + r"|\?)*)?(?:#(?:" + URI_CHARACTER + r"|\?)*)?"
+)
+IP_FUTURE = re.compile(r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+")
+
+
+def days_in_month(year: int, month: int) -> int:
+    """How many days *month* (1 to 12) of *year* has in the Gregorian calendar."""
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if month == 2 and is_leap else MONTH_DAYS[month - 1]
+
+
+def is_calendar_date(year: int, month: int, day: int) -> bool:
+    """True when there is such a day in the Gregorian calendar."""
+    return 1 <= month <= 12 and 1 <= day <= days_in_month(year, month)
+
+
+def is_full_date(text: str) -> bool:
+    """True for a full-date of RFC 3339: 2026-02-28."""
+    match = FULL_DATE.fullmatch(text)
+    return match is not None and is_calendar_date(*map(int, match.groups()))
+
+
+def is_full_time(text: str) -> bool:
+    """True for a full-time of RFC 3339, which has an offset: 08:30:06Z; second 60 only where UTC ends a day."""
+    match = FULL_TIME.fullmatch(text)
+    if match is None:
+        return False
+    hour, minute, second = int(match[1]), int(match[2]), int(match[3])
+    offset_hour, offset_minute = int(match[5] or 0), int(match[6] or 0)
+    if hour > 23 or minute > 59 or offset_hour > 23 or offset_minute > 59:
+        return False
+    offset = (offset_hour * 60 + offset_minute) * (-1 if match[4] == "-" else 1)
+    return second < 60 or second == 60 and (hour * 60 + minute - offset) % 1440 == 1439
+
+
+def is_date_time(text: str) -> bool:
+    """True for a date-time of RFC 3339: 2026-02-28T08:30:06.5+01:00."""
+    return text[10:11] in ("T", "t") and is_full_date(text[:10]) and is_full_time(text[11:])
+
+
+def is_duration(text: str) -> bool:
+    """True for a duration of ISO 8601, wider than RFC 3339: designators may be left out between others, seconds have fractions."""
+    return DURATION.fullmatch(text) is not None
+
+
+def is_ipv4(text: str) -> bool:
+    """True for a dotted quad of RFC 2673, without leading zeros."""
+    return IPV4.fullmatch(text) is not None
+
+
+def is_ipv6(text: str) -> bool:
+    """True for an address of RFC 4291, section 2.2, without a zone."""
+    head, gap, tail = text.partition("::")
+    groups = [group for part in (head, tail) if part for group in part.split(":")]
+    width = len(groups)
+    if groups and not text.endswith("::") and is_ipv4(groups[-1]):
+        groups.pop()
+        width += 1
+    return (width <= 7 if gap else width == 8) and all(IPV6_GROUP.fullmatch(group) for group in groups)
+
+
+def is_hostname(text: str) -> bool:
+    """True for a name of RFC 1123, section 2.1: labels of 1 to 63 letters, digits and inner hyphens, 253 characters in all."""
+    return HOSTNAME.fullmatch(text) is not None
+
+
+def is_email(text: str) -> bool:
+    """True for a Mailbox of RFC 5321, section 4.1.2: ASCII, the part before the last @ may be quoted."""
+    local, at, domain = text.rpartition("@")
+    if not at or MAIL_LOCAL_PART.fullmatch(local) is None:
+        return False
+    if domain.startswith("[") and domain.endswith("]"):
+        literal = domain[1:-1]
+        return is_ipv6(literal[5:]) if literal[:5].lower() == "ipv6:" else is_ipv4(literal)
+    return is_hostname(domain)
+
+
+def is_uri(text: str) -> bool:
+    """True for a URI of RFC 3986, which has a scheme; a relative reference is none."""
+    match = URI.fullmatch(text)
+    if match is None:
+        return False
+    return match[1] is None or is_ipv6(match[1]) or IP_FUTURE.fullmatch(match[1]) is not None
+
+
+def is_uuid(text: str) -> bool:
+    """True for a UUID of RFC 4122 in its 8-4-4-4-12 form, in either case."""
+    return UUID.fullmatch(text) is not None
+
+
+# "regex" is the compiler's own: it knows how patterns are read.
+SCHEMA_FORMATS: dict[str, Callable[[str], bool]] = {
+    "date": is_full_date,
+    "time": is_full_time,
+    "date-time": is_date_time,
+    "duration": is_duration,
+    "email": is_email,
+    "hostname": is_hostname,
+    "ipv4": is_ipv4,
+    "ipv6": is_ipv6,
+    "uri": is_uri,
+    "uuid": is_uuid,
+}
+
+# endregion
+
+# region foundation/schema_builder.py
+# =============================================================================
+# The compiler behind JSON Schema: subschemas by pointer, references, patterns, breaches.
+#
+# What each keyword checks is a table that `foundation.schema` hands in; here is what holds
+# them together. A subschema becomes a closure once, whatever refers to it. A path is a chain
+# of (path of the container, key) and becomes a pointer only when there is a breach.
+# =============================================================================
+
+MAX_SCHEMA_BREACHES = 20
+
+ANY_TYPE: tuple[type, ...] = (type(None), bool, int, float, str, list, dict)
+SCHEMA_TYPES: dict[str, tuple[type, ...]] = {
+    "null": (type(None),), "boolean": (bool,), "integer": (int, float), "number": (int, float),
+    "string": (str,), "array": (list,), "object": (dict,),
+}  # fmt: skip
+
+SCHEMA_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+SCHEMA_ANNOTATIONS = "$schema $id $comment $anchor title description default examples deprecated readOnly writeOnly".split()
+# Looked at together with the keyword named here, without which they would check nothing.
+SCHEMA_COMPANIONS = {"minContains": "contains", "maxContains": "contains", "then": "if", "else": "if"}
+SCHEMA_REFUSED = {
+    "unevaluatedProperties": "is not supported; write additionalProperties beside the properties it is about",
+    "unevaluatedItems": "is not supported; write items beside the prefixItems it is about",
+    "$dynamicRef": "is not supported; use $ref",
+    "$dynamicAnchor": "is not supported; use $anchor",
+    "$recursiveRef": "is of an older draft; use $ref",
+    "$vocabulary": "is not supported",
+    "contentEncoding": "checks nothing in JSON Schema 2020-12; remove it, or check with pattern",
+    "contentMediaType": "checks nothing in JSON Schema 2020-12; remove it",
+    "contentSchema": "checks nothing in JSON Schema 2020-12; remove it",
+    "dependencies": "is of an older draft; use dependentRequired or dependentSchemas",
+    "additionalItems": "is of an older draft; use prefixItems and items",
+    "nullable": 'is of OpenAPI 3.0; write the type as a list with "null" in it',
+    "id": "is of an older draft; a property of this name belongs into properties",
+}
+
+# White space of ECMA-262, as the inside of a class of Python's re.
+ECMA_SPACES = r"\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+ECMA_TOKEN = re.compile(r"\\(?:c[A-Za-z]|k<[^>]*>|.)|\(\?<(?![=!])|\[\^?\]?|[\]$.&|~]", re.DOTALL)
+ECMA_OUTSIDE = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "(?<": "(?P<", r"\s": f"[{ECMA_SPACES}]", r"\S": f"[^{ECMA_SPACES}]"}
+# Escaped, because Python warns that it may give them a meaning inside a class.
+ECMA_INSIDE = {"[": r"\[", "&": r"\&", "|": r"\|", "~": r"\~", r"\s": ECMA_SPACES}
+
+SchemaPath = tuple[Any, Any] | None
+SchemaFinding = tuple[SchemaPath, Any, str]  # path, value, what is wrong with it
+# (pattern, flags of re) -> a function that searches a text; raises ValueError or re.error for a bad pattern.
+PatternCompiler = Callable[[str, int], Callable[[str], object]]
+
+
+class SchemaBreach(NamedTuple):
+    """One breach: the pointer in the value, and what is wrong there."""
+
+    pointer: str
+    message: str
+
+
+class SchemaError(Exception):
+    """A schema that cannot be used: the pointer in the schema, and why."""
+
+    def __init__(self, pointer: str, message: str) -> None:
+        super().__init__(f"#{pointer}: {message}")
+        self.pointer = pointer
+        self.message = message
+
+
+class SchemaTooDeep(Exception):
+    """A value nested more deeply than the schema can be followed into it."""
+
+
+class SchemaFindings(list[SchemaFinding]):
+    """The breaches found on the way.
+
+    `known` holds what a reference found about a container before: without it, a schema that
+    branches and refers to itself takes exponential time on a deep value.
+    """
+
+    def __init__(self, known: dict[tuple[int, str], tuple[SchemaFinding, ...]]) -> None:
+        super().__init__()
+        self.known = known
+
+
+SchemaCheck = Callable[[Any, SchemaPath, SchemaFindings], None]
+KeywordCompiler = Callable[["SchemaBuilder", JsonObject, str, str], SchemaCheck | None]
+
+
+class SchemaKeyword(NamedTuple):
+    """A keyword: the types of value it says something about, and what makes its check.
+
+    `build(builder, schema, pointer, keyword)` gives None when there is nothing to check.
+    """
+
+    kinds: tuple[type, ...]
+    build: KeywordCompiler
+
+
+def schema_shown(value: Any) -> str:
+    """*value* as a breach shows it: scalars as JSON, cut; containers by kind and size."""
+    if isinstance(value, dict):
+        return "the object"
+    return f"the array of {counted(len(value), 'item')}" if isinstance(value, list) else visible(encode_compact(value), 60)
+
+
+def schema_pointer(path: SchemaPath) -> str:
+    """The JSON Pointer of *path*."""
+    tokens: list[str] = []
+    while path is not None:
+        path, key = path
+        tokens.append(pointer_token(key))
+    return "".join(reversed(tokens))
+
+
+def schema_accepts(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+    """The check of the schema `true`."""
+
+
+def schema_refuses(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+    """The check of the schema `false`."""
+    found.append((path, value, "is not allowed here"))
+
+
+def schema_integral(value: float, path: SchemaPath, found: SchemaFindings) -> None:
+    """The check of the type integer on a number with a decimal point or an exponent."""
+    if not value.is_integer():
+        found.append((path, value, "is not an integer"))
+
+
+def ecma_pattern(pattern: str) -> str:
+    """*pattern* of ECMA-262 as one of Python's re under its flag ASCII; what only Python knows stays as it is.
+
+    Differs by: `$` and `.`, white space, named groups, control escapes. Not translated, and so refused by
+    re: \\p{…}, \\u{…}, empty classes.
+
+    >>> ecma_pattern(r"^(?<year>[0-9]+)$")
+    '^(?P<year>[0-9]+)\\\\Z'
+    """
+    parts: list[str] = []
+    position, is_inside = 0, False
+    for match in ECMA_TOKEN.finditer(pattern):
+        token = match.group()
+        parts.append(pattern[position : match.start()])
+        position = match.end()
+        if token.startswith("\\c") and len(token) == 3:
+            token = f"\\x{ord(token[2]) % 32:02x}"
+        elif token.startswith("\\k<"):
+            token = f"(?P={token[3:-1]})"
+        elif is_inside:
+            is_inside = token != "]"
+            token = token.replace("[", r"\[") if token.startswith("[") else ECMA_INSIDE.get(token, token)
+            is_inside = is_inside and not token.endswith("]")
+        elif token.startswith("["):
+            is_inside = True
+        else:
+            token = ECMA_OUTSIDE.get(token, token)
+        parts.append(token)
+    return "".join(parts) + pattern[position:]
+
+
+class SchemaBuilder:
+    """Compiles the subschemas of one schema, and what its references lead to."""
+
+    def __init__(self, root: Any, keywords: dict[str, SchemaKeyword], compile_pattern: PatternCompiler) -> None:
+        self.root = root
+        self.keywords = keywords
+        self.compile_pattern = compile_pattern
+        self.base = str(root.get("$id", "")) if isinstance(root, dict) else ""
+        self.checks: dict[str, SchemaCheck] = {}  # by pointer
+        self.anchors: dict[str, str] = {}  # name -> pointer
+        self.applied: dict[str, list[str]] = {}  # pointer -> pointers of the schemas applied to the same value
+        self.references: list[tuple[str, str, list[SchemaCheck]]] = []  # (pointer, reference, the check once it is known)
+
+    def build(self) -> SchemaCheck:
+        """The check of the whole schema. Raises SchemaError."""
+        try:
+            check = self.compile(self.root, "")
+            while self.references:
+                pointer, reference, cell = self.references.pop()
+                target = self.resolve(pointer, reference)
+                is_there, schema = follow_pointer(self.root, pointer_tokens(target))
+                if not is_there:
+                    raise SchemaError(pointer + "/$ref", f"there is nothing at {quoted(reference)}")
+                cell.append(self.compile(schema, target))
+                self.applied.setdefault(pointer, []).append(target)
+        except RecursionError:
+            raise SchemaError("", "is nested too deeply") from None
+        self.refuse_endless_references()
+        return check
+
+    def resolve(self, pointer: str, reference: str) -> str:
+        """The pointer that *reference*, in the schema at *pointer*, means."""
+        is_own = self.base and reference.startswith(self.base)
+        local = reference[len(self.base) :] or "#" if is_own else reference
+        if not local.startswith("#"):
+            raise SchemaError(pointer + "/$ref", f"{quoted(reference)} leads out of this schema; copy what it means into $defs")
+        fragment = local[1:]
+        if "%" in fragment:
+            from urllib.parse import unquote
+
+            fragment = unquote(fragment)
+        if fragment and not fragment.startswith("/"):
+            if fragment not in self.anchors:
+                raise SchemaError(pointer + "/$ref", f"there is no $anchor {quoted(fragment)}")
+            return self.anchors[fragment]
+        return fragment
+
+    def refuse_endless_references(self) -> None:
+        """Raises SchemaError when a schema comes back to itself without going deeper into the value."""
+        done: set[str] = set()
+        for start in self.applied:
+            trail: list[str] = []
+            stack = [(start, False)]
+            while stack:
+                pointer, is_left = stack.pop()
+                if is_left:
+                    done.add(trail.pop())
+                elif pointer in trail:
+                    raise SchemaError(pointer, "refers to itself without going deeper into the value, so checking would never end")
+                elif pointer not in done:
+                    trail.append(pointer)
+                    stack.append((pointer, True))
+                    stack.extend((target, False) for target in self.applied.get(pointer, ()))
+
+    def compile(self, schema: Any, pointer: str) -> SchemaCheck:
+        """The check of the subschema *schema*, which stands at *pointer*."""
+        if pointer not in self.checks:
+            if isinstance(schema, bool):
+                check: SchemaCheck = schema_accepts if schema else schema_refuses
+            elif isinstance(schema, dict):
+                self.check_keywords(schema, pointer)
+                check = self.compile_keywords(schema, pointer)
+            else:
+                raise SchemaError(pointer, f"is a JSON {json_type(schema)}, not a schema (an object, true or false)")
+            self.checks[pointer] = check
+        return self.checks[pointer]
+
+    def compile_keywords(self, schema: JsonObject, pointer: str) -> SchemaCheck:
+        """The check of all keywords of *schema*: by type of the value, those that say something about it."""
+        allowed = self.types(schema, pointer)
+        by_type: dict[type, list[SchemaCheck]] = {kind: [] for kind in ANY_TYPE}
+        if "integer" in allowed and "number" not in allowed:
+            by_type[float].append(schema_integral)
+        # In the order of the table, so that the order of keys in the file changes nothing.
+        for keyword, (kinds, build) in self.keywords.items():
+            check = build(self, schema, pointer, keyword) if keyword in schema else None
+            if check is not None:
+                for kind in kinds:
+                    by_type[kind].append(check)
+        if allowed:
+            refused = set(ANY_TYPE).difference(*(SCHEMA_TYPES[name] for name in allowed))
+            by_type.update({kind: [schema_wrong_type(allowed)] for kind in refused})
+        checks = {kind: tuple(found) for kind, found in by_type.items()}
+
+        def check_schema(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+            for each in checks[type(value)]:
+                each(value, path, found)
+
+        return check_schema
+
+    def types(self, schema: JsonObject, pointer: str) -> list[str]:
+        """The names in `type`, none when there is no such keyword."""
+        names = schema.get("type", [])
+        names = [names] if isinstance(names, str) else names
+        if not isinstance(names, list) or "type" in schema and not names:
+            raise SchemaError(pointer + "/type", "must be the name of a type or a list of them")
+        for name in names:
+            if not isinstance(name, str) or name not in SCHEMA_TYPES:
+                raise SchemaError(pointer + "/type", f"unknown type {quoted(str(name))}; {did_you_mean(str(name), SCHEMA_TYPES)}")
+        return names
+
+    def check_keywords(self, schema: JsonObject, pointer: str) -> None:
+        """Raises SchemaError for a keyword that is unknown, refused or would check nothing; notes an anchor."""
+        for keyword in schema:
+            place = pointer + pointer_token(keyword)
+            if keyword in SCHEMA_REFUSED:
+                raise SchemaError(place, f"{keyword} {SCHEMA_REFUSED[keyword]}")
+            if keyword in SCHEMA_COMPANIONS:
+                if SCHEMA_COMPANIONS[keyword] not in schema:
+                    raise SchemaError(place, f"{keyword} checks nothing without {SCHEMA_COMPANIONS[keyword]}")
+            elif keyword != "type" and keyword not in SCHEMA_ANNOTATIONS and keyword not in self.keywords:
+                known = ["type", *self.keywords, *SCHEMA_ANNOTATIONS, *SCHEMA_COMPANIONS]
+                raise SchemaError(place, f"unknown keyword {quoted(keyword)}; {did_you_mean(keyword, known)}")
+        if "$id" in schema and pointer:
+            raise SchemaError(pointer + "/$id", "an $id below the root is not supported")
+        if str(schema.get("$schema", SCHEMA_DRAFT)).rstrip("#") != SCHEMA_DRAFT:
+            raise SchemaError(pointer + "/$schema", f"only JSON Schema 2020-12 is known: {SCHEMA_DRAFT}")
+        if "$anchor" in schema:
+            anchor = str(schema["$anchor"])
+            if self.anchors.setdefault(anchor, pointer) != pointer:
+                raise SchemaError(pointer + "/$anchor", f"the anchor {quoted(anchor)} stands twice in the schema")
+
+    def part(self, schema: JsonObject, pointer: str, keyword: str, key: str | int | None = None, is_applied: bool = False) -> SchemaCheck:
+        """The check of the subschema at *keyword* (and *key* in it); *is_applied*: to the same value as *schema* itself."""
+        place = pointer + pointer_token(keyword)
+        inner = schema[keyword]
+        if key is not None:
+            place, inner = place + pointer_token(key), inner[key]
+        if is_applied:
+            self.applied.setdefault(pointer, []).append(place)
+        return self.compile(inner, place)
+
+    def search(self, pattern: str, pointer: str) -> Callable[[str], object]:
+        """The search of *pattern*, which stands at *pointer*."""
+        try:
+            return self.compile_pattern(ecma_pattern(pattern), re.ASCII)
+        except (ValueError, OverflowError, RecursionError, re.error) as error:
+            raise SchemaError(pointer, f"the pattern {quoted(pattern)} cannot be used: {error}") from None
+
+
+def schema_wrong_type(allowed: list[str]) -> SchemaCheck:
+    """The check of a value whose type is none of *allowed*."""
+    text = f"is not of type {' or '.join(allowed)}"
+
+    def check_wrong_type(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        found.append((path, value, text))
+
+    return check_wrong_type
+
+# endregion
+
+# region foundation/schema_keywords.py
+# =============================================================================
+# JSON Schema keywords for any value, numbers and text, and what keywords are made of.
+#
+# Each function makes the check of one keyword: (builder, schema, pointer of the schema,
+# keyword) -> check, with everything that does not depend on the value done beforehand.
+# =============================================================================
+
+# keyword: (of the length, what must hold, what is wrong otherwise)
+SCHEMA_BOUNDS: dict[str, tuple[bool, Callable[[Any, Any], bool], str]] = {
+    "minimum": (False, operator.ge, "is less than the minimum {}"),
+    "maximum": (False, operator.le, "is greater than the maximum {}"),
+    "exclusiveMinimum": (False, operator.gt, "is not greater than {}"),
+    "exclusiveMaximum": (False, operator.lt, "is not less than {}"),
+    "minLength": (True, operator.ge, "is shorter than {} characters"),
+    "maxLength": (True, operator.le, "is longer than {} characters"),
+    "minItems": (True, operator.ge, "has fewer than {} items"),
+    "maxItems": (True, operator.le, "has more than {} items"),
+    "minProperties": (True, operator.ge, "has fewer than {} properties"),
+    "maxProperties": (True, operator.le, "has more than {} properties"),
+}
+
+
+# --- What keywords must be made of ---------------------------------------------------
+
+
+def schema_operand(schema: JsonObject, pointer: str, keyword: str, kinds: tuple[type, ...], wanted: str) -> Any:
+    """What stands at *keyword*. Raises SchemaError when its type is none of *kinds*."""
+    operand = schema[keyword]
+    if type(operand) not in kinds:
+        raise SchemaError(pointer + pointer_token(keyword), f"is a JSON {json_type(operand)}, not {wanted}")
+    return operand
+
+
+def schema_list(schema: JsonObject, pointer: str, keyword: str, wanted: str) -> list[Any]:
+    """The list at *keyword*, which may not be empty."""
+    operand: list[Any] = schema_operand(schema, pointer, keyword, (list,), f"a list of {wanted}")
+    if not operand:
+        raise SchemaError(pointer + pointer_token(keyword), f"is an empty list; it needs {wanted}")
+    return operand
+
+
+def schema_map(schema: JsonObject, pointer: str, keyword: str, wanted: str) -> JsonObject:
+    """The object at *keyword*."""
+    operand: JsonObject = schema_operand(schema, pointer, keyword, (dict,), f"an object of {wanted}")
+    return operand
+
+
+def schema_names(names: Any, pointer: str) -> list[str]:
+    """*names*, when they are a list of different strings."""
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+        raise SchemaError(pointer, "must be a list of property names, each once")
+    return names
+
+
+def schema_count(schema: JsonObject, pointer: str, keyword: str) -> int:
+    """The count at *keyword*: an integer from 0."""
+    operand = schema_operand(schema, pointer, keyword, (int, float), "a number")
+    if operand != int(operand) or operand < 0:
+        raise SchemaError(pointer + pointer_token(keyword), "must be an integer from 0")
+    return int(operand)
+
+
+def schema_sequence(checks: list[SchemaCheck]) -> SchemaCheck:
+    """A check that makes all of *checks*."""
+
+    def check_all(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        for check in checks:
+            check(value, path, found)
+
+    return check_all
+
+
+# --- Any value -----------------------------------------------------------------------
+
+
+def schema_definitions(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> None:
+    """Compiles all definitions, so that a mistake in one that nobody refers to is found as well."""
+    for name in schema_map(schema, pointer, keyword, "schemas"):
+        builder.part(schema, pointer, keyword, name)
+
+
+def schema_reference(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """$ref: the check is filled in when the whole schema is known."""
+    reference = schema_operand(schema, pointer, keyword, (str,), "a reference")
+    cell: list[SchemaCheck] = []
+    builder.references.append((pointer, reference, cell))
+
+    def check_reference(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        if type(value) not in (dict, list):
+            cell[0](value, path, found)
+            return
+        key = (id(value), pointer)
+        before = len(found)
+        if key in found.known:
+            found.extend(found.known[key])
+        else:
+            cell[0](value, path, found)
+            if len(found) < MAX_SCHEMA_BREACHES:  # beyond that not everything was looked at
+                found.known[key] = tuple(found[before:])
+
+    return check_reference
+
+
+def schema_enum(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """enum: the value is one of the list."""
+    choices = schema_list(schema, pointer, keyword, "values")
+    keys = {json_key(choice) for choice in choices}
+    text = f"is not one of {listed(map(schema_shown, choices), 8, 'or')}"
+
+    def check_enum(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        if json_key(value) not in keys:
+            found.append((path, value, text))
+
+    return check_enum
+
+
+def schema_const(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """const: the value is this one."""
+    constant = schema[keyword]
+    text = f"is not {schema_shown(constant)}" if not isinstance(constant, (dict, list)) else "is not the value of const"
+
+    def check_const(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        if not json_equal(value, constant):
+            found.append((path, value, text))
+
+    return check_const
+
+
+def schema_all_of(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """allOf: each of the schemas holds."""
+    schemas = schema_list(schema, pointer, keyword, "schemas")
+    return schema_sequence([builder.part(schema, pointer, keyword, index, True) for index in range(len(schemas))])
+
+
+def schema_nearest_branch(branches: list[SchemaFindings]) -> str:
+    """What is wrong with the branch that went deepest before its first breach: that is the one that was meant."""
+    depths = [schema_pointer(branch[0][0]).count("/") for branch in branches]
+    number = depths.index(max(depths))
+    path, value, text = branches[number][0]
+    return f"nearest is schema {number}, but {schema_pointer(path) or 'there'}: {schema_shown(value)} {text}"
+
+
+def schema_some_of(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """anyOf and oneOf: at least one of the schemas holds, or exactly one."""
+    schemas = schema_list(schema, pointer, keyword, "schemas")
+    checks = [builder.part(schema, pointer, keyword, index, True) for index in range(len(schemas))]
+    is_one = keyword == "oneOf"
+
+    def check_some(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        branches: list[SchemaFindings] = []
+        fitting: list[str] = []
+        for index, check in enumerate(checks):
+            branch = SchemaFindings(found.known)
+            check(value, path, branch)
+            if branch:
+                branches.append(branch)
+            elif not is_one:
+                return
+            else:
+                fitting.append(str(index))
+        if not fitting:
+            found.append((path, value, f"fits no schema of {keyword}; {schema_nearest_branch(branches)}"))
+        elif len(fitting) > 1:
+            found.append((path, value, f"fits the schemas {listed(fitting)} of oneOf, not exactly one"))
+
+    return check_some
+
+
+def schema_not(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """not: the schema does not hold."""
+    refused = builder.part(schema, pointer, keyword, None, True)
+
+    def check_not(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        branch = SchemaFindings(found.known)
+        refused(value, path, branch)
+        if not branch:
+            found.append((path, value, "fits the schema of not"))
+
+    return check_not
+
+
+def schema_if(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """if, then, else: which of the two holds depends on whether the first one does."""
+    condition = builder.part(schema, pointer, "if", None, True)
+    then = builder.part(schema, pointer, "then", None, True) if "then" in schema else schema_accepts
+    otherwise = builder.part(schema, pointer, "else", None, True) if "else" in schema else schema_accepts
+
+    def check_if(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        branch = SchemaFindings(found.known)
+        condition(value, path, branch)
+        (otherwise if branch else then)(value, path, found)
+
+    return check_if
+
+
+# --- Numbers and text ----------------------------------------------------------------
+
+
+def schema_bound(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """The keywords of SCHEMA_BOUNDS."""
+    is_length, holds, text = SCHEMA_BOUNDS[keyword]
+    operand = schema_operand(schema, pointer, keyword, (int, float), "a number")
+    bound = schema_count(schema, pointer, keyword) if is_length else operand
+    text = text.format(schema_shown(bound))
+
+    def check_length(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        if not holds(len(value), bound):
+            found.append((path, value, text))
+
+    def check_number(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        if not holds(value, bound):
+            found.append((path, value, text))
+
+    return check_length if is_length else check_number
+
+
+def decimal_parts(number: float) -> tuple[int, int]:
+    """(digits, exponent of ten) of *number* as it is written in decimal: 2.5 is (25, -1), 1e300 is (1, 300)."""
+    mantissa, _, exponent = repr(number).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    return int(whole + fraction), int(exponent or 0) - len(fraction)
+
+
+def schema_multiple_of(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """multipleOf, exact in decimal terms: 0.3 is a multiple of 0.1."""
+    step = schema_operand(schema, pointer, keyword, (int, float), "a number")
+    if step <= 0:
+        raise SchemaError(pointer + pointer_token(keyword), "must be greater than 0")
+    step_digits, step_exponent = decimal_parts(step)
+    text = f"is not a multiple of {step}"
+
+    def check_multiple(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        digits, exponent = decimal_parts(value)
+        shift = exponent - step_exponent
+        if (digits * 10**shift % step_digits) if shift >= 0 else (digits % (step_digits * 10**-shift)):
+            found.append((path, value, text))
+
+    return check_multiple
+
+
+def schema_pattern(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """pattern: found anywhere in the text."""
+    pattern = schema_operand(schema, pointer, keyword, (str,), "a pattern")
+    search = builder.search(pattern, pointer + pointer_token(keyword))
+    text = f"does not match the pattern {quoted(pattern, 60)}"
+
+    def check_pattern(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        if not search(value):
+            found.append((path, value, text))
+
+    return check_pattern
+
+
+def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """format: the text is written as its document says."""
+    name = schema_operand(schema, pointer, keyword, (str,), "the name of a format")
+    place = pointer + pointer_token(keyword)
+
+    def is_pattern(text: str) -> bool:
+        try:
+            builder.search(text, place)
+        except SchemaError:
+            return False
+        return True
+
+    known = {**SCHEMA_FORMATS, "regex": is_pattern}
+    if name not in known:
+        raise SchemaError(place, f"unknown format {quoted(name)}, which would check nothing; {did_you_mean(name, known)}")
+    has_format = known[name]
+
+    def check_format(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        if not has_format(value):
+            found.append((path, value, f"is not in the format {name}"))
+
+    return check_format
+
+# endregion
+
+# region foundation/schema.py
+# =============================================================================
+# JSON Schema 2020-12: a schema compiled once into a function that names each breach.
+#
+#     validate = compile_schema({"type": "object", "required": ["id"]})
+#     validate({})        [SchemaBreach(pointer="", message="the object lacks the required property 'id'")]
+#
+# All that stands in a schema is checked, or a known annotation, or refused with its pointer:
+# nothing that was written is silently left out. Not supported, and so refused:
+# unevaluatedItems and -Properties, $dynamicRef, references out of the schema, an $id below
+# the root, other drafts. `format` is checked. Patterns are read as JSON Schema says, by
+# ECMA-262: `$` is the very end of the text, \d and \w are ASCII.
+#
+# A value of a wrong type is one breach, whatever else is asked of it. Values come from strict
+# JSON, so that their Python types say their JSON types; 1.0 is an integer, true is not.
+# =============================================================================
+
+# --- Arrays --------------------------------------------------------------------------
+
+
+def schema_items(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck | None:
+    """prefixItems and items, together at the first of them that is there."""
+    if keyword == "items" and "prefixItems" in schema:
+        return None
+    prefix: list[SchemaCheck] = []
+    if "prefixItems" in schema:
+        schemas = schema_list(schema, pointer, "prefixItems", "schemas")
+        prefix = [builder.part(schema, pointer, "prefixItems", index) for index in range(len(schemas))]
+    if isinstance(schema.get("items"), list):
+        raise SchemaError(pointer + "/items", "is a list, as in older drafts; use prefixItems")
+    rest = builder.part(schema, pointer, "items") if "items" in schema else None
+
+    def check_items(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        for index, (item, check) in enumerate(zip(value, prefix, strict=False)):
+            check(item, (path, index), found)
+        if rest is not None:
+            for index in range(len(prefix), len(value)):
+                rest(value[index], (path, index), found)
+                if len(found) >= MAX_SCHEMA_BREACHES:
+                    break
+
+    return check_items
+
+
+def schema_contains(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """contains, minContains, maxContains: how many items fit."""
+    inner = builder.part(schema, pointer, keyword)
+    least = schema_count(schema, pointer, "minContains") if "minContains" in schema else 1
+    most = schema_count(schema, pointer, "maxContains") if "maxContains" in schema else None
+
+    def check_contains(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        fitting = 0
+        for index, item in enumerate(value):
+            branch = SchemaFindings(found.known)
+            inner(item, (path, index), branch)
+            fitting += not branch
+            if fitting >= least if most is None else fitting > most:
+                break
+        if fitting < least:
+            found.append((path, value, f"has {counted(fitting, 'item')} that fit contains, fewer than {least}"))
+        elif most is not None and fitting > most:
+            found.append((path, value, f"has more than {counted(most, 'item')} that fit contains"))
+
+    return check_contains
+
+
+def schema_unique_items(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck | None:
+    """uniqueItems: no two items are the same JSON value."""
+    if not schema_operand(schema, pointer, keyword, (bool,), "true or false"):
+        return None
+
+    def check_unique(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        seen: dict[Any, int] = {}
+        for index, item in enumerate(value):
+            first = seen.setdefault(json_key(item), index)
+            if first != index:
+                found.append(((path, index), item, f"is the same as item {first}"))
+                return
+
+    return check_unique
+
+
+# --- Objects -------------------------------------------------------------------------
+
+
+def schema_unknown_property(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+    """The check of a property that additionalProperties: false does not allow."""
+    found.append((path, value, "is not allowed: the schema has no property of this name"))
+
+
+def schema_properties(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck | None:
+    """properties, patternProperties and additionalProperties, together at the first of them that is there."""
+    if keyword != next(name for name in ("properties", "patternProperties", "additionalProperties") if name in schema):
+        return None
+    known: dict[str, SchemaCheck] = {}
+    if "properties" in schema:
+        names = schema_map(schema, pointer, "properties", "schemas")
+        known = {name: builder.part(schema, pointer, "properties", name) for name in names}
+    patterns: list[tuple[Callable[[str], object], SchemaCheck]] = []
+    if "patternProperties" in schema:
+        for pattern in sorted(schema_map(schema, pointer, "patternProperties", "schemas")):
+            search = builder.search(pattern, pointer + "/patternProperties" + pointer_token(pattern))
+            patterns.append((search, builder.part(schema, pointer, "patternProperties", pattern)))
+    rest = builder.part(schema, pointer, "additionalProperties") if "additionalProperties" in schema else None
+    if schema.get("additionalProperties") is False:
+        rest = schema_unknown_property
+
+    def check_properties(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        for key, item in value.items():
+            check = known.get(key)
+            is_known = check is not None
+            if check is not None:
+                check(item, (path, key), found)
+            for search, matching in patterns:
+                if search(key):
+                    is_known = True
+                    matching(item, (path, key), found)
+            if not is_known and rest is not None:
+                rest(item, (path, key), found)
+            if len(found) >= MAX_SCHEMA_BREACHES:
+                break
+
+    return check_properties
+
+
+def schema_property_names(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """propertyNames: each key fits the schema."""
+    inner = builder.part(schema, pointer, keyword)
+
+    def check_names(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        for key in value:
+            branch = SchemaFindings(found.known)
+            inner(key, (path, key), branch)
+            found.extend((where, name, f"is no allowed name of a property: it {text}") for where, name, text in branch)
+            if len(found) >= MAX_SCHEMA_BREACHES:
+                break
+
+    return check_names
+
+
+def schema_required(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """required: these properties are there."""
+    required = schema_names(schema[keyword], pointer + pointer_token(keyword))
+
+    def check_required(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        for name in required:
+            if name not in value:
+                found.append((path, value, f"lacks the required property {quoted(name)}"))
+
+    return check_required
+
+
+def schema_dependent(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyword: str) -> SchemaCheck:
+    """dependentRequired and dependentSchemas: what holds once a property is there."""
+    checks: list[tuple[str, SchemaCheck]] = []
+    for name, operand in sorted(schema_map(schema, pointer, keyword, "properties").items()):
+        if keyword == "dependentSchemas":
+            checks.append((name, builder.part(schema, pointer, keyword, name, True)))
+        else:
+            names = schema_names(operand, pointer + pointer_token(keyword) + pointer_token(name))
+            checks.append((name, schema_required_beside(name, names)))
+
+    def check_dependent(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        for name, check in checks:
+            if name in value:
+                check(value, path, found)
+
+    return check_dependent
+
+
+def schema_required_beside(name: str, required: list[str]) -> SchemaCheck:
+    """A check that *required* are there, since *name* is."""
+
+    def check_beside(value: Any, path: SchemaPath, found: SchemaFindings) -> None:
+        for other in required:
+            if other not in value:
+                found.append((path, value, f"has {quoted(name)} but lacks {quoted(other)}"))
+
+    return check_beside
+
+
+SCHEMA_KEYWORDS: dict[str, SchemaKeyword] = {
+    "$defs": SchemaKeyword(ANY_TYPE, schema_definitions),
+    "definitions": SchemaKeyword(ANY_TYPE, schema_definitions),
+    "$ref": SchemaKeyword(ANY_TYPE, schema_reference),
+    "enum": SchemaKeyword(ANY_TYPE, schema_enum),
+    "const": SchemaKeyword(ANY_TYPE, schema_const),
+    **{name: SchemaKeyword((int, float), schema_bound) for name in SCHEMA_BOUNDS if name.endswith("imum")},
+    "multipleOf": SchemaKeyword((int, float), schema_multiple_of),
+    **{name: SchemaKeyword((str,), schema_bound) for name in ("minLength", "maxLength")},
+    "pattern": SchemaKeyword((str,), schema_pattern),
+    "format": SchemaKeyword((str,), schema_format),
+    **{name: SchemaKeyword((list,), schema_bound) for name in ("minItems", "maxItems")},
+    "prefixItems": SchemaKeyword((list,), schema_items),
+    "items": SchemaKeyword((list,), schema_items),
+    "contains": SchemaKeyword((list,), schema_contains),
+    "uniqueItems": SchemaKeyword((list,), schema_unique_items),
+    "required": SchemaKeyword((dict,), schema_required),
+    **{name: SchemaKeyword((dict,), schema_bound) for name in ("minProperties", "maxProperties")},
+    "propertyNames": SchemaKeyword((dict,), schema_property_names),
+    "properties": SchemaKeyword((dict,), schema_properties),
+    "patternProperties": SchemaKeyword((dict,), schema_properties),
+    "additionalProperties": SchemaKeyword((dict,), schema_properties),
+    "dependentRequired": SchemaKeyword((dict,), schema_dependent),
+    "dependentSchemas": SchemaKeyword((dict,), schema_dependent),
+    "allOf": SchemaKeyword(ANY_TYPE, schema_all_of),
+    "anyOf": SchemaKeyword(ANY_TYPE, schema_some_of),
+    "oneOf": SchemaKeyword(ANY_TYPE, schema_some_of),
+    "not": SchemaKeyword(ANY_TYPE, schema_not),
+    "if": SchemaKeyword(ANY_TYPE, schema_if),
+}
+
+
+def compile_schema(schema: Any, compile_pattern: PatternCompiler | None = None) -> Callable[[Any], list[SchemaBreach]]:
+    """A function that gives the breaches of *schema* in a value: none when it is valid, at most 20.
+
+    Patterns are searched by what *compile_pattern* gives; without it by plain `re`, which has no time limit.
+    Raises SchemaError when the schema cannot be used; the function itself raises SchemaTooDeep.
+    """
+    check = SchemaBuilder(schema, SCHEMA_KEYWORDS, compile_pattern or schema_plain_pattern).build()
+
+    def validate(value: Any) -> list[SchemaBreach]:
+        found = SchemaFindings({})
+        try:
+            check(value, None, found)
+        except RecursionError:
+            raise SchemaTooDeep("the value is nested too deeply to be checked") from None
+        breaches = (SchemaBreach(schema_pointer(path), f"{schema_shown(item)} {text}") for path, item, text in found)
+        return list(dict.fromkeys(breaches))[:MAX_SCHEMA_BREACHES]
+
+    return validate
+
+
+def schema_plain_pattern(pattern: str, flags: int) -> Callable[[str], object]:
+    """The search of *pattern* by plain `re`."""
+    return re.compile(pattern, flags).search
+
+# endregion
+
+# region foundation/process.py
+# =============================================================================
+# Starting programs and heeding signals: the only door to processes.
+#
+# A program is started without a shell, in a session of its own, so that it and whatever it
+# starts can be ended together. Its request is written while its output is read, so neither
+# side ever waits for the other. What is kept of its output is bounded. When it takes too
+# long, prints too much, or the user stops the run: TERM to its process group, two seconds,
+# KILL. Whoever is left of the group after a good end is ended the same way.
+#
+# Limit: a process that leaves the group (setsid) is out of reach of a group signal. Those
+# that still carry the environment entry *mark* are looked for in /proc after a program had
+# to be ended; elsewhere than on Linux they stay.
+# =============================================================================
+
+TERM_SECONDS = 2.0  # between TERM and KILL
+GRACE_SECONDS = 0.5  # for the end of the output after the program itself has ended
+LOOK_SECONDS = 0.02  # between two looks at a group that is ending
+KILLED_SECONDS = 5.0  # for the kernel to end what was killed; more only in uninterruptible waits
+PIPE_BLOCK = 1 << 16  # what a pipe holds; larger reads allocate in vain
+
+EXITED = "exited"
+TIMEOUT = "timeout"
+STOPPED = "stopped"
+OVERFLOW = "overflow"
+
+
+class CannotStart(Exception):
+    """The program could not be started at all; the text says why."""
+
+
+class Ended(NamedTuple):
+    """How a program ended and what it printed.
+
+    `end` is exited, timeout, stopped (by the user) or overflow (it printed more than allowed).
+    `exit_code` is negative for a signal. `stderr` is the last part, `stderr_cut` the bytes before it.
+    `seconds` is the time until it ended or had to be ended.
+    """
+
+    end: str
+    exit_code: int | None
+    stdout: bytes
+    stderr: bytes
+    stderr_cut: int
+    seconds: float
+
+
+class StopSwitch:
+    """Ends running programs from another thread or a signal handler: `request` gently, `kill` at once."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()  # readable for ever after the request, so that every poll wakes up
+        self.is_requested = False
+        self.running: set[int] = set()  # process groups
+
+    def request(self) -> None:
+        """Asks every program that runs to end, and those started later."""
+        if not self.is_requested:
+            self.is_requested = True
+            os.write(self.writer, b"!")
+
+    def kill(self) -> None:
+        """Kills every program that runs."""
+        import signal
+
+        self.request()
+        for group in list(self.running):
+            signal_group(group, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Gives the descriptors back."""
+        os.close(self.reader)
+        os.close(self.writer)
+
+
+def signal_group(group: int, number: int) -> bool:
+    """Sends signal *number* (0: none, only looks) to a process group; False when nobody is in it."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody who changed the user
+        pass
+    return True
+
+
+def is_group_alive(group: int) -> bool:
+    """True when a process of the group runs.
+
+    One that has ended but that nobody has reaped does not count: an orphan is the init process's to reap, and
+    those of containers take seconds over it, or never do it. Only /proc tells; elsewhere it counts.
+    """
+    if not signal_group(group, 0):
+        return False
+    states = [fields[0] for fields in process_fields() if fields[2] == b"%d" % group]
+    return any(state not in (b"Z", b"X") for state in states) or not os.path.exists("/proc/self/stat")
+
+
+def process_fields() -> Iterator[list[bytes]]:
+    """[state, parent, group, …] of each process that /proc shows (proc(5), stat after the name)."""
+    for name in process_numbers():
+        with suppress(InputError):  # it has ended meanwhile
+            yield read_bytes(f"/proc/{name}/stat").rpartition(b")")[2].split()
+
+
+def process_numbers() -> list[str]:
+    """The numbers of all processes; none where there is no /proc."""
+    try:
+        return [name for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+@contextmanager
+def heeding_signals(stop: StopSwitch) -> Iterator[None]:
+    """While the block runs, the first SIGINT, SIGTERM or SIGHUP requests *stop* and the second kills.
+
+    A signal that is ignored (nohup, a background job) stays ignored. Off the main thread nothing changes.
+    """
+    import signal
+    import threading
+
+    def on_signal(number: int, frame: object) -> None:
+        if stop.is_requested:
+            stop.kill()
+        else:
+            stop.request()
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before.setdefault(number, signal.signal(number, on_signal))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def find_program(word: str, cwd: str) -> str | None:
+    """The file that *word* starts from the folder *cwd*: by its path if it has one, else along PATH; None if there is none."""
+    folders = [""] if "/" in word else os.get_exec_path()
+    for folder in folders:
+        path = os.path.join(cwd, folder, word)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def signal_name(number: int) -> str:
+    """'signal 9 (SIGKILL)'."""
+    import signal
+
+    try:
+        return f"signal {number} ({signal.Signals(number).name})"
+    except ValueError:  # a real-time signal
+        return f"signal {number}"
+
+
+def run_program(
+    command: Sequence[str],
+    stdin: bytes = b"",
+    *,
+    cwd: str | None = None,
+    environment: "dict[bytes, bytes] | None" = None,
+    timeout_seconds: float = 60,
+    stdout_limit: int = 1 << 20,
+    stderr_limit: int = 1 << 16,
+    stop: StopSwitch | None = None,
+    mark: bytes = b"",
+) -> Ended:
+    """What became of *command*, which got *stdin* and ran until it ended or had to be ended.
+
+    *mark* is an entry NAME=value of *environment* that no other program has. Raises CannotStart.
+    """
+    child = Child(command, stdin, cwd, environment, limits=(stdout_limit, stderr_limit), stop=stop)
+    try:
+        end = child.wait(child.started + timeout_seconds)
+        seconds = (child.exited_at or monotonic_seconds()) - child.started
+        is_clean = child.is_done()
+        child.end_group()
+        if mark and not is_clean:
+            kill_marked(mark)
+    finally:
+        child.close()
+    code = child.process.returncode if end == EXITED else None
+    stderr, cut = child.stderr_tail()
+    return Ended(end, code, b"".join(child.chunks)[:stdout_limit], stderr, cut, seconds)
+
+
+class Child:
+    """One running program, its three pipes, and what was read of them so far."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        stdin: bytes,
+        cwd: str | None,
+        environment: "dict[bytes, bytes] | None",
+        *,
+        limits: tuple[int, int],
+        stop: StopSwitch | None,
+    ) -> None:
+        import select
+        import subprocess
+
+        pipe = subprocess.PIPE
+        self.started = monotonic_seconds()
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=cwd, env=environment, start_new_session=True
+            )
+        except (OSError, ValueError) as error:
+            raise CannotStart(getattr(error, "strerror", None) or str(error)) from None
+        self.pid = self.process.pid
+        self.stop = stop
+        self.stdout_limit, self.stderr_limit = limits
+        self.chunks: list[bytes] = []
+        self.stdout_size = 0
+        self.errors: list[bytes] = []  # the last chunks of standard error, from the left dropped
+        self.stderr_size = 0
+        self.stderr_kept = 0
+        self.exited_at: float | None = None
+        self.pending = memoryview(stdin)
+        self.poll = select.poll()
+        self.open: dict[int, IO[bytes]] = {}  # output pipes that have not ended
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            self.open[stream.fileno()] = stream
+            self.poll.register(stream.fileno(), select.POLLIN)
+        self.stdout_descriptor = next(iter(self.open))
+        self.pidfd = open_pidfd(self.pid)
+        if self.pidfd >= 0:
+            self.poll.register(self.pidfd, select.POLLIN)
+        if stop:
+            stop.running.add(self.pid)
+            self.poll.register(stop.reader, select.POLLIN)
+        self.stdin: IO[bytes] | None = self.process.stdin
+        self.feed()
+        if self.stdin:
+            self.poll.register(self.stdin.fileno(), select.POLLOUT)
+
+    def is_done(self) -> bool:
+        """True when the program has ended and so has its output."""
+        return self.exited_at is not None and not self.open
+
+    def wait(self, deadline: float, is_ending: bool = False) -> str:
+        """Serves the pipes until the program and its output have ended, or something forces an end; says which."""
+        while not self.is_done():
+            limit = deadline
+            if self.exited_at is not None and not is_ending:
+                limit = min(deadline, self.exited_at + GRACE_SECONDS)
+            left = limit - monotonic_seconds()
+            if left <= 0:
+                return TIMEOUT if self.exited_at is None else EXITED
+            if self.pidfd < 0:
+                left = min(left, 0.05 if self.open else 0.002)
+            for descriptor, _ in self.poll.poll(left * 1000 + 0.5):
+                self.serve(descriptor)
+            if self.pidfd < 0:
+                self.look_for_exit()
+            if not is_ending and self.stdout_size > self.stdout_limit:
+                return OVERFLOW
+            if not is_ending and self.stop and self.stop.is_requested:
+                return STOPPED
+        return EXITED
+
+    def serve(self, descriptor: int) -> None:
+        """Does what *descriptor* is ready for."""
+        if descriptor in self.open:
+            data = os.read(descriptor, PIPE_BLOCK)
+            if not data:
+                self.poll.unregister(descriptor)
+                self.open.pop(descriptor).close()
+            elif descriptor == self.stdout_descriptor:
+                self.keep_output(data)
+            else:
+                self.keep_error(data)
+        elif descriptor == self.pidfd:
+            self.exited_at = monotonic_seconds()
+            self.poll.unregister(descriptor)
+        elif self.stop and descriptor == self.stop.reader:
+            self.poll.unregister(descriptor)
+        else:
+            self.feed()
+            if not self.stdin:
+                self.poll.unregister(descriptor)
+
+    def feed(self) -> None:
+        """Writes what the program takes of its request; closes its standard input after the last byte, or when it has closed it."""
+        if self.stdin is None:
+            return
+        descriptor = self.stdin.fileno()
+        os.set_blocking(descriptor, False)
+        try:
+            while self.pending:
+                self.pending = self.pending[os.write(descriptor, self.pending) :]
+        except BlockingIOError:
+            return
+        except OSError:  # EPIPE: it does not want to know
+            pass
+        self.stdin.close()
+        self.stdin = None
+
+    def keep_output(self, data: bytes) -> None:
+        """Keeps *data* unless the limit has been passed already."""
+        if self.stdout_size <= self.stdout_limit:
+            self.chunks.append(data)
+            self.stdout_size += len(data)
+
+    def keep_error(self, data: bytes) -> None:
+        """Keeps *data* and drops the oldest chunks that the tail does not need."""
+        self.errors.append(data)
+        self.stderr_size += len(data)
+        self.stderr_kept += len(data)
+        while self.stderr_kept - len(self.errors[0]) >= self.stderr_limit:
+            self.stderr_kept -= len(self.errors.pop(0))
+
+    def stderr_tail(self) -> tuple[bytes, int]:
+        """(the last bytes of standard error, how many were cut off before them)."""
+        tail = b"".join(self.errors)[-self.stderr_limit :]
+        return tail, self.stderr_size - len(tail)
+
+    def look_for_exit(self) -> None:
+        """Notes the exit where the kernel has no descriptor for it; leaves the process unreaped where that is possible."""
+        if self.exited_at is None:
+            if hasattr(os, "waitid"):
+                has_exited = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+            else:
+                has_exited = self.process.poll() is not None
+            self.exited_at = monotonic_seconds() if has_exited else None
+
+    def end_group(self) -> None:
+        """Leaves nobody of the process group alive: TERM, two seconds, KILL.
+
+        The first signal is sent before the leader is reaped, since its number is nobody else's until then.
+        """
+        import signal
+
+        signal_group(self.pid, signal.SIGTERM)
+        deadline = monotonic_seconds() + TERM_SECONDS
+        while monotonic_seconds() < deadline:
+            self.wait(min(deadline, monotonic_seconds() + LOOK_SECONDS), is_ending=True)
+            if self.reap() and not is_group_alive(self.pid):
+                return
+            if self.is_done():
+                time.sleep(LOOK_SECONDS)
+        signal_group(self.pid, signal.SIGKILL)
+        self.wait(monotonic_seconds() + (KILLED_SECONDS if self.exited_at is None else LOOK_SECONDS), is_ending=True)
+        self.reap()
+
+    def reap(self) -> bool:
+        """Takes the exit status of the program; False while it has not ended."""
+        if self.exited_at is None:
+            return False
+        if self.stop:
+            self.stop.running.discard(self.pid)
+        self.process.wait()
+        return True
+
+    def close(self) -> None:
+        """Closes what is still open."""
+        for stream in (*self.open.values(), self.stdin):
+            if stream is not None:
+                stream.close()
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+        if self.stop:
+            self.stop.running.discard(self.pid)
+
+
+def open_pidfd(pid: int) -> int:
+    """A descriptor that becomes readable when process *pid* ends; -1 where there is no such thing (not Linux, or before 5.3)."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
+
+
+def kill_marked(mark: bytes) -> None:
+    """Kills each process of this user whose environment holds the entry *mark*; only where there is /proc."""
+    import signal
+
+    pinned: Any = getattr(signal, "pidfd_send_signal", None)
+    for name in process_numbers() if pinned else ():
+        pidfd = open_pidfd(int(name))  # first, so that what is killed is what was looked at
+        if pidfd < 0:
+            continue
+        try:
+            if int(name) != os.getpid() and mark in read_bytes(f"/proc/{name}/environ").split(b"\0"):
+                pinned(pidfd, signal.SIGKILL)
+        except (InputError, OSError):
+            pass  # another user's, or gone
+        finally:
+            os.close(pidfd)
+
+# endregion
+
+# region foundation/progress.py
+# =============================================================================
+# Progress on standard error: a changing line on a terminal, else a line per 10 %.
+#
+#     run candidate: 37 of 100, 4.2/s, 15.0 s left, 2 errors
+# =============================================================================
+
+PROGRESS_MODES = ("auto", "plain", "none")
+REDRAW_SECONDS = 0.1
+
+
+class Progress:
+    """Shows how far *total* things are; a context manager whose `report` may be called as often as one likes.
+
+    *mode* is auto (a changing line if *stream* is a terminal, else plain), plain or none. Text is ASCII.
+    """
+
+    def __init__(self, label: str, total: int, mode: str = "auto", stream: TextIO | None = None) -> None:
+        self.label = label
+        self.total = total
+        self.stream = stream or sys.stderr
+        self.is_live = mode == "auto" and self.stream.isatty()
+        self.is_shown = mode != "none" and total > 0
+        self.started = monotonic_seconds()
+        self.drawn_at = 0.0
+        self.tenths = 0
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.is_live and self.drawn_at:
+            self.write("\r\x1b[K")
+
+    def report(self, done: int, errors: int = 0) -> None:
+        """Shows that *done* are done, *errors* of them with an error, if it is time to."""
+        if not self.is_shown:
+            return
+        if not self.is_live:
+            if done * 10 // self.total > self.tenths:
+                self.tenths = done * 10 // self.total
+                self.write(self.text(done, errors) + "\n")
+        elif monotonic_seconds() - self.drawn_at >= REDRAW_SECONDS:
+            self.drawn_at = monotonic_seconds()
+            self.write(f"\r{self.text(done, errors)[: self.columns() - 1]}\x1b[K")
+
+    def text(self, done: int, errors: int) -> str:
+        """'run candidate: 37 of 100, 4.2/s, 15.0 s left, 2 errors'; what cannot be known or is nought is left out."""
+        seconds = monotonic_seconds() - self.started
+        parts = [f"{self.label}: {done:,} of {self.total:,}"]
+        if done and seconds > 0:
+            parts.append(f"{done / seconds:.1f}/s")
+            if done < self.total:
+                parts.append(f"{duration((self.total - done) * seconds / done)} left")
+        return ", ".join([*parts, counted(errors, "error")] if errors else parts)
+
+    def columns(self) -> int:
+        """Width of the terminal; 80 when it does not say."""
+        try:
+            return os.get_terminal_size(self.stream.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    def write(self, text: str) -> None:
+        """Writes *text*; a closed terminal ends the showing, never the work."""
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except (OSError, ValueError):
+            self.is_shown = False
+
+# endregion
+
+# region stats/intervals.py
+# =============================================================================
+# Intervals for rates: Wilson's, on an effective sample size when cases are repeated.
+# =============================================================================
+
+Z_95 = 1.959963984540054  # the normal quantile of 0.975
+
+
+class Interval(NamedTuple):
+    """Lower and upper limit, both inside [0, 1] for a rate."""
+
+    low: float
+    high: float
+
+
+def normal_quantile(confidence: float) -> float:
+    """The z of a two-sided interval at *confidence*, e.g. 1.959964 for 0.95."""
+    if confidence == 0.95:
+        return Z_95
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(1 - (1 - confidence) / 2)
+
+
+def wilson_interval(passed: float, trials: float, confidence: float = 0.95) -> Interval | None:
+    """The score interval for *passed* of *trials*; *trials* need not be whole. None for no trials.
+
+    Source: E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference,
+    JASA 22, 209-212. R's prop.test(8, 10, correct = FALSE) gives 0.4901625, 0.9433178:
+
+    >>> wilson_interval(8, 10)
+    Interval(low=0.4901624715..., high=0.943317799...)
+    >>> wilson_interval(0, 0) is None
+    True
+    """
+    if trials <= 0:
+        return None
+    z = normal_quantile(confidence)
+    rate = passed / trials
+    spread = 1 + z * z / trials
+    centre = (rate + z * z / (2 * trials)) / spread
+    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / spread
+    low = 0.0 if passed <= 0 else max(0.0, centre - half)
+    high = 1.0 if passed >= trials else min(1.0, centre + half)
+    return Interval(low, high)
+
+
+def effective_sample_size(case_values: list[tuple[int, int]]) -> float | None:
+    """How many independent trials the repeated cases are worth; *case_values* is [(passed, valid trials)].
+
+    Adds one imaginary case that always passes and one that always fails, so that it never divides by
+    zero and equals the number of cases when each case always comes out the same. None for no case
+    with a valid trial.
+
+    >>> effective_sample_size([(1, 1), (0, 1), (1, 1)])
+    3.0
+    """
+    known = [(passed / valid, valid) for passed, valid in case_values if valid]
+    if not known:
+        return None
+    n, total = len(known), sum(valid for _, valid in known)
+    mean = (math.fsum(value for value, _ in known) + 1) / (n + 2)
+    variance = (math.fsum(value * value for value, _ in known) + 1) / (n + 2) - mean * mean
+    if variance <= 0:
+        return float(total)
+    # When every value is 0 or 1 the variance is mean (1 - mean) up to rounding; n is exact then.
+    if all(value in (0.0, 1.0) for value, _ in known):
+        return float(n)
+    return float(min(max(n * mean * (1 - mean) / variance, n), total))
+
+# endregion
+
+# region stats/aggregates.py
+# =============================================================================
+# Means, medians, exact rates over cases, pass^k; nothing measured gives None.
+# =============================================================================
+
+
+class ExactRate(NamedTuple):
+    """A rate as an exact fraction in lowest terms."""
+
+    numerator: int
+    denominator: int
+
+
+def mean(values: list[float]) -> float | None:
+    """The arithmetic mean of *values*, whatever their order; None for none."""
+    return math.fsum(values) / len(values) if values else None
+
+
+def median(values: list[float]) -> float | None:
+    """The middle of *values* or the mean of the two middle ones; None for none.
+
+    >>> median([3.0, 1.0, 2.0, 10.0])
+    2.5
+    """
+    ordered = sorted(values)
+    if not ordered:
+        return None
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def case_weighted_rate(case_values: list[tuple[int, int]]) -> "Fraction | None":
+    """The mean over cases of passed / valid, exact; *case_values* is [(passed, valid trials)]. None for no valid trial.
+
+    >>> str(case_weighted_rate([(1, 1), (1, 2), (0, 0)]))
+    '3/4'
+    """
+    from fractions import Fraction
+
+    # Adding by denominator first keeps 10,000 cases to a handful of fraction additions.
+    by_valid: dict[int, int] = {}
+    cases = 0
+    for passed, valid in case_values:
+        if valid:
+            by_valid[valid] = by_valid.get(valid, 0) + passed
+            cases += 1
+    return sum((Fraction(passed, valid) for valid, passed in by_valid.items()), Fraction(0)) / cases if cases else None
+
+
+def pass_hat_k(case_values: list[tuple[int, int]], k: int) -> "tuple[Fraction | None, int]":
+    """(pass^k over the cases with at least k valid trials, how many cases were left out).
+
+    pass^k of a case is C(passed, k) / C(valid, k): the chance that k of its trials, drawn without
+    replacement, all pass. Source: S. Yao et al. (2024), tau-bench, section 5. None when every case has fewer.
+
+    >>> pass_hat_k([(2, 4), (4, 4), (1, 1)], 2)
+    (Fraction(7, 12), 1)
+    """
+    from fractions import Fraction
+
+    usable = [(passed, valid) for passed, valid in case_values if valid >= k]
+    if not usable:
+        return None, len(case_values)
+    total = sum((Fraction(math.comb(passed, k), math.comb(valid, k)) for passed, valid in usable), Fraction(0))
+    return total / len(usable), len(case_values) - len(usable)
+
+# endregion
+
+# region cases/improvement.py
+# =============================================================================
+# The improvement folder: where its files lie, and how it is found.
+# =============================================================================
+
+STAGE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+RESERVED_STAGES = ("test_cases", "labels", "optimizer-log")
+IMPROVEMENTS_FOLDER = "improvements"
+
+
+class Improvement:
+    """One improvement folder; `folder` is its absolute path, `name` the folder's own name."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = os.path.abspath(folder)
+        self.name = os.path.basename(self.folder)
+
+    def path(self, *parts: str) -> str:
+        """Absolute path of a file of the improvement."""
+        return os.path.join(self.folder, *parts)
+
+    def stage_file(self, stage: str, suffix: str = ".jsonl") -> str:
+        """Path of `<stage>.jsonl` or of its neighbour with another suffix, such as '.meta.json'."""
+        return self.path(stage + suffix)
+
+    def shown(self, *parts: str) -> str:
+        """The folder, or a file of it, as printed in messages."""
+        return shown_path(self.path(*parts))
+
+    def outer_folder(self) -> str:
+        """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
+        return os.path.dirname(os.path.dirname(self.folder))
+
+    def stages(self) -> list[str]:
+        """Names of the stages that have observations, sorted, baseline and candidate first."""
+        names = [name[: -len(".jsonl")] for name in os.listdir(self.folder) if name.endswith(".jsonl")]
+        known = [name for name in names if STAGE_NAME.match(name) and name not in RESERVED_STAGES]
+        return sorted(known, key=lambda name: (name != "baseline", name != "candidate", name))
+
+
+def find_improvement(argument: str) -> Improvement:
+    """The improvement that *argument* names: a path, or a bare name under improvements/. Raises InputError."""
+    places = [argument]
+    if not os.path.dirname(argument):
+        places.append(os.path.join(IMPROVEMENTS_FOLDER, argument))
+    for place in places:
+        if os.path.isfile(os.path.join(place, "test_cases.jsonl")) or os.path.isfile(os.path.join(place, "evaluation.json")):
+            return Improvement(place)
+    folder = next((place for place in reversed(places) if os.path.isdir(place)), None)
+    if folder is not None:
+        raise InputError(
+            f"{shown_path(folder)}: holds neither test_cases.jsonl nor evaluation.json, so it is no improvement",
+            f"start one with: kaizen init {quoted(os.path.basename(os.path.abspath(folder)))}",
+            "no_improvement",
+        )
+    try:
+        known = sorted(name for name in os.listdir(IMPROVEMENTS_FOLDER) if os.path.isdir(os.path.join(IMPROVEMENTS_FOLDER, name)))
+    except OSError:
+        known = []
+    hint = did_you_mean(os.path.basename(argument), known) or f"start one with: kaizen init {os.path.basename(argument) or 'NAME'}"
+    raise InputError(f"{quoted(argument)}: there is no such improvement", hint, "no_improvement")
+
+
+def check_stage_name(name: str) -> str:
+    """*name*, when it can name a stage. Raises UsageError."""
+    if not STAGE_NAME.match(name) or name in RESERVED_STAGES:
+        raise UsageError(
+            f"{quoted(name)} cannot name a stage",
+            f"use 1 to 64 letters, digits, '-', '_', and none of {', '.join(RESERVED_STAGES)}",
+        )
+    return name
+
+# endregion
+
+# region cases/case.py
+# =============================================================================
+# One test case: its fields and their types, and its fingerprints.
+#
+#     {"id": "refund-001", "input": {"message": "…"}, "expected": {"says": ["30 days"]},
+#      "split": "development", "tags": ["refund"], "source": {"kind": "synthetic"}}
+#
+# The input fingerprint covers what the agent is given (id, input, context), so an observation
+# stays good as long as the question stays the same. The dataset fingerprint covers every
+# field but source, notes and owner, which change nothing about what is measured.
+# =============================================================================
+
+SPLITS = ("development", "regression", "challenge", "holdout")
+HOLDOUT = "holdout"
+SOURCE_KINDS = ("production", "synthetic", "expert", "regression")
+MAX_ID_LENGTH = 200
+CASE_ID = re.compile(rf"[^\x00-\x1f\x7f-\x9f]{{1,{MAX_ID_LENGTH}}}\Z")
+UNMEASURED_FIELDS = ("source", "notes", "owner")
+
+CASE_FIELDS = {
+    "id": Kind(
+        lambda value: isinstance(value, str) and CASE_ID.match(value) is not None,
+        f"a text of 1 to {MAX_ID_LENGTH} characters without control characters",
+    ),
+    "input": ANYTHING,
+    "context": ANYTHING,
+    "expected": ANYTHING,
+    "split": one_of(*SPLITS),
+    "tags": list_of(TEXT, "texts"),
+    "critical": BOOLEAN,
+    "cluster": TEXT,
+    "serial_group": TEXT,
+    "evaluators": list_of(OBJECT, "objects"),
+    "source": OBJECT,
+    "metadata": OBJECT,
+    "notes": ANYTHING,
+    "owner": ANYTHING,
+}
+SOURCE_FIELDS = {"kind": one_of(*SOURCE_KINDS), "trace_id": ANY_TEXT, "url": ANY_TEXT, "captured_at": ANY_TEXT, "redacted": BOOLEAN}
+
+
+class Case(NamedTuple):
+    """A checked case: its document as read, the file (as shown) and line it stands on, the fingerprint of its input."""
+
+    id: str
+    document: JsonObject
+    path: str
+    line: int
+    input_fingerprint: str
+
+
+def check_case(document: JsonObject, path: str, line: int, breaches: Breaches) -> bool:
+    """True when every known field of *document*, from line *line* of *path*, is of its type; else *breaches* say which."""
+    before = len(breaches.errors)
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breaches.add(path, line, pointer, message, hint)
+
+    check_fields(document, CASE_FIELDS, "", report, ("id", "input"))
+    if isinstance(document.get("source"), dict):
+        check_fields(document["source"], SOURCE_FIELDS, "/source", report)
+    return len(breaches.errors) == before
+
+
+def case_input_fingerprint(document: JsonObject) -> str:
+    """The fingerprint of what the agent is given: id, input and context (null when the case has none)."""
+    return fingerprint({"id": document["id"], "input": document["input"], "context": document.get("context")})
+
+
+def case_fingerprint_document(document: JsonObject) -> JsonObject:
+    """The fields of *document* that the dataset fingerprint covers: all but source, notes and owner."""
+    return {name: value for name, value in document.items() if name not in UNMEASURED_FIELDS}
+
+
+def is_holdout(document: JsonObject) -> bool:
+    """True when nothing of this case may be shown."""
+    return document.get("split") == HOLDOUT
+
+# endregion
+
+# region cases/dataset.py
+# =============================================================================
+# All cases of an improvement: its own test_cases.jsonl, then the files that it includes.
+#
+# Every breach of every line is reported in one pass. A case that comes again from another
+# file with the same input is one case, and the first (the improvement's own) wins; the same id
+# twice in one file, or with two inputs, is an error that names both places.
+# =============================================================================
+
+CASES_FILE = "test_cases.jsonl"
+EVALUATION_FILE = "evaluation.json"
+
+
+class Dataset(NamedTuple):
+    """The cases by id, own ones first; the fingerprint of all in id order; whether no own case has a split; holdout ids."""
+
+    cases: dict[str, Case]
+    fingerprint: str
+    is_legacy: bool
+    holdout: frozenset[str]
+
+
+def load_dataset(improvement: Improvement, include: list[str], breaches: Breaches) -> Dataset:
+    """The cases of *improvement* and of the files *include* of its evaluation.json.
+
+    What is wrong goes to *breaches*; the dataset then holds the cases that could be read, and the caller raises.
+    """
+    cases: dict[str, Case] = {}
+    before = len(breaches.errors)
+    add_cases(improvement.path(CASES_FILE), cases, breaches, "start an improvement with: kaizen init NAME")
+    own = len(cases)
+    if not own and len(breaches.errors) == before:
+        breaches.add(improvement.shown(CASES_FILE), None, "", "holds no case", 'write one case a line: {"id": "…", "input": …}')
+    shown = improvement.shown(EVALUATION_FILE)
+    for name in checked_includes(improvement, include, lambda pointer, *text: breaches.add(shown, None, pointer, *text)):
+        add_cases(included_path(improvement, name), cases, breaches)
+    return Dataset(
+        cases,
+        dataset_fingerprint(cases),
+        not any("split" in case.document for case in list(cases.values())[:own]),
+        frozenset(case.id for case in cases.values() if is_holdout(case.document)),
+    )
+
+
+def dataset_fingerprint(cases: dict[str, Case]) -> str:
+    """'sha256:' and the SHA-256 of the canonical JSON of the list of all cases in id order, without source, notes, owner."""
+    digest = hashlib.sha256(b"[")
+    for index, name in enumerate(sorted(cases)):
+        text = canonical_json(case_fingerprint_document(cases[name].document))
+        digest.update(("," + text if index else text).encode("utf-8"))
+    digest.update(b"]")
+    return "sha256:" + digest.hexdigest()
+
+
+def add_cases(path: str, cases: dict[str, Case], breaches: Breaches, hint: str = "") -> None:
+    """Adds the cases of the file *path* to *cases*; breaches and warnings go to *breaches*."""
+    shown = shown_path(path)
+    seen: dict[str, Case] = {}
+    unknown: dict[str, list[int]] = {}
+    try:
+        for number, _, document in checked_lines(path, breaches, hint):
+            for name in document.keys() - CASE_FIELDS.keys():
+                unknown.setdefault(name, []).append(number)
+            if check_case(document, shown, number, breaches):
+                case = Case(document["id"], document, shown, number, case_input_fingerprint(document))
+                if case.id in seen:
+                    refuse_repeated_case(case, seen[case.id], "comes twice", breaches)
+                else:
+                    seen[case.id] = case
+    except InputError as error:
+        note_unreadable(shown, error, breaches)
+    for name, lines in sorted(unknown.items()):
+        further = f", also on {counted(len(lines) - 1, 'further line')}" if len(lines) > 1 else ""
+        breaches.warn(shown, lines[0], "", f"unknown field {quoted(name)}{further}", did_you_mean(name, CASE_FIELDS))
+    for case in seen.values():
+        first = cases.setdefault(case.id, case)
+        if first.input_fingerprint != case.input_fingerprint:
+            refuse_repeated_case(case, first, "has another input", breaches)
+
+
+def note_unreadable(shown: str, error: InputError, breaches: Breaches) -> None:
+    """Adds *error*, about the file *shown*, to *breaches*."""
+    breaches.add(shown, None, "", error.message.removeprefix(f"{shown}: "), error.hint)
+
+
+def refuse_repeated_case(case: Case, first: Case, what: str, breaches: Breaches) -> None:
+    """Adds the breach of an id that stands in two places; the id of a holdout case is not said."""
+    hidden = is_holdout(case.document) or is_holdout(first.document)
+    name = "the id of a holdout case" if hidden else f"id {quoted(case.id)}"
+    message = f"{name} {what} (first at {first.path}:{first.line})"
+    breaches.add(case.path, case.line, "/id", message, "remove one of the two, or give it an id of its own")
+
+
+# --- Included files --------------------------------------------------------------------
+
+
+def checked_includes(improvement: Improvement, include: list[Any], report: Report) -> list[str]:
+    """The names in *include* that are relative paths to files inside the repository; the others are reported."""
+    root = repository_root(improvement)
+    good = []
+    for index, name in enumerate(include):
+        if not isinstance(name, str):
+            continue  # its type is checked where the file is read
+        path = included_path(improvement, name)
+        if os.path.isabs(name):
+            problem, hint = "is not relative", "write the path from the improvement's folder"
+        elif not is_inside(root, path):
+            problem, hint = "leads out of the repository", "put a copy of the file into the repository"
+        elif not os.path.isfile(path):
+            problem, hint = "does not exist", "put the file there, or take it out of the list"
+        else:
+            good.append(name)
+            continue
+        report(f"/include/{index}", f"included file {quoted(name)} {problem}", hint)
+    return good
+
+
+def included_path(improvement: Improvement, name: str) -> str:
+    """The absolute path of the included file *name*."""
+    return os.path.normpath(improvement.path(name))
+
+
+def repository_root(improvement: Improvement) -> str:
+    """The nearest folder at or above the improvement that holds `.git`; without one, the folder two levels up."""
+    folder = improvement.folder
+    while not os.path.exists(os.path.join(folder, ".git")):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return improvement.outer_folder()
+        folder = above
+    return folder
+
+
+def is_inside(folder: str, path: str) -> bool:
+    """True when *path*, all symbolic links followed, is *folder* or lies below it."""
+    try:
+        return os.path.join(os.path.realpath(path), "").startswith(os.path.join(os.path.realpath(folder), ""))
+    except ValueError:  # a NUL in the path
+        return False
+
+# endregion
+
+# region cases/evaluation_file.py
+# =============================================================================
+# evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
+#
+#     {"version": 1, "seed": 20260101, "include": ["../../datasets/regression.jsonl"],
+#      "define": {"writes": {"kind": "tool", "name": "charge_*"}},
+#      "evaluators": [{"id": "paid", "type": "steps", "match": {"$use": "writes"}},
+#                     {"id": "tone", "type": "judge", "rubric": {"$file": "rubrics/tone.md"}, "threshold": 0.7}],
+#      "acceptance": {"minimum_pass_rate": 0.9}}
+#
+# Only `evaluators` is required. `{"$use": NAME}` is a copy of that entry of `define`, to which the
+# keys beside it are added; `{"$file": PATH}` is a file of the improvement folder, JSON parsed, else
+# text. Both are read as if written there, at any depth; `$case` is left for the evaluators, and
+# what stands in `$literal` is left alone.
+# =============================================================================
+
+DEFAULT_SEED = 20260101
+EVALUATION_FIELDS = {
+    "version": Kind(lambda value: is_whole(value) and value == 1, "1, the version this program reads", shows_value=True),
+    "seed": Kind(lambda value: is_whole(value) and 0 <= value < LARGEST_EXACT_INTEGER, "a whole number from 0 to 2^53", shows_value=True),
+    "include": list_of(TEXT, "paths"),
+    "define": OBJECT,
+    "evaluators": list_of(OBJECT, "objects"),
+    **dict.fromkeys(("metrics", "acceptance", "reliability", "judge", "objectives", "optimization", "agreement"), OBJECT),
+}
+PASS_K_FIELDS = {"k": POSITIVE_COUNT, "rate": RATE}
+
+# key: (what it may hold, default). null is "no bound", so a key whose default is a number cannot be null.
+Block = dict[str, tuple[Kind, Any]]
+ACCEPTANCE: Block = {
+    "maximum_regressions": (COUNT, 0),
+    "maximum_weakened": (or_null(COUNT), None),
+    "minimum_improvements": (COUNT, 1),
+    "minimum_pass_rate": (or_null(RATE), None),
+    "minimum_delta": (DIFFERENCE, 0),
+    "maximum_not_comparable": (COUNT, 0),
+    "maximum_cost_ratio": (or_null(RATIO), None),
+    "maximum_latency_ratio": (or_null(RATIO), None),
+    "minimum_pass_k": (or_null(OBJECT), None),
+    "metrics": (OBJECT, {}),
+}
+RELIABILITY: Block = {
+    "minimum_cases": (POSITIVE_COUNT, 20),
+    "minimum_trials": (POSITIVE_COUNT, 3),
+    "confidence": (OPEN_RATE, 0.95),
+    "minimum_probability": (OPEN_RATE, 0.95),
+}
+
+ReadFile = Callable[[str], Any]
+
+
+class Evaluation(NamedTuple):
+    """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
+
+    `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent;
+    `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
+    """
+
+    path: str
+    text: str
+    seed: int
+    include: list[str]
+    evaluators: list[JsonObject]
+    define: JsonObject
+    acceptance: JsonObject
+    reliability: JsonObject | None
+    document: JsonObject
+    metrics: JsonObject
+    file_hashes: dict[str, str]
+    read_file: ReadFile
+
+    def line(self, pointer: str) -> int | None:
+        """The line of *pointer*, or of the nearest place above it that stands in the file."""
+        return nearest_line(self.text, pointer)
+
+
+def load_evaluation(improvement: Improvement, breaches: Breaches) -> Evaluation | None:
+    """The evaluation of *improvement*; None when evaluation.json holds no JSON object.
+
+    What is wrong goes to *breaches*; the parts that are right are then filled in, and the caller raises.
+    """
+    shown = improvement.shown(EVALUATION_FILE)
+    try:
+        found = checked_object(improvement.path(EVALUATION_FILE), breaches, "start an improvement with: kaizen init NAME")
+    except InputError as error:
+        note_unreadable(shown, error, breaches)
+        return None
+    if found is None:
+        return None
+    text, document = found
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breach = Breach(shown, nearest_line(text, pointer), pointer, message, hint)
+        if breach not in breaches.errors:  # an entry of `define` is met again wherever it is used
+            breaches.errors.append(breach)
+
+    check_no_others(document, EVALUATION_FIELDS, "", report)
+    check_fields(document, EVALUATION_FIELDS, "", report, ("evaluators",))
+    hashes: dict[str, str] = {}
+    read_file = file_reader(improvement, hashes)
+    raw, entries = object_field(document, "define"), list_field(document, "evaluators")
+    seed = document.get("seed", DEFAULT_SEED)
+    return Evaluation(
+        path=shown,
+        text=text,
+        seed=int(seed) if is_whole(seed) else DEFAULT_SEED,
+        include=checked_includes(improvement, list_field(document, "include"), report),
+        evaluators=[expanded_value(entry, raw, read_file, f"/evaluators/{index}", report) for index, entry in enumerate(entries)],
+        define={name: expanded_value(item, raw, read_file, f"/define{pointer_token(name)}", report) for name, item in raw.items()},
+        acceptance=checked_acceptance(document, report),
+        reliability=checked_block(document, "reliability", RELIABILITY, report) if "reliability" in document else None,
+        document=document,
+        metrics=object_field(document, "metrics"),
+        file_hashes=hashes,
+        read_file=read_file,
+    )
+
+
+def object_field(document: JsonObject, name: str) -> JsonObject:
+    """The object *name* of *document*; {} when it is absent or something else."""
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def list_field(document: JsonObject, name: str) -> list[Any]:
+    """The list *name* of *document*; [] when it is absent or something else."""
+    value = document.get(name)
+    return value if isinstance(value, list) else []
+
+
+def nearest_line(text: str, pointer: str) -> int | None:
+    """The line of *pointer* in the JSON *text*, or of the nearest place above it that stands there."""
+    while pointer and pointer_line(text, pointer) is None:
+        pointer = pointer[: pointer.rindex("/")]
+    return pointer_line(text, pointer) if pointer else None
+
+
+# --- Policy ----------------------------------------------------------------------------
+
+
+def checked_block(document: JsonObject, name: str, block: Block, report: Report) -> JsonObject:
+    """The object *name* of *document* with the defaults of *block* filled in; what is not of its kind is reported."""
+    given = object_field(document, name)
+    check_no_others(given, block, f"/{name}", report)
+    check_fields(given, {key: kind for key, (kind, _) in block.items()}, f"/{name}", report)
+    return {key: integral_as_int(given.get(key, default)) for key, (_, default) in block.items()}
+
+
+def checked_acceptance(document: JsonObject, report: Report) -> JsonObject:
+    """The acceptance policy of *document*; derived metrics, which this version does not measure, are refused."""
+    acceptance = checked_block(document, "acceptance", ACCEPTANCE, report)
+    wanted = acceptance["minimum_pass_k"]
+    if isinstance(wanted, dict):
+        check_no_others(wanted, PASS_K_FIELDS, "/acceptance/minimum_pass_k", report)
+        check_fields(wanted, PASS_K_FIELDS, "/acceptance/minimum_pass_k", report, PASS_K_FIELDS)
+    pointer = "/metrics" if document.get("metrics") else "/acceptance/metrics" if acceptance["metrics"] else ""
+    if pointer:
+        report(pointer, "this version does not measure derived metrics", "take the block out: what is not measured cannot pass")
+    return acceptance
+
+
+def exact_fraction(value: "int | float") -> "Fraction":
+    """*value* as the fraction that its shortest decimal writes: 0.3 is 3/10.
+
+    >>> exact_fraction(0.3)
+    Fraction(3, 10)
+    """
+    from fractions import Fraction
+
+    return Fraction(repr(value))
+
+
+# --- References ------------------------------------------------------------------------
+
+
+class BadReference(InputError):
+    """A `$use` or `$file` that leads nowhere; `pointer` is where it stands."""
+
+    def __init__(self, pointer: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.pointer = pointer
+
+
+def expand_references(
+    value: Any, define: JsonObject, read_file: ReadFile, pointer: str = "", *, inside: tuple[str, ...] = (), depth: int = 0
+) -> Any:
+    """*value*, which stands at *pointer*, with each `$use` and `$file` in it replaced by what it names.
+
+    *define* holds the entries that `$use` names, *read_file* gives what a file holds or raises InputError;
+    *inside* are the names being expanded, *depth* the levels so far. Raises BadReference.
+    """
+    if depth > MAX_DEPTH:
+        raise BadReference(pointer[:200], f"references nest more than {MAX_DEPTH} levels deep")
+
+    def below(item: Any, place: str, names: tuple[str, ...] = inside) -> Any:
+        return expand_references(item, define, read_file, place, inside=names, depth=depth + 1)
+
+    if isinstance(value, list):
+        return [below(item, f"{pointer}/{index}") for index, item in enumerate(value)]
+    if not isinstance(value, dict) or "$literal" in value:
+        return value
+    if "$use" not in value and "$file" not in value:
+        return {key: below(item, pointer + pointer_token(key)) for key, item in value.items()}
+    reference = "$use" if "$use" in value else "$file"
+    name, place = value[reference], f"{pointer}/{reference}"
+    if not isinstance(name, str) or not name:
+        raise BadReference(place, f"{reference} must be a text that names something", 'write {"$literal": …} around it if it is none')
+    if f"{reference} {name}" in inside:
+        raise BadReference(place, f"{quoted(name)} is made from itself", "break the circle")
+    names = (*inside, f"{reference} {name}")
+    others = {key: below(item, pointer + pointer_token(key)) for key, item in value.items() if key != reference}
+    if reference == "$file":
+        if others:
+            raise BadReference(pointer, "nothing can stand beside $file", "put the $file into 'define' and add keys beside its $use")
+        try:
+            return below(read_file(name), place, names)
+        except BadReference as error:  # inside the file; its place there says little without the file's name
+            raise BadReference(place, f"in {quoted(name)}{error.pointer.removeprefix(place)}: {error.message}", error.hint) from None
+        except InputError as error:
+            raise BadReference(place, error.message, error.hint) from None
+    if name not in define:
+        raise BadReference(place, f"'define' has no entry {quoted(name)}", did_you_mean(name, define) or "write it into 'define'")
+    used = below(define[name], f"/define{pointer_token(name)}", names)
+    if others and not isinstance(used, dict):
+        raise BadReference(pointer, f"keys can only stand beside $use when {quoted(name)} is an object")
+    return {**used, **others} if others else used
+
+
+def expanded_value(value: Any, define: JsonObject, read_file: ReadFile, pointer: str, report: Report) -> Any:
+    """*value* with its references replaced; as it is, and the reason reported, when one leads nowhere."""
+    try:
+        return expand_references(value, define, read_file, pointer)
+    except BadReference as error:
+        report(error.pointer, error.message, error.hint)
+        return value
+
+
+def case_entries(case: Case, evaluation: Evaluation, breaches: Breaches) -> list[JsonObject]:
+    """The evaluators that *case* brings itself, with references replaced; only the improvement's own cases may use `$file`."""
+    is_own = case.path == os.path.join(os.path.dirname(evaluation.path), CASES_FILE)
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breaches.add(case.path, case.line, pointer, message, hint)
+
+    entries = list_field(case.document, "evaluators")
+    reader = evaluation.read_file if is_own else refuse_file
+    return [expanded_value(entry, evaluation.define, reader, f"/evaluators/{index}", report) for index, entry in enumerate(entries)]
+
+
+def refuse_file(name: str) -> Any:
+    """Raises InputError: a case of an included file brings no files of its own."""
+    raise InputError(f"a case of an included file cannot use $file {quoted(name)}", "write the text into the case")
+
+
+def file_reader(improvement: Improvement, hashes: dict[str, str]) -> ReadFile:
+    """A function that gives what a file of *improvement* holds, read once; its SHA-256 goes into *hashes*.
+
+    It raises InputError for a path that leaves the folder, a file that is not there, and JSON that is not right.
+    """
+    contents: JsonObject = {}
+
+    def read(name: str) -> Any:
+        if name not in contents:
+            path = os.path.normpath(improvement.path(name))
+            if os.path.isabs(name) or not is_inside(improvement.folder, path):
+                raise InputError(f"file {quoted(name)} lies outside the improvement folder", "put a copy of it into the folder")
+            if not os.path.isfile(path):
+                raise InputError(f"file {quoted(name)} does not exist", f"put it into {improvement.shown()}")
+            text = read_text(path)
+            contents[name] = parsed_file(name, text)
+            hashes[name] = sha256_hex(text)
+        return contents[name]
+
+    return read
+
+
+def parsed_file(name: str, text: str) -> Any:
+    """The value of the JSON *text*, else the text itself; a name that ends in .json must hold JSON."""
+    try:
+        return parse_json(text)
+    except JsonError as error:
+        if name.lower().endswith(".json"):
+            line = refused_line(text, error)
+            raise InputError(f"file {quoted(name)}, line {line or '?'}: {error.message}", error.hint) from None
+        return text
+
+# endregion
+
+# region cases/decision.py
+# =============================================================================
+# decision.yaml: what a person decided, and about which evidence.
+#
+#     status: accepted           # pending | accepted | accepted_with_conditions | rejected
+#     evidence: sha256:…         # what this decision is about; filled in by review
+#     decided_by: "Ada"
+#     decided_at: "2026-01-02T03:04:05.678Z"
+#     rationale: "both regressions are wording only"
+#     conditions: []
+#     via: claude-code           # only when it was recorded from inside a coding agent
+#
+# Read and written in the small part of YAML that foundation.frontmatter documents.
+# =============================================================================
+
+DECIDED = ("accepted", "accepted_with_conditions", "rejected")
+PENDING = "pending"
+DECISION_TEMPLATE = """\
+status: pending            # pending | accepted | accepted_with_conditions | rejected
+evidence: ""               # what this decision is about; filled in by review
+decided_by: ""
+decided_at: ""
+rationale: ""
+conditions: []
+"""
+DECISION_STATUS = one_of(PENDING, *DECIDED)
+DECISION_FIELDS = {
+    "status": Kind(lambda value: value == "" or DECISION_STATUS.accepts(value), DECISION_STATUS.words, DECISION_STATUS.choices),
+    "evidence": ANY_TEXT,
+    "decided_by": ANY_TEXT,
+    "decided_at": ANY_TEXT,
+    "rationale": ANY_TEXT,
+    "conditions": Kind(lambda value: isinstance(value, list) or value == "", "a list: one '- condition' a line, or []"),
+    "via": ANY_TEXT,
+}
+
+
+class Decision(NamedTuple):
+    """A decision as its file says; `status` is 'pending' while nothing was decided, `via` '' when a person typed it."""
+
+    status: str
+    evidence: str
+    decided_by: str
+    decided_at: str
+    rationale: str
+    conditions: list[str]
+    via: str
+    path: str
+
+
+def read_decision(path: str) -> Decision:
+    """The decision in the file *path*. Raises BreachesError with every line that is wrong; an unknown status is one."""
+    shown = shown_path(path)
+    values, spans = parse_block_lines(read_text(path), shown)
+    breaches = Breaches()
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breaches.add(shown, spans[pointer[1:]][0] if pointer[1:] in spans else None, pointer, message, hint)
+
+    check_no_others(values, DECISION_FIELDS, "", report)
+    check_fields(values, DECISION_FIELDS, "", report)
+    breaches.raise_if_any()
+    return Decision(
+        status=values.get("status") or PENDING,
+        conditions=values.get("conditions") or [],
+        path=path,
+        **{name: str(values.get(name, "")) for name in ("evidence", "decided_by", "decided_at", "rationale", "via")},
+    )
+
+
+def write_decision(decision: Decision) -> None:
+    """Writes *decision* to its path; comments and lines of an existing file stay where nothing changes them."""
+    shown = shown_path(decision.path)
+    text = read_text(decision.path) if os.path.exists(decision.path) else DECISION_TEMPLATE
+    values = decision._asdict()
+    del values["path"]
+    if not decision.via and "via" not in parse_block_yaml(text, shown):
+        del values["via"]
+    write_file(decision.path, update_block_yaml(text, values, shown))
+
+# endregion
+
+# region cases/scaffold.py
+# =============================================================================
+# A new improvement folder: an issue to describe, two example cases, one evaluator.
+# =============================================================================
+
+INIT_ISSUE = r"""# IMPROVEMENT
+
+**What went wrong.** One real conversation or task in which the agent did the wrong thing, and why it matters.
+
+**What good looks like.** What the agent should have done. Each sentence here should be a case in
+`test_cases.jsonl`, or a rule in `evaluation.json`.
+
+**What may change.** The prompt, a tool, the model, the code; and what must stay as it is.
+"""
+INIT_CASES = r"""{"id": "refund-within-30-days", "input": {"message": "I bought a lamp from you 10 days ago and want my money back. Is that possible?"}, "expected": {"says": ["refund"]}, "split": "development", "tags": ["refund"], "source": {"kind": "synthetic"}, "notes": "The case that goes wrong today. Replace both with yours: one line a case."}
+{"id": "refund-after-60-days", "input": {"message": "I bought a lamp from you 60 days ago and want my money back. Is that possible?"}, "expected": {"says": ["30 days"]}, "split": "development", "tags": ["refund"], "critical": true, "source": {"kind": "synthetic"}, "notes": "A case that is right today and must stay right; critical: one failure here rejects the candidate."}
+"""
+INIT_EVALUATION = r"""{
+  "version": 1,
+  "evaluators": [
+    {"id": "says", "type": "contains", "values": {"$case": "/expected/says"}, "ignore_case": true}
+  ]
+}
+"""
+IMPROVEMENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
+REGRESSION_DATASET = "datasets/regression.jsonl"
+
+
+def scaffold_improvement(name: str) -> tuple[Improvement, list[str], list[str]]:
+    """The new improvement *name* under improvements/, the names of its files, and the datasets that it includes.
+
+    That is datasets/regression.jsonl when it exists. Raises UsageError for a name that is no plain folder name,
+    RefusedError when something is there already.
+    """
+    if not IMPROVEMENT_NAME.match(name):
+        last = os.path.basename(name.replace("\\", "/").rstrip("/"))
+        hint = f"the folder is made under {IMPROVEMENTS_FOLDER}/, so write: kaizen init {last}"
+        raise UsageError(
+            f"{quoted(name)} cannot name an improvement",
+            hint if IMPROVEMENT_NAME.match(last) else "use 1 to 64 letters, digits, '-', '_' or '.', with a letter or digit in front",
+        )
+    improvement = Improvement(os.path.join(IMPROVEMENTS_FOLDER, name))
+    folder = improvement.folder
+    if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
+        raise RefusedError(f"{improvement.shown()}: is there already; nothing was changed", "choose another name", "existing_folder")
+    make_folder(improvement.folder)
+    includes = [REGRESSION_DATASET] if os.path.isfile(os.path.join(improvement.outer_folder(), REGRESSION_DATASET)) else []
+    line = f'\n  "include": ["../../{REGRESSION_DATASET}"],' if includes else ""
+    evaluation = INIT_EVALUATION.replace('"version": 1,', f'"version": 1,{line}')
+    contents = {"issue.md": INIT_ISSUE.replace("IMPROVEMENT", name), CASES_FILE: INIT_CASES, EVALUATION_FILE: evaluation}
+    for file, text in contents.items():
+        create_file(improvement.path(file), text)
+    return improvement, list(contents), includes
+
+# endregion
+
+# region runs/observation.py
+# =============================================================================
+# Observations: the raw evidence of one trial each, a line of `<stage>.jsonl`.
+#
+#     {"case_id": "refund-1", "trial": 1, "input_fingerprint": "sha256:…", "status": "completed",
+#      "output": "…", "steps": […], "execution": {"duration_ms": 412.7, "exit_code": 0, "attempts": [],
+#      "started_at": "2026-01-02T03:04:05.678Z", "worker": 1}}
+#
+# A field that the runner did not report is absent, never null (but for `output`, which may be
+# null). `error` {"class", "type", "message", "stderr_tail"} is there unless the status is
+# completed; of a completed trial the end of standard error stands in `execution`. Two runs
+# of a deterministic agent differ in `execution` and `stderr_tail` alone.
+# =============================================================================
+
+COMPLETED = "completed"
+NOT_RUN = "not_run"
+CANCELLED = "cancelled"
+STATUSES = (COMPLETED, "error", "timeout", "protocol_error", CANCELLED, NOT_RUN)
+ERROR_CLASSES = ("agent", "runner", "timeout", "protocol", "environment", "cancelled")
+# What a runner may report, in the order in which it is written.
+REPORTED_FIELDS = (
+    "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata", "log", "notes",
+)
+
+
+class Attempt(NamedTuple):
+    """What one attempt at a trial gave: status, the runner's fields, the error, and what the engine measured.
+
+    `fields` has keys of REPORTED_FIELDS only; `error` is None exactly when the status is completed.
+    `duration_ms` and `exit_code` are None when there is nothing to measure; `stderr` is the tail that is kept.
+    """
+
+    status: str
+    fields: JsonObject
+    error: JsonObject | None
+    started_at: str
+    duration_ms: float | None = None
+    exit_code: int | None = None
+    stderr: str = ""
+
+
+def observation_document(case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int) -> JsonObject:
+    """The observation of a trial whose last *attempt* was made by *worker*, with its keys in their order."""
+    document: JsonObject = {"case_id": case_id, "trial": trial, "input_fingerprint": input_fingerprint, "status": attempt.status}
+    document.update((name, attempt.fields[name]) for name in REPORTED_FIELDS if name in attempt.fields)
+    document["execution"] = {
+        "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms, 3),
+        "exit_code": attempt.exit_code,
+        "attempts": [],
+        "started_at": attempt.started_at,
+        "worker": worker,
+    }
+    if attempt.error is not None:
+        document["error"] = {**attempt.error, "stderr_tail": attempt.stderr}
+    elif attempt.stderr:
+        document["execution"]["stderr_tail"] = attempt.stderr
+    return document
+
+
+def error_document(kind: str, error_type: str, message: str) -> JsonObject:
+    """The `error` of an observation: *kind* is its class, *error_type* says in one word which of them."""
+    return {"class": kind, "type": error_type, "message": message}
+
+
+def check_observation(value: JsonObject, place: str) -> JsonObject:
+    """*value*, when it says of which trial it is and how that ended. Raises InputError that begins with *place*."""
+    trial = value.get("trial")
+    if not isinstance(value.get("case_id"), str):
+        problem = "has no case_id"
+    elif not isinstance(trial, int) or isinstance(trial, bool) or trial < 1:
+        problem = "has no trial (a number from 1)"
+    elif value.get("status") not in STATUSES:
+        problem = f"has the status {quoted(str(value.get('status')))}, which is none of {', '.join(STATUSES)}"
+    else:
+        return value
+    raise InputError(f"{place}: {problem}, so it is no observation", "observations are written by `kaizen run`", "invalid_file")
+
+
+def iter_observations(path: str) -> Iterator[Line]:
+    """Each observation of the stage file *path*, in order, read as it is asked for. Raises InputError with path:line."""
+    shown = shown_path(path)
+    hint = "make it with: kaizen run IMPROVEMENT --stage STAGE -- COMMAND"
+    for line in read_json_lines(path, hint):
+        check_observation(line.value, f"{shown}:{line.number}")
+        yield line
+
+
+class LineDigest:
+    """SHA-256 of lines joined by LF, whatever their line ends were, and their number."""
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.hash = hashlib.sha256()
+
+    def add(self, raw: bytes) -> None:
+        """Takes the next line, without its line end."""
+        self.hash.update(b"\n" + raw if self.lines else raw)
+        self.lines += 1
+
+    def hexdigest(self) -> str:
+        """The digest of the lines so far."""
+        return self.hash.hexdigest()
+
+
+def lines_digest(path: str) -> LineDigest:
+    """The digest of the lines of the file *path* that are not blank. Raises InputError."""
+    digest = LineDigest()
+    for _, raw in raw_lines(path):
+        digest.add(raw)
+    return digest
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of the lines of the file *path*, as `LineDigest` defines it. Raises InputError."""
+    return lines_digest(path).hexdigest()
+
+# endregion
+
+# region runs/protocol.py
+# =============================================================================
+# Runner protocol 1.2: the request a runner gets, and what counts as its answer.
+#
+#     request  {"protocol": "1.2", "case": {"id": "refund-1", "input": …, "context": null},
+#               "run": {"stage": "candidate", "trial": 1, "repetitions": 5, "attempt": 1, "seed": 4242}}
+#     answer   {"output": …}  with steps, usage, cost … as it likes, or {"error": {"type", "message", "class"}}
+#
+# The answer is one JSON object: all of standard output, or its last line that is not
+# blank; earlier lines are kept as `log`. Nothing of a case but id, input and context is
+# sent. What a runner says about having passed is kept in `metadata.claimed` and ignored.
+# =============================================================================
+
+PROTOCOL = "1.2"
+STDOUT_LIMIT = 8 << 20  # bytes
+STDERR_LIMIT = 64 << 10  # bytes kept of the end of standard error, and of the log lines
+MESSAGE_LIMIT = 4000  # characters kept of an error message
+EXCERPT = 240  # characters of standard output shown from each end in a protocol error
+
+# Each escape of a JSON text as one match; group 1 is half of a surrogate pair without its other half.
+JSON_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+
+CLAIMS = ("passed", "pass", "success", "correct", "score", "grade", "verdict", "outcome")
+IGNORED = ("protocol", "request")
+
+LABEL = Kind(lambda value: isinstance(value, str) or is_number(value), "a text or a number")
+AMOUNT = Kind(lambda value: is_number(value) and value >= 0, "a number, 0 or more", shows_value=True)
+STEP_FIELDS = {
+    **dict.fromkeys(("kind", "name", "role", "text", "agent"), ANY_TEXT),
+    **dict.fromkeys(("id", "parent", "batch", "started_at"), LABEL),
+    "status": one_of("ok", "error", "denied", "timeout"),
+    "turn": COUNT,
+    "duration_ms": AMOUNT,
+    "truncated": list_of(ANY_TEXT, "names of fields"),
+}
+FILE_FIELDS = {
+    "change": one_of("added", "modified", "deleted", "unchanged"),
+    **dict.fromkeys(("sha256", "text"), ANY_TEXT),
+    **dict.fromkeys(("bytes", "added_lines", "removed_lines"), COUNT),
+}
+ERROR_FIELDS = {"type": ANY_TEXT, "message": ANY_TEXT, "class": one_of("agent", "environment")}
+ANSWER_FIELDS = {
+    "output": ANYTHING,
+    **dict.fromkeys(("steps", "tool_calls"), list_of(OBJECT, "objects")),
+    "agents": list_of(ANY_TEXT, "names"),
+    **dict.fromkeys(("usage", "cost", "state", "files", "evidence", "metadata", "error"), OBJECT),
+    "finish_reason": ANY_TEXT,
+}
+# Fields of an answer that are objects of their own, with their kinds and what must be there.
+INNER_FIELDS: tuple[tuple[str, dict[str, Kind], tuple[str, ...]], ...] = (
+    ("usage", dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), AMOUNT), ()),
+    ("cost", {"total_usd": AMOUNT}, ()),
+    ("error", ERROR_FIELDS, ("message",)),
+)
+
+
+class TrialRequest(NamedTuple):
+    """One attempt at one trial, as a worker gets it."""
+
+    case: Case
+    stage: str
+    trial: int
+    repetitions: int
+    attempt: int
+    seed: int
+
+
+class ProtocolError(Exception):
+    """An answer that cannot be used: its type in one word, and a message."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.message = message
+
+
+def request_document(request: TrialRequest) -> JsonObject:
+    """What the runner gets to see of *request*."""
+    document = request.case.document
+    return {
+        "protocol": PROTOCOL,
+        "case": {"id": request.case.id, "input": document["input"], "context": document.get("context")},
+        "run": {
+            "stage": request.stage,
+            "trial": request.trial,
+            "repetitions": request.repetitions,
+            "attempt": request.attempt,
+            "seed": request.seed,
+        },
+    }
+
+
+def request_line(request: TrialRequest) -> bytes:
+    """The request as one line of JSON."""
+    return encode_compact(request_document(request)).encode("utf-8") + b"\n"
+
+
+def read_answer(stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
+    """(the fields to record, the runner's own `error` or None) of what a runner printed. Raises ProtocolError."""
+    value, log, is_repaired = answer_value(stdout)
+    fields, error = answer_fields(value)
+    if log:
+        fields["log"] = tail_text(log[-STDERR_LIMIT:], len(log) - min(len(log), STDERR_LIMIT), "standard output")
+    if is_repaired:
+        fields.setdefault("notes", []).append("half of a surrogate pair in the answer was replaced by U+FFFD")
+    return fields, error
+
+
+def answer_value(stdout: bytes) -> tuple[JsonObject, bytes, bool]:
+    """(the answer's object, the lines before it, whether a lone surrogate was replaced). Raises ProtocolError."""
+    body = stdout.rstrip()
+    if not body:
+        raise ProtocolError("no_answer", "nothing was printed on standard output; one JSON object is expected there")
+    start = body.rfind(b"\n") + 1
+    if start and body.lstrip().startswith(b"{"):  # perhaps an object over several lines
+        try:
+            value, is_repaired = parse_answer(body, 0)
+            if isinstance(value, dict):
+                return value, b"", is_repaired
+        except ProtocolError:
+            if not body[start:].strip(b"]} \t"):  # an object over several lines, but a broken one
+                raise
+    value, is_repaired = parse_answer(body, start)
+    if not isinstance(value, dict):
+        raise ProtocolError("not_an_object", f"the last line on standard output is a JSON {json_type(value)}, not an object")
+    return value, body[:start].strip(), is_repaired
+
+
+def parse_answer(stdout: bytes, start: int) -> tuple[Any, bool]:
+    """(the JSON value of *stdout* from byte *start*, whether a lone surrogate was replaced). Raises ProtocolError."""
+    try:
+        text = stdout[start:].decode("utf-8").lstrip("\ufeff")
+    except UnicodeDecodeError as error:
+        raise ProtocolError("not_utf8", f"the answer is not UTF-8 (byte {start + error.start} of standard output)") from None
+    try:
+        return parse_json(text), False
+    except JsonError as error:
+        repaired = JSON_ESCAPE.sub(lambda match: "\\ufffd" if match[1] else match[0], text)
+        if repaired != text:
+            try:
+                return parse_json(repaired), True
+            except JsonError:
+                pass
+        where = "the last line on " if start else ""
+        raise ProtocolError("not_json", f"{where}standard output is not one JSON object: {error.message}") from None
+
+
+def answer_fields(answer: JsonObject) -> tuple[JsonObject, JsonObject | None]:
+    """(the fields of *answer* to record, its `error` or None), null fields left out. Raises ProtocolError for a wrong shape."""
+    given = present(answer)
+    check_answer(given)
+    fields = {key: value for key, value in given.items() if key in ANSWER_FIELDS}
+    if "output" in answer:
+        fields["output"] = answer["output"]
+    error = fields.pop("error", None)
+    if "output" not in fields and error is None:
+        found = f"; it has {listed(map(quoted, answer), 5)}" if answer else ""
+        raise ProtocolError("no_output", f"the answer has neither 'output' nor 'error'{found}")
+    if "tool_calls" in fields and "steps" not in fields:
+        fields["steps"] = [{"kind": "tool", **call} for call in fields.pop("tool_calls")]
+    claims = {key: value for key, value in given.items() if key in CLAIMS and key not in ANSWER_FIELDS}
+    if claims:
+        metadata = fields.get("metadata", {})
+        known = metadata.get("claimed")
+        fields["metadata"] = {**metadata, "claimed": {**(known if isinstance(known, dict) else {}), **claims}}
+    unknown = [key for key in answer if key not in ANSWER_FIELDS and key not in CLAIMS and key not in IGNORED]
+    if unknown:
+        fields["notes"] = [unknown_field_note(key) for key in unknown[:5]]
+    return fields, error
+
+
+def reported_error(error: JsonObject, kind: str) -> JsonObject:
+    """The observation's `error` for one that the runner reported, of class *kind* unless it says otherwise."""
+    kind = error.get("class") or kind
+    return error_document(kind, shortened(error.get("type") or "reported"), shortened(error["message"]))
+
+
+def present(document: JsonObject) -> JsonObject:
+    """*document* without the fields that are null, which count as absent."""
+    return {key: value for key, value in document.items() if value is not None}
+
+
+def check_answer(answer: JsonObject) -> None:
+    """Raises ProtocolError that names the first field of *answer* which is not as the protocol says."""
+    check_fields(answer, ANSWER_FIELDS, "", refuse_shape)
+    for name, kinds, required in INNER_FIELDS:
+        if name in answer:
+            check_fields(present(answer[name]), kinds, f"/{name}", refuse_shape, required)
+    for name, required in (("steps", ("kind",)), ("tool_calls", ("name",))):
+        for index, item in enumerate(answer.get(name, ())):
+            check_fields(present(item), STEP_FIELDS, f"/{name}/{index}", refuse_shape, required)
+    for path, item in answer.get("files", {}).items():
+        place = "/files" + pointer_token(path)
+        check_value(item, OBJECT, place, refuse_shape)
+        check_fields(present(item), FILE_FIELDS, place, refuse_shape, ("change",))
+
+
+def refuse_shape(pointer: str, message: str, hint: str) -> NoReturn:
+    """Raises ProtocolError for what stands at *pointer* in the answer."""
+    raise ProtocolError("wrong_shape", f"answer#{visible(pointer)} {message}" + (f" ({hint})" if hint else ""))
+
+
+@lru_cache(64)
+def unknown_field_note(key: str) -> str:
+    """What is noted about a field of an answer that is not in the protocol."""
+    near = nearest(key, ANSWER_FIELDS)
+    return f"field {quoted(key)} is not in the protocol and was left out" + (f" (did you mean '{near}'?)" if near else "")
+
+
+def tail_text(tail: bytes, cut: int, what: str) -> str:
+    """*tail* as text, headed by a line that says how many bytes of *what* were cut off before it."""
+    if cut:
+        tail = tail.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that was cut in two
+    text = tail.decode("utf-8", "replace")
+    return f"[{counted(cut, 'byte')} of {what} before this were cut]\n{text}" if cut else text
+
+
+def excerpt(stdout: bytes) -> str:
+    """The beginning and the end of what was printed, for a protocol error; '' when nothing was."""
+    text = stdout.decode("utf-8", "replace").strip()
+    hidden = len(text) - 2 * EXCERPT
+    return text if hidden <= 0 else f"{text[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {text[-EXCERPT:]}"
+
+
+def shortened(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """*text*, or its first *limit* characters and the number left out."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
+
+# endregion
+
+# region runs/commit.py
+# =============================================================================
+# Which commit a run was made from, asked of git without running what a repo configures.
+#
+#     {"hash": "4c9f…", "branch": "main", "dirty": false, "reason": null}
+#
+# What is not known is null and `reason` says why: no repository, no commit yet, git missing or
+# too slow. Hooks, pagers, file-system monitors and content filters of the repository are
+# switched off, submodules are not entered, nothing is fetched and no lock is taken. With
+# filters off a file that one would change on its way in (git-lfs) may count as changed.
+# =============================================================================
+
+GIT_SECONDS = 5.0
+GIT = ["git", "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
+STATUS = ["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty"]
+# What the engine itself writes into improvements says nothing about the agent.
+OWN_FILES = "*.jsonl *.meta.json *.unfinished *.lock *.files/** comparison.json reliability.json review.* decision.yaml".split()
+# Variables with which a caller that is itself run by git (a hook) points at another repository.
+REDIRECTING = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_CONFIG_PARAMETERS".split()
+
+
+def commit_of(folder: str, improvement_folder: str) -> JsonObject:
+    """Commit, branch and whether anything differs from it in the repository around *folder*, evidence of improvements left out."""
+    unknown: JsonObject = {"hash": None, "branch": None, "dirty": None, "reason": None}
+    settings = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        top = ask_git(["rev-parse", "--show-toplevel"], folder, settings)
+        if top.end != EXITED or top.exit_code:
+            return {**unknown, "reason": git_failure(top)}
+        root = os.fsdecode(top.stdout.rstrip(b"\n"))
+        settings.update(filters_off(ask_git(["config", "--null", "--name-only", "--get-regexp", r"^filter\."], root, settings)))
+        status = ask_git([*STATUS, "--", ":/", *own_files(root, improvement_folder)], root, settings)
+    except CannotStart as error:
+        missing = "git is not installed" if "No such file" in str(error) else f"git cannot be started: {error}"
+        return {**unknown, "reason": missing}
+    entries = status.stdout.split(b"\0")
+    head = dict(entry[2:].split(b" ", 1) for entry in entries if entry.startswith(b"# ") and b" " in entry[2:])
+    name, branch = head.get(b"branch.oid", b"").decode(), os.fsdecode(head.get(b"branch.head", b""))
+    if not name or status.end == EXITED and status.exit_code:
+        return {**unknown, "reason": git_failure(status)}
+    has_commit = re.fullmatch("[0-9a-f]{40,64}", name) is not None
+    is_dirty = any(entry and not entry.startswith(b"# ") for entry in entries)
+    return {
+        "hash": name if has_commit else None,
+        "branch": None if branch == "(detached)" else branch.encode("utf-8", "replace").decode(),
+        "dirty": True if is_dirty else False if status.end == EXITED else None,
+        "reason": None if has_commit else "there is no commit yet",
+    }
+
+
+def ask_git(arguments: list[str], folder: str, settings: dict[str, str]) -> Ended:
+    """What `git *arguments*` in *folder* answered. Raises CannotStart."""
+    environment = {name: value for name, value in os.environb.items() if os.fsdecode(name) not in REDIRECTING}
+    environment.update((name.encode(), os.fsencode(value)) for name, value in settings.items())
+    return run_program([*GIT, *arguments], cwd=folder, environment=environment, timeout_seconds=GIT_SECONDS)
+
+
+def git_failure(ended: Ended) -> str:
+    """Why git did not answer, in a few words."""
+    text = ended.stderr.decode("utf-8", "replace").strip()
+    if ended.end != EXITED:
+        return f"git did not answer within {GIT_SECONDS:g} s"
+    if "not a git repository" in text:
+        return "not in a git repository"
+    if "must be run in a work tree" in text:
+        return "the git repository has no work tree"
+    return visible(text.split("\n", 1)[0]) or f"git ended with exit code {ended.exit_code}"
+
+
+def filters_off(configured: Ended) -> dict[str, str]:
+    """Environment that empties every content filter that *configured* names; they are commands of the repository's choice."""
+    names = [os.fsdecode(name) for name in configured.stdout.split(b"\0") if name]
+    settings = {"GIT_CONFIG_COUNT": str(len(names))}
+    for index, name in enumerate(names):
+        settings[f"GIT_CONFIG_KEY_{index}"] = name
+        settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
+    return settings
+
+
+def own_files(root: str, improvement_folder: str) -> list[str]:
+    """Pathspecs that leave out what the engine writes into this improvement and its neighbours below *root*."""
+    place = os.path.relpath(os.path.realpath(improvement_folder), os.path.realpath(root))
+    if place.startswith(".."):
+        return []
+    neighbours = "" if place == "." else os.path.join(re.sub(r"([*?\[\\])", r"\\\1", os.path.dirname(place)), "*")
+    return [f":(exclude,top,glob){os.path.join(neighbours, pattern)}" for pattern in OWN_FILES]
+
+# endregion
+
+# region runs/plan.py
+# =============================================================================
+# What a run is asked to do: which cases, and with which seeds.
+# =============================================================================
+
+
+def trial_seed(seed: int, case_id: str, trial: int) -> int:
+    """The seed of one trial, in 0..2^31-1; it depends on nothing else, so both stages get the same.
+
+    >>> trial_seed(4242, "refund-001", 1) == trial_seed(4242, "refund-001", 1) != trial_seed(4242, "refund-001", 2)
+    True
+    """
+    digest = hashlib.sha256(f"{seed}\n{case_id}\n{trial}".encode()).digest()  # an id holds no line end
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def select_cases(dataset: Dataset, ids: list[str], tags: list[str], splits: list[str]) -> list[Case]:
+    """The cases that have one of *ids*, one of *tags* and one of *splits* (an empty list asks nothing), in dataset order.
+
+    Raises UsageError that repeats the selector when one of its values matches no case, or all together match none.
+    """
+    if not dataset.cases:
+        raise UsageError("there are no test cases, so there is nothing to run", "add cases to test_cases.jsonl", "no_cases")
+    for option, values, found_in in (("--id", ids, case_ids), ("--tag", tags, case_tags), ("--split", splits, case_splits)):
+        known = {name for case in dataset.cases.values() for name in found_in(case)}
+        # A misspelt name must not be answered with one that only the holdout has.
+        shown = {name for case in dataset.cases.values() if case.id not in dataset.holdout for name in found_in(case)}
+        for value in values:
+            if value not in known:
+                raise no_case_selected(f"{option} {quoted(value)}", did_you_mean(value, shown))
+    chosen = [
+        case
+        for case in dataset.cases.values()
+        if (not ids or case.id in ids)
+        and (not tags or not set(tags).isdisjoint(case_tags(case)))
+        and (not splits or not set(splits).isdisjoint(case_splits(case)))
+    ]
+    if not chosen:
+        selectors = [f"--id {quoted(name)}" for name in ids]
+        selectors += [f"--tag {quoted(name)}" for name in tags] + [f"--split {quoted(name)}" for name in splits]
+        raise no_case_selected(listed(selectors), "a case must meet all kinds of selectors that are given")
+    return chosen
+
+
+def no_case_selected(selector: str, hint: str) -> UsageError:
+    """The error for a *selector* that matches no case."""
+    return UsageError(f"{selector} matches no case, so nothing was run", hint, "no_case_selected")
+
+
+def case_ids(case: Case) -> list[str]:
+    """The id of *case*, in a list."""
+    return [case.id]
+
+
+def case_tags(case: Case) -> list[str]:
+    """The tags of *case*."""
+    return list(case.document.get("tags") or ())
+
+
+def case_splits(case: Case) -> list[str]:
+    """The split of *case* in a list; none when it has none."""
+    split = case.document.get("split")
+    return [split] if split else []
+
+# endregion
+
+# region runs/journal.py
+# =============================================================================
+# The files of a stage while it is run: observations, meta file, what was superseded.
+#
+# Each finished trial is appended in one write. A line that no longer counts (its case has
+# another input or is gone, it never ran, or it is to be run again) goes to
+# `<stage>.superseded.jsonl` before the run begins. When everything asked for is there, the
+# lines stand in the order (trial, place of the case). An overwrite is written beside the old
+# files, as `<stage>.jsonl.unfinished`, and takes their place at the end.
+#
+#     <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
+#     "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
+#     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from"}
+# =============================================================================
+
+if TYPE_CHECKING:
+    pass
+
+STAGE_META = ".meta.json"
+SUPERSEDED = ".superseded.jsonl"
+UNFINISHED = ".unfinished"
+
+# What is to become of a stage that is there already.
+REFUSE, RESUME, OVERWRITE, RESUME_OVERWRITE, ONLY_ERRORS = "refuse", "resume", "overwrite", "resume_overwrite", "only_errors"
+# What must be the same for evidence to be added to: {key of the meta file: words}.
+SAME_RUN = {
+    "mode": "way of running",
+    "command": "command",
+    "cwd": "working directory",
+    "seed": "seed",
+    "commit": "commit",
+    "replayed_from": "file",
+}
+
+
+def read_stage_meta(improvement: Improvement, stage: str) -> JsonObject:
+    """The document `<stage>.meta.json`: how the stage was made. Raises InputError when it is absent or broken."""
+    return read_json_object(improvement.stage_file(stage, STAGE_META), "it is written by `kaizen run`")
+
+
+def stage_lines(path: str) -> Iterator[tuple[int, bytes, JsonObject]]:
+    """(byte offset, bytes without line end, observation) of each line of the stage file *path*. Raises InputError."""
+    shown = shown_path(path)
+    with open_for_reading(path) as stream:
+        offset = 0
+        for number, line in enumerate(stream, 1):
+            raw = bare_line(line)
+            if raw:
+                place = f"{shown}:{number}"
+                yield offset, raw, check_observation(parse_line(raw, place), place)
+            offset += len(line)
+
+
+def bare_line(line: bytes) -> bytes:
+    """*line* without its line end, blanks around it, and a byte-order mark."""
+    return line.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n")
+
+
+def mend_last_line(path: str) -> str:
+    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''."""
+    size, tail = torn_tail(path)
+    if not bare_line(tail):
+        return ""
+    try:
+        check_observation(parse_line(bare_line(tail), ""), "")
+    except InputError:
+        truncate_file(path, size)
+        cut = counted(len(tail), "byte")
+        return f"1 unfinished record was set aside: the last line of {shown_path(path)} ended in the middle ({cut} cut off)"
+    append_lines(path, [b""])
+    return ""
+
+
+def append_lines(path: str, lines: "list[bytes] | Iterator[bytes]") -> int:
+    """Appends *lines* to the file *path*, synced; returns how many. Raises InputError."""
+    log = AppendLog(path)
+    try:
+        written = 0
+        for line in lines:
+            log.append_bytes(line + b"\n")
+            written += 1
+    finally:
+        log.close()
+    return written
+
+
+def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
+    """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
+    differing = []
+    for key, words in SAME_RUN.items():
+        old, new = (side.get(key) for side in (before, after))
+        if key in ("commit", "replayed_from"):
+            inner = "hash" if key == "commit" else "sha256"
+            old, new = (side.get(inner) if isinstance(side, dict) else None for side in (old, new))
+        if old != new:
+            differing.append(f"{words} ({visible(told_setting(old))} then, {visible(told_setting(new))} now)")
+    if differing:
+        raise RefusedError(
+            f"{shown}: cannot be added to, it was made otherwise: {listed(differing)}",
+            "go back to what it was made with, or use --overwrite to begin anew",
+            "different_run",
+        )
+
+
+def told_setting(value: Any) -> str:
+    """A setting of a run as a message names it."""
+    return "none" if value is None else value if isinstance(value, str) else encode_compact(value)
+
+
+class StageIndex:
+    """Where the line of each trial stands in a stage file, by slot: (trial - 1) × cases + place of the case."""
+
+    def __init__(self, case_ids: "list[str] | dict[str, Case]", repetitions: int) -> None:
+        from array import array
+
+        self.places = {name: place for place, name in enumerate(case_ids)}
+        slots = len(self.places) * repetitions
+        self.offsets: array[int] = array("q", [-1]) * slots
+        self.statuses = bytearray(slots)  # 0: no line, else 1 + index into STATUSES
+        self.last_slot = -1
+        self.is_ordered = True
+
+    def slot(self, case_id: str, trial: int) -> int:
+        """The slot of a trial; -1 when it is not planned."""
+        place = self.places.get(case_id, -1)
+        slot = (trial - 1) * len(self.places) + place
+        return slot if place >= 0 and slot < len(self.statuses) else -1
+
+    def note(self, slot: int, status: str, offset: int) -> None:
+        """Notes that the line at *offset* is the one of *slot*."""
+        self.offsets[slot] = offset
+        self.statuses[slot] = 1 + STATUSES.index(status)
+        self.is_ordered = self.is_ordered and slot > self.last_slot
+        self.last_slot = slot
+
+    def status(self, case_id: str, trial: int) -> str:
+        """The status of a trial; '' when it has no line."""
+        code = self.statuses[self.slot(case_id, trial)]
+        return STATUSES[code - 1] if code else ""
+
+    def counts(self) -> dict[str, int]:
+        """{status: number of lines}, statuses that occur only."""
+        found = {name: self.statuses.count(1 + index) for index, name in enumerate(STATUSES)}
+        return {name: count for name, count in found.items() if count}
+
+    def ordered_offsets(self) -> Iterator[int]:
+        """Offsets of the lines in the order (trial, place of the case)."""
+        return (offset for offset in self.offsets if offset >= 0)
+
+
+class StageWriter:
+    """Writes the files of one stage; its caller holds the stage's lock and calls it from one thread at a time.
+
+    *meta* describes the run and is completed here; *existing* says what becomes of a stage that is there;
+    *cases* are those that the run is about. `notes` holds what the user should know.
+    Raises RefusedError when *existing* does not go together with what is there.
+    """
+
+    def __init__(
+        self,
+        improvement: Improvement,
+        stage: str,
+        dataset: Dataset,
+        cases: list[Case],
+        meta: JsonObject,
+        *,
+        existing: str,
+        repetitions: int = 0,
+    ) -> None:
+        self.improvement, self.stage, self.dataset, self.cases, self.meta = improvement, stage, dataset, cases, meta
+        self.target = improvement.stage_file(stage)
+        self.is_beside = existing in (OVERWRITE, RESUME_OVERWRITE)
+        suffix = UNFINISHED if self.is_beside else ""
+        self.path, self.meta_path = self.target + suffix, improvement.stage_file(stage, STAGE_META) + suffix
+        self.log: AppendLog | None = None
+        self.size = 0
+        self.notes: list[str] = []
+        self.refuse_existing(existing)
+        self.sweep(existing == OVERWRITE)
+        has_file = os.path.exists(self.path)
+        if has_file:
+            self.notes += filter(None, [mend_last_line(self.path)])
+        before = read_json_object(self.meta_path) if has_file and os.path.exists(self.meta_path) else None
+        self.repetitions = self.settled_repetitions(repetitions, before, has_file)
+        self.index = StageIndex(dataset.cases, self.repetitions)
+        if has_file:
+            if before is not None:
+                refuse_other_run(shown_path(self.target), before, meta)
+                meta["started_at"] = before.get("started_at", meta["started_at"])
+            else:
+                self.notes.append(f"{shown_path(self.meta_path)} is missing, so what made the lines that are there is not known")
+            self.take_over(existing == ONLY_ERRORS)
+
+    def refuse_existing(self, existing: str) -> None:
+        """Raises RefusedError when the stage is there and nobody said what to do with it, or the other way round."""
+        shown = shown_path(self.target)
+        is_there = os.path.lexists(self.target)
+        if existing == REFUSE and is_there:
+            raise RefusedError(
+                f"{shown}: is there already; nothing was run",
+                "--resume runs what is missing, --only errors what has no usable evidence, --overwrite everything anew",
+                "existing_stage",
+            )
+        if existing == ONLY_ERRORS and not is_there:
+            raise RefusedError(f"{shown}: is not there, so it has no errors to run again", "leave out --only errors", "missing_stage")
+
+    def sweep(self, begins_anew: bool) -> None:
+        """Removes half-written files of a run that was killed and, when an overwrite *begins_anew*, those of an earlier one."""
+        for name in os.listdir(self.improvement.folder):
+            if name.endswith(".tmp") and name.startswith((f".{self.stage}.jsonl.", f".{self.stage}{STAGE_META}.")):
+                discard_unfinished(self.improvement.path(name))
+        if begins_anew:
+            self.discard_beside()
+
+    def discard_beside(self) -> None:
+        """Removes what an overwrite has written beside the old files."""
+        if self.is_beside:
+            discard_unfinished(self.path)
+            discard_unfinished(self.meta_path)
+
+    def settled_repetitions(self, asked: int, before: JsonObject | None, has_file: bool) -> int:
+        """Repetitions of the stage: as *asked*, or for 0 as before, else 1. Raises RefusedError when they would become fewer."""
+        if not has_file:
+            return asked or 1
+        known = before.get("repetitions") if before else None
+        if not isinstance(known, int):
+            known = max((value["trial"] for _, _, value in stage_lines(self.path)), default=1)
+        if asked and asked < known:
+            raise RefusedError(
+                f"{shown_path(self.target)}: has {counted(known, 'repetition')}; with {asked} some trials would be lost",
+                f"use --repetitions {known} or more, or --overwrite",
+                "fewer_repetitions",
+            )
+        return asked or known
+
+    def take_over(self, drops_errors: bool) -> None:
+        """Indexes the lines that count; the others go to the superseded file before the run begins."""
+        selected = {case.id for case in self.cases} if drops_errors else set()
+        keep, drop = StageIndex(self.dataset.cases, self.repetitions), []
+        reasons: dict[str, int] = {}
+        for offset, _, value in stage_lines(self.path):
+            slot = keep.slot(value["case_id"], value["trial"])
+            reason = self.superseded_reason(value, slot, keep, selected)
+            if reason:
+                drop.append(offset)
+                reasons[reason] = reasons.get(reason, 0) + 1
+            else:
+                keep.note(slot, value["status"], offset)
+        if not drop:
+            self.index = keep
+            return
+        superseded = self.improvement.stage_file(self.stage, SUPERSEDED)
+        append_lines(superseded, self.lines_at(drop))
+        gone = set(drop)
+        with replacing(self.path) as stream:
+            for offset, raw, _ in stage_lines(self.path):
+                if offset not in gone:
+                    stream.write(raw + b"\n")
+        for offset, _, value in stage_lines(self.path):
+            self.index.note(self.index.slot(value["case_id"], value["trial"]), value["status"], offset)
+        why = listed(f"{count:,} {reason}" for reason, count in reasons.items())
+        self.notes.append(f"{counted(len(drop), 'line')} moved to {shown_path(superseded)}: {why}")
+
+    def superseded_reason(self, value: JsonObject, slot: int, seen: StageIndex, selected: set[str]) -> str:
+        """Why the line *value* no longer counts; '' when it does."""
+        case = self.dataset.cases.get(value["case_id"])
+        if case is None or slot < 0:
+            return "of cases that are gone"
+        if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
+            return "made from another input"
+        if seen.statuses[slot]:
+            return "of trials that are there twice"
+        if value["status"] in (NOT_RUN, CANCELLED):
+            return "of trials that never ran"
+        return "without usable evidence" if case.id in selected and value["status"] != COMPLETED else ""
+
+    def lines_at(self, offsets: "list[int] | Iterator[int]") -> Iterator[bytes]:
+        """The lines of the file at *offsets*, without their line ends."""
+        with open_for_reading(self.path) as stream:
+            position = 0
+            for offset in offsets:
+                if offset != position:
+                    stream.seek(offset)
+                line = stream.readline()
+                position = offset + len(line)
+                yield bare_line(line)
+
+    def is_done(self, case_id: str, trial: int) -> bool:
+        """True when the trial has a line."""
+        return self.index.statuses[self.index.slot(case_id, trial)] != 0
+
+    def selected_trials(self) -> Iterator[tuple[Case, int]]:
+        """(case, trial) of what the run is about: trial 1 of every case, then trial 2."""
+        return ((case, trial) for trial in range(1, self.repetitions + 1) for case in self.cases)
+
+    def record(self, case_id: str, trial: int, status: str, line: bytes) -> None:
+        """Appends the observation *line* (with its line end). Raises InputError when the disk says no."""
+        if self.log is None:
+            self.complete_meta(False)
+            write_json(self.meta_path, self.meta)
+            self.log = AppendLog(self.path)
+            self.size = os.path.getsize(self.path)
+        self.log.append_bytes(line)
+        self.index.note(self.index.slot(case_id, trial), status, self.size)
+        self.size += len(line)
+
+    def sync_if_due(self) -> None:
+        """Syncs the lines that are 200 ms old; to be called at least every 100 ms."""
+        if self.log is not None:
+            self.log.sync_if_due()
+
+    def complete_meta(self, is_complete: bool) -> None:
+        """Fills in what only the lines tell; `selection` is null once every planned trial has been asked for."""
+        known = bytearray(self.index.statuses)
+        for case, trial in self.selected_trials():
+            known[self.index.slot(case.id, trial)] = 1
+        planned, selected = len(known), len(known) - known.count(0)
+        self.meta.update(repetitions=self.repetitions, cases=len(self.dataset.cases), planned=planned, selected=selected)
+        self.meta.update(complete=is_complete, counts=self.index.counts())
+        if selected == planned:
+            self.meta["selection"] = None
+
+    def finish(self, is_complete: bool) -> None:
+        """Brings the lines into order, takes the old files' place after an overwrite, and writes the meta file.
+
+        When the run is not complete the lines stay as and where they are, to be gone on with.
+        """
+        if self.log is not None:
+            self.log.close()
+        if not os.path.exists(self.path):
+            return
+        if is_complete and not self.index.is_ordered:
+            with replacing(self.path) as stream:
+                for line in self.lines_at(self.index.ordered_offsets()):
+                    stream.write(line + b"\n")
+        self.complete_meta(is_complete)
+        digest = lines_digest(self.path)
+        self.meta.update(finished_at=utc_now(), observations={"lines": digest.lines, "sha256": digest.hexdigest()})
+        if is_complete and self.is_beside:
+            try:
+                os.replace(self.path, self.target)
+            except OSError as error:
+                refuse_writing(self.target, error)
+            write_json(self.improvement.stage_file(self.stage, STAGE_META), self.meta)
+            self.discard_beside()
+            discard_unfinished(self.improvement.stage_file(self.stage, SUPERSEDED))
+        else:
+            write_json(self.meta_path, self.meta)
+
+    def abandon(self, error: BaseException) -> None:
+        """Closes the files after *error*; when the disk was full, what an overwrite has written beside the old files is removed."""
+        if self.log is not None:
+            with suppress(InputError):  # the failure that led here is told already
+                self.log.close()
+        if isinstance(error, InputError) and error.reason == "cannot_write":
+            self.discard_beside()
+
+# endregion
+
+# region runs/replay.py
+# =============================================================================
+# Replay: recorded answers in place of a runner.
+#
+#     {"case_id": "gsm8k-0001", "output": "…"}
+#     {"case_id": "refund-1", "trial": 2, "output": "…", "steps": […], "cost": {"total_usd": 0.002}}
+#
+# A line is an answer of the runner protocol (or an observation) with the case it belongs to
+# and, if there are several for a case, the trial. An answer without a trial is trial 1: one
+# recorded answer is never passed off as several. Further fields are ignored. Latency and
+# cost were not measured here, so they are kept in `metadata.recorded` and count nowhere.
+# =============================================================================
+
+REPLAY_HINT = 'each line is {"case_id": "…", "output": …}, with "trial" if there are several for a case'
+
+
+class Recording:
+    """The recorded answers in the file *path* for the trials of *index*, found by position and read one at a time.
+
+    `notes` says which were not used. Raises BreachesError that names every line which is no answer or one too many.
+    """
+
+    def __init__(self, path: str, index: StageIndex) -> None:
+        self.index = index
+        self.stream = open_for_reading(path)
+        strangers = surplus = 0
+        breaches = Breaches()
+        try:
+            shown, offset = shown_path(path), 0
+            for number, line in enumerate(self.stream, 1):
+                if bare_line(line):
+                    slot = self.recorded_slot(line, shown, number, breaches)
+                    if slot >= 0:
+                        self.index.note(slot, COMPLETED, offset)
+                    strangers += slot == -1
+                    surplus += slot == -2
+                offset += len(line)
+            breaches.raise_if_any()
+        except BaseException:
+            self.stream.close()
+            raise
+        told = ((strangers, "of cases that this improvement does not have"), (surplus, "of trials beyond --repetitions"))
+        self.notes = [f"{counted(number, 'recorded answer')} not used: {why}" for number, why in told if number]
+
+    def recorded_slot(self, line: bytes, shown: str, number: int, breaches: Breaches) -> int:
+        """The slot that the answer *line* is for; -1 for an unknown case, -2 for a trial not asked for, -3 for a breach."""
+        try:
+            value = parse_line(bare_line(line), f"{shown}:{number}")
+        except InputError as error:
+            breaches.add(shown, number, "", error.message.partition(f":{number}: ")[2] or error.message, error.hint)
+            return -3
+        name, trial = value.get("case_id"), value.get("trial", 1)
+        if not isinstance(name, str):
+            breaches.add(shown, number, "/case_id", "is missing or no text", REPLAY_HINT)
+        elif not isinstance(trial, int) or isinstance(trial, bool) or trial < 1:
+            breaches.add(shown, number, "/trial", "must be a whole number from 1", REPLAY_HINT)
+        elif name not in self.index.places:
+            return -1
+        elif self.index.slot(name, trial) < 0:
+            return -2
+        elif self.index.status(name, trial):
+            breaches.add(shown, number, "", f"a second answer for trial {trial} of case {quoted(name)}", REPLAY_HINT)
+        else:
+            return self.index.slot(name, trial)
+        return -3
+
+    def attempt(self, case_id: str, trial: int) -> Attempt:
+        """The recorded answer for a trial; status not_run when there is none."""
+        offset = self.index.offsets[self.index.slot(case_id, trial)]
+        if offset < 0:
+            error = error_document("environment", "no_recorded_answer", "the file has no answer for this trial")
+            return Attempt(NOT_RUN, {}, error, utc_now())
+        self.stream.seek(offset)
+        return replayed_attempt(parse_line(bare_line(self.stream.readline()), shown_path(self.stream.name)))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self.stream.close()
+
+
+def replayed_attempt(line: JsonObject) -> Attempt:
+    """What the recorded *line* says of its trial; nothing in it counts as measured."""
+    answer = {key: value for key, value in line.items() if key in ANSWER_FIELDS or key in CLAIMS}
+    status, kind, known = line.get("status"), "agent", answer.get("error")
+    if isinstance(known, dict) and known.get("class") in ERROR_CLASSES:  # an observation's error knows more classes than a runner's
+        kind = known["class"]
+        answer["error"] = {key: value for key, value in known.items() if key != "class"}
+    try:
+        fields, error = answer_fields(answer)
+    except ProtocolError as problem:
+        return Attempt("protocol_error", {}, error_document("protocol", problem.error_type, problem.message), utc_now())
+    execution = line.get("execution")
+    recorded = {"cost": fields.pop("cost", None), "duration_ms": execution.get("duration_ms") if isinstance(execution, dict) else None}
+    if present(recorded):
+        fields["metadata"] = {**fields.get("metadata", {}), "recorded": present(recorded)}
+    if status not in STATUSES or status == COMPLETED:
+        status = COMPLETED if error is None else "error"
+    if status == COMPLETED:
+        return Attempt(status, fields, None, utc_now())
+    return Attempt(status, fields, reported_error(error or {"message": f"recorded with status {status}"}, kind), utc_now())
+
+# endregion
+
+# region runs/workers.py
+# =============================================================================
+# Workers: who answers trials. The bridge knows their interface only.
+#
+# A worker answers one trial at a time from one thread. ProcessWorker starts the command anew
+# for each trial, in a private work folder that is gone afterwards; ReplayWorker looks the
+# answer up in a recording.
+# =============================================================================
+
+WORK_PREFIX = "kaizen-work-"
+COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
+
+
+class Worker:
+    """Answers trials one after the other; `close` ends what it holds."""
+
+    def answer(self, request: TrialRequest) -> Attempt:
+        """What came of *request*; status cancelled when the run was stopped meanwhile. Raises CannotStart."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends what the worker holds; nothing by itself."""
+
+
+class ReplayWorker(Worker):
+    """Answers from a recording."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+
+    def answer(self, request: TrialRequest) -> Attempt:
+        return self.recording.attempt(request.case.id, request.trial)
+
+    def close(self) -> None:
+        self.recording.close()
+
+
+class WorkFolders:
+    """Private folders for trials, inside one folder of the run; use as a context manager, nothing stays behind.
+
+    A run that was killed could not clean up. Its folder is known by its lock, which the kernel
+    released with the process, and is removed by the next run of the same user.
+    """
+
+    def __init__(self) -> None:
+        import tempfile
+
+        parent = tempfile.gettempdir()
+        sweep_work_folders(parent)
+        self.path = os.path.join(parent, f"{WORK_PREFIX}{os.urandom(8).hex()}")
+        self.lock = FileLock(self.path + ".lock", "the work folder")
+        self.numbers = itertools.count(1)
+
+    def __enter__(self) -> "WorkFolders":
+        self.lock.__enter__()  # before the folder is made, so that no other run takes it for one left behind
+        make_private_folder(self.path)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        remove_work_folder(self.path)
+        self.lock.__exit__(None, None, None)
+
+    def make(self) -> str:
+        """A new empty folder."""
+        path = os.path.join(self.path, str(next(self.numbers)))
+        make_private_folder(path)
+        return path
+
+
+def make_private_folder(path: str) -> None:
+    """Makes the folder *path*, for this user only. Raises InputError."""
+    try:
+        os.mkdir(path, 0o700)
+    except OSError as error:
+        refuse_writing(path, error)
+
+
+def remove_work_folder(path: str) -> None:
+    """Removes the folder *path*, also one that was made read-only; links are removed, not followed. What cannot be removed stays."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return
+    except OSError:
+        from shutil import rmtree
+
+        rmtree(path, ignore_errors=True)
+        for folder, _, _ in os.walk(path) if os.path.isdir(path) else ():
+            os.chmod(folder, 0o700)
+        rmtree(path, ignore_errors=True)
+
+
+def sweep_work_folders(parent: str) -> None:
+    """Removes work folders of this user in *parent* whose run is no longer alive."""
+    found = {name.removesuffix(".lock") for name in os.listdir(parent) if name.startswith(WORK_PREFIX)}
+    for path in (os.path.join(parent, name) for name in found):
+        try:
+            if all(os.lstat(each).st_uid == os.getuid() for each in (path, path + ".lock") if os.path.lexists(each)):
+                with FileLock(path + ".lock", "the work folder"):
+                    remove_work_folder(path)
+        except (OSError, InputError, RefusedError):
+            pass  # in use, or gone meanwhile
+
+
+class ProcessWorker(Worker):
+    """Starts the command once for each trial; raises CannotStart when that is impossible."""
+
+    def __init__(self, command: list[str], cwd: str, timeout_seconds: float, folders: WorkFolders, stop: StopSwitch) -> None:
+        self.command, self.cwd, self.timeout_seconds, self.folders, self.stop = command, cwd, timeout_seconds, folders, stop
+        self.environment = dict(os.environb)
+
+    def answer(self, request: TrialRequest) -> Attempt:
+        folder = self.folders.make()
+        mark = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
+        started_at = utc_now()
+        try:
+            ended = run_program(
+                self.command,
+                request_line(request),
+                cwd=self.cwd,
+                environment={**self.environment, **trial_environment(request), b"KAIZEN_WORKDIR": os.fsencode(folder)},
+                timeout_seconds=self.timeout_seconds,
+                stdout_limit=STDOUT_LIMIT,
+                stderr_limit=STDERR_LIMIT,
+                stop=self.stop,
+                mark=mark,
+            )
+        finally:
+            remove_work_folder(folder)
+        return process_attempt(ended, started_at, self.timeout_seconds)
+
+
+def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:
+    """What a runner's environment says of its trial, as UTF-8 whatever the locale."""
+    return {
+        b"KAIZEN_CASE_ID": request.case.id.encode("utf-8"),
+        b"KAIZEN_STAGE": request.stage.encode("utf-8"),
+        b"KAIZEN_TRIAL": b"%d" % request.trial,
+        b"KAIZEN_SEED": b"%d" % request.seed,
+    }
+
+
+def process_attempt(ended: Ended, started_at: str, timeout_seconds: float) -> Attempt:
+    """The attempt that a runner which *ended* like this has made."""
+    status, fields, error = judged_end(ended, timeout_seconds)
+    limit = COMPLETED_STDERR_LIMIT if error is None else STDERR_LIMIT
+    kept = ended.stderr[-limit:]
+    stderr = tail_text(kept, ended.stderr_cut + len(ended.stderr) - len(kept), "standard error")
+    return Attempt(status, fields, error, started_at, ended.seconds * 1000, ended.exit_code, stderr)
+
+
+def judged_end(ended: Ended, timeout_seconds: float) -> tuple[str, JsonObject, JsonObject | None]:
+    """(status, fields, error) of a trial whose runner *ended* like this."""
+    if ended.end == STOPPED:
+        return CANCELLED, {}, error_document("cancelled", "interrupted", "the run was interrupted")
+    if ended.end == TIMEOUT:
+        return "timeout", {}, error_document("timeout", "timeout", f"no end within {timeout_seconds:g} s; the runner was ended")
+    if ended.end == OVERFLOW:
+        message = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
+        return "protocol_error", {}, with_excerpt(error_document("protocol", "too_much_output", message), ended.stdout)
+    code = ended.exit_code
+    if code:
+        what = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+        error = error_document("runner", "signal" if code < 0 else "exit", f"the runner {what}")
+        return "error", {}, with_excerpt(error, ended.stdout)
+    try:
+        fields, reported = read_answer(ended.stdout)
+    except ProtocolError as problem:
+        return "protocol_error", {}, with_excerpt(error_document("protocol", problem.error_type, problem.message), ended.stdout)
+    return (COMPLETED, fields, None) if reported is None else ("error", fields, reported_error(reported, "agent"))
+
+
+def with_excerpt(error: JsonObject, stdout: bytes) -> JsonObject:
+    """*error* with the beginning and end of what was printed, if anything was."""
+    shown = excerpt(stdout)
+    return {**error, "stdout_excerpt": shown} if shown else error
+
+
+def check_command(command: list[str], cwd: str) -> list[str]:
+    """Notes about a *command* that can be started from *cwd*. Raises UsageError when its first word starts nothing."""
+    word = command[0]
+    path = find_program(word, cwd)
+    if path is None:
+        place = os.path.join(cwd, word)
+        if "/" not in word:
+            hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
+            raise UsageError(f"there is no program {quoted(word)} on PATH; nothing was run", hint, "no_such_program")
+        if os.path.isfile(place):
+            hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
+            raise UsageError(f"{quoted(word)} is not executable; nothing was run", hint, "no_such_program")
+        hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
+        raise UsageError(f"there is no program {quoted(word)} in {shown_path(cwd)}; nothing was run", hint, "no_such_program")
+    if os.path.basename(os.path.dirname(path)) == "shims" and is_script(path):
+        return [f"{quoted(word)} is the shim of a version manager, which costs time at every start; the real path of the program is faster"]
+    return []
+
+
+def is_script(path: str) -> bool:
+    """True when the file *path* begins with '#!'."""
+    try:
+        with open_for_reading(path) as stream:
+            return stream.read(2) == b"#!"
+    except InputError:
+        return False
+
+# endregion
+
+# region runs/bridge.py
+# =============================================================================
+# The bridge: has the trials of a stage answered by workers of any kind, and records them.
+#
+# `run_stage` is what `kaizen run`, `test` and `demo` call. The main thread waits, shows
+# progress and syncs; each of `jobs` threads takes the next trial, has its worker answer it
+# and appends the observation. The first interrupt stops the dispatch and ends the running
+# trials, the second kills them; what has finished is on disk either way.
+# =============================================================================
+
+TICK_SECONDS = 0.1
+MAX_EXAMPLES = 3  # of errors, with different messages
+
+
+class RunRequest(NamedTuple):
+    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one), or *replay* is a file of answers.
+
+    *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
+    """
+
+    improvement: Improvement
+    stage: str
+    dataset: Dataset
+    seed: int
+    command: list[str]
+    cwd: str = ""
+    replay: str = ""
+    repetitions: int = 0
+    jobs: int = 1
+    timeout_seconds: float = 300
+    existing: str = REFUSE
+    ids: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ()
+    progress: str = "auto"
+
+
+class RunSummary(NamedTuple):
+    """What came of a run.
+
+    `selected` trials were asked for of `planned` (all cases × repetitions), `ran` in this run; `counts` has the
+    statuses of those that have a line. `unusable` have no completed observation. `examples` tells of a few
+    errors, without anything of holdout cases; `notes` holds what the user should know.
+    """
+
+    stage: str
+    path: str
+    planned: int
+    selected: int
+    ran: int
+    counts: dict[str, int]
+    unusable: int
+    examples: list[str]
+    notes: list[str]
+    is_interrupted: bool
+    seconds: float
+
+
+def run_stage(request: RunRequest) -> RunSummary:
+    """Runs what *request* asks for and writes observations and meta file of its stage.
+
+    Raises UsageError when nothing can be run, RefusedError when the stage is there or in use, InputError for
+    the disk. A trial without usable evidence is no failure of the run: it is counted.
+    """
+    check_stage_name(request.stage)
+    cases = select_cases(request.dataset, list(request.ids), list(request.tags), list(request.splits))
+    cwd = os.path.abspath(request.cwd or os.curdir)
+    notes = [] if request.replay else check_runner(request.command, cwd)
+    meta = meta_document(request, cwd)
+    stage = request.stage
+    with FileLock(request.improvement.stage_file(stage, ".lock"), f"stage '{stage}'"):
+        writer = StageWriter(
+            request.improvement, stage, request.dataset, cases, meta, existing=request.existing, repetitions=request.repetitions
+        )
+        writer.notes += notes
+        stop = StopSwitch()
+        try:
+            with heeding_signals(stop):
+                return Dispatch(request, writer, stop, cwd).run()
+        finally:
+            stop.close()
+
+
+def check_runner(command: list[str], cwd: str) -> list[str]:
+    """Notes about the command. Raises UsageError when it cannot be started here."""
+    if os.name == "nt":
+        raise UsageError("kaizen run starts programs in a way that is only tested on Linux and macOS", "use it inside WSL")
+    if not os.path.isdir(cwd):
+        raise UsageError(f"--cwd {quoted(cwd)} is no folder; nothing was run")
+    return check_command(command, cwd)
+
+
+def meta_document(request: RunRequest, cwd: str) -> JsonObject:
+    """The meta document of a run that begins; the writer fills in what comes of it."""
+    replay = request.replay
+    selectors = {"ids": list(request.ids), "tags": list(request.tags), "splits": list(request.splits)}
+    folder = request.improvement.folder
+    return {
+        "version": 1,
+        "stage": request.stage,
+        "command": None if replay else without_surrogates(request.command),
+        "mode": "replay" if replay else "process",
+        "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
+        "repetitions": 0,
+        "selection": selectors if any(selectors.values()) else None,
+        "seed": request.seed,
+        "cases": 0,
+        "planned": 0,
+        "selected": 0,
+        "dataset_fingerprint": request.dataset.fingerprint,
+        "commit": commit_of(cwd, folder),
+        "timeout_seconds": None if replay else request.timeout_seconds,
+        "jobs": request.jobs,
+        "started_at": utc_now(),
+        "finished_at": None,
+        "engine": VERSION,
+        "complete": False,
+        "counts": {},
+        "observations": None,
+        "replayed_from": {"file": os.path.basename(replay), "sha256": file_digest(replay)} if replay else None,
+    }
+
+
+class Dispatch:
+    """One run: hands the trials to the workers and records what they answer."""
+
+    def __init__(self, request: RunRequest, writer: StageWriter, stop: StopSwitch, cwd: str) -> None:
+        import threading
+
+        self.request, self.writer, self.stop, self.cwd = request, writer, stop, cwd
+        self.selected = len(writer.cases) * writer.repetitions
+        self.pending = sum(1 for _ in self.pending_trials())
+        self.trials = self.pending_trials()
+        self.lock = threading.Lock()  # around trials, writer and the counters
+        self.all_done = threading.Event()
+        self.working = 0
+        self.ran = 0
+        self.errors = 0
+        self.has_started = False
+        self.failure: BaseException | None = None
+        self.examples: dict[str, str] = {}
+
+    def pending_trials(self) -> Iterator[tuple[Case, int]]:
+        """(case, trial) of what has no line yet, in the order of a run."""
+        return ((case, trial) for case, trial in self.writer.selected_trials() if not self.writer.is_done(case.id, trial))
+
+    def run(self) -> RunSummary:
+        """Runs all pending trials and finishes the stage's files. Raises what made that impossible."""
+        started = monotonic_seconds()
+        try:
+            if self.pending:
+                with self.workers() as make_worker, Progress(f"run {self.request.stage}", self.pending, self.request.progress) as progress:
+                    self.work_off(make_worker, progress)
+            is_interrupted = self.ran < self.pending
+            self.writer.finish(not is_interrupted)
+        except BaseException as error:
+            self.writer.abandon(error)
+            raise
+        counts: dict[str, int] = {}
+        for case, trial in self.writer.selected_trials():
+            status = self.writer.index.status(case.id, trial)
+            counts[status] = counts.get(status, 0) + 1
+        return RunSummary(
+            stage=self.request.stage,
+            path=self.writer.path if is_interrupted else self.writer.target,
+            planned=len(self.writer.index.statuses),
+            selected=self.selected,
+            ran=self.ran,
+            counts={status: counts[status] for status in STATUSES if status in counts},
+            unusable=self.selected - counts.get(COMPLETED, 0),
+            examples=list(self.examples.values()),
+            notes=self.writer.notes,
+            is_interrupted=is_interrupted,
+            seconds=monotonic_seconds() - started,
+        )
+
+    @contextmanager
+    def workers(self) -> Iterator[Callable[[], Worker]]:
+        """What makes a worker for a thread; a further way to run is a further branch here."""
+        request = self.request
+        if request.replay:
+            recording = Recording(request.replay, StageIndex(request.dataset.cases, self.writer.repetitions))
+            self.writer.notes += recording.notes
+            yield lambda: ReplayWorker(recording)
+        else:
+            with WorkFolders() as folders:
+                yield lambda: ProcessWorker(request.command, self.cwd, request.timeout_seconds, folders, self.stop)
+
+    def work_off(self, make_worker: Callable[[], Worker], progress: Progress) -> None:
+        """Has threads answer the pending trials, and waits for them. Raises what one of them could not go on with."""
+        import threading
+
+        jobs = 1 if self.request.replay else min(self.request.jobs, self.pending)
+        self.working = jobs
+        threads = [threading.Thread(target=self.work, args=(make_worker, number)) for number in range(1, jobs + 1)]
+        for thread in threads:
+            thread.start()
+        try:
+            while not self.all_done.wait(TICK_SECONDS):
+                with self.lock:
+                    self.writer.sync_if_due()
+                progress.report(self.ran, self.errors)
+        finally:
+            self.stop_unless_done()
+            for thread in threads:
+                thread.join()
+        progress.report(self.ran, self.errors)
+        if self.failure is not None:
+            raise self.failure
+
+    def stop_unless_done(self) -> None:
+        """Ends the threads early when the main thread leaves its loop with an error."""
+        if not self.all_done.is_set():
+            self.stop.request()
+
+    def work(self, make_worker: Callable[[], Worker], number: int) -> None:
+        """What a thread does; a failure is kept for the main thread and ends the others."""
+        try:
+            worker = make_worker()
+            try:
+                self.answer_trials(worker, number)
+            finally:
+                worker.close()
+        except BaseException as error:
+            self.failure = self.failure or error
+            self.stop.request()
+        finally:
+            with self.lock:
+                self.working -= 1
+                if not self.working:
+                    self.all_done.set()
+
+    def answer_trials(self, worker: Worker, number: int) -> None:
+        """Takes trials until there are none or the run is stopped."""
+        while not self.stop.is_requested:
+            with self.lock:
+                following = next(self.trials, None)
+            if following is None:
+                return
+            case, trial = following
+            attempt = self.attempt(worker, case, trial)
+            if attempt.status == CANCELLED:
+                return
+            document = observation_document(case.id, trial, case.input_fingerprint, attempt, number)
+            line = encode_compact(document).encode("utf-8") + b"\n"
+            with self.lock:
+                self.writer.record(case.id, trial, attempt.status, line)
+                self.ran += 1
+                if attempt.error is not None:
+                    self.errors += 1
+                    self.note_example(case, trial, attempt.error)
+
+    def attempt(self, worker: Worker, case: Case, trial: int) -> Attempt:
+        """One attempt at a trial. Raises UsageError when not even the first one can be started."""
+        seed = trial_seed(self.request.seed, case.id, trial)
+        try:
+            attempt = worker.answer(TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed))
+        except CannotStart as error:
+            if not self.has_started:
+                message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
+                raise UsageError(message, "try the command by itself", "cannot_start") from None
+            message = f"the runner could not be started: {error}"
+            return Attempt("error", {}, error_document("environment", "cannot_start", message), utc_now())
+        self.has_started = True
+        return attempt
+
+    def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
+        """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""
+        is_hidden = case.id in self.request.dataset.holdout
+        what = "" if is_hidden else visible(error["message"])
+        if len(self.examples) < MAX_EXAMPLES:
+            who = "a holdout case" if is_hidden else f"case {quoted(case.id)}, trial {trial}"
+            self.examples.setdefault(f"{error['class']}: {what}", f"{who}: {error['class']}" + (f": {what}" if what else ""))
+
+# endregion
+
+# region evaluators/paths.py
+# =============================================================================
+# The path language of evaluators: a root, then a JSON Pointer in which * is all.
+#
+#     output.text                  the output if it is a string, else its compact JSON
+#     output.json/items/*/price    the output if it is not a string, else its text parsed whole
+#     messages.assistant           all texts of those messages, in order
+#     state/after/refunds          any field of the observation, or `input` and `context` of the case
+#
+# JSON held in text (tool arguments, results) is parsed when a pointer goes into it. Elements
+# of a wildcard that lack what follows it are left out.
+# =============================================================================
+
+OBSERVATION_ROOTS = (
+    "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata",
+    "execution", "log", "status",
+)  # fmt: skip
+CASE_ROOTS = ("input", "context")
+
+
+class Selected(NamedTuple):
+    """What a path leads to. `found` False: absent, and `reason` says what; a wildcard or message root gives a list."""
+
+    found: bool
+    value: Any = None
+    reason: str = ""
+    agent_fault: bool = False  # absent in an output that is there: the agent's doing, not a missing measurement
+
+
+class PathExpression(NamedTuple):
+    """A parsed path: its root, its tokens ('*' is a wildcard), the text it was read from, what reads its root."""
+
+    root: str
+    tokens: tuple[str, ...]
+    text: str
+    read: Callable[[JsonObject, JsonObject], Selected]
+
+
+def parse_path(text: str) -> PathExpression:
+    """The path that *text* writes. Raises ValueError that says what is wrong."""
+    root, slash, rest = text.partition("/")
+    if root not in ROOT_READERS:
+        near = did_you_mean(root, ROOT_READERS) if root else "a path begins with a root, such as output.json, not with '/'"
+        raise ValueError(f"unknown root {quoted(root)}; {near}")
+    tokens = tuple(part.replace("~1", "/").replace("~0", "~") for part in rest.split("/")) if slash else ()
+    return PathExpression(root, tokens, text, ROOT_READERS[root])
+
+
+def select_path(path: PathExpression, observation: JsonObject, case: JsonObject, memo: JsonObject | None = None) -> Selected:
+    """What *path* leads to in *observation* or *case*; a list when the path holds a wildcard.
+
+    *memo* keeps what the roots of this observation hold, so that its text is parsed once for all evaluators.
+    """
+    root: Selected | None = None if memo is None else memo.get(path.root)
+    if root is None:
+        root = path.read(observation, case)
+        if memo is not None:
+            memo[path.root] = root
+    if not path.tokens or not root.found:
+        return root
+    pairs = values_at(root.value, path.tokens)
+    if pairs is None:
+        return Selected(False, None, f"there is nothing at {path.text}", path.root.startswith("output"))
+    if "*" in path.tokens:
+        return Selected(True, [value for _, value in pairs])
+    return Selected(True, pairs[0][1])
+
+
+def values_at(value: Any, tokens: tuple[str, ...] | list[str], pointer: str = "") -> list[tuple[str, Any]] | None:
+    """[(pointer, value)] for all that *tokens* lead to below *value*; None when a step without wildcard leads nowhere."""
+    for index, token in enumerate(tokens):
+        if isinstance(value, str):
+            try:
+                value = parse_json(value)
+            except JsonError:
+                return None
+        if token == "*" and isinstance(value, (list, dict)):
+            pairs = enumerate(value) if isinstance(value, list) else value.items()
+            found = [values_at(item, tokens[index + 1 :], pointer + pointer_token(key)) for key, item in pairs]
+            return [pair for part in found if part is not None for pair in part]
+        if isinstance(value, dict) and token in value:
+            value = value[token]
+        elif isinstance(value, list) and token.isascii() and token.isdigit() and len(token) < 10 and int(token) < len(value):
+            value = value[int(token)]
+        else:
+            return None
+        pointer += pointer_token(token)
+    return [(pointer, value)]
+
+
+# --- Roots -----------------------------------------------------------------------------
+
+
+def output_text(output: Any) -> str:
+    """The output as text: itself if it is a string, else its compact JSON."""
+    return output if isinstance(output, str) else encode_compact(output)
+
+
+def read_output(observation: JsonObject, case: JsonObject) -> Selected:
+    """The output as it is; null is no output."""
+    output = observation.get("output")
+    return Selected(False, None, "there is no output") if output is None else Selected(True, output)
+
+
+def read_output_text(observation: JsonObject, case: JsonObject) -> Selected:
+    """The output as text."""
+    output = observation.get("output")
+    return read_output(observation, case) if output is None else Selected(True, output_text(output))
+
+
+def read_output_json(observation: JsonObject, case: JsonObject) -> Selected:
+    """The output if it is not a string, else the value that its whole text holds."""
+    output = observation.get("output")
+    if not isinstance(output, str):
+        return read_output(observation, case)
+    try:
+        return Selected(True, parse_json(output))
+    except JsonError as error:
+        return Selected(False, None, f"the output is not JSON: {error.message}", True)
+
+
+def message_texts(observation: JsonObject, role: str) -> list[str] | None:
+    """Texts of all messages of *role* in the recorded steps, in order; None when no steps were recorded."""
+    steps = observation.get("steps")
+    if not isinstance(steps, list):
+        return None
+    messages = [step for step in steps if step.get("kind") == "message" and step.get("role") == role]
+    return [step["text"] for step in messages if isinstance(step.get("text"), str)]
+
+
+def messages_reader(role: str) -> Callable[[JsonObject, JsonObject], Selected]:
+    """Reads the texts of all messages of *role*."""
+
+    def read(observation: JsonObject, case: JsonObject) -> Selected:
+        texts = message_texts(observation, role)
+        return Selected(False, None, "no steps were recorded") if texts is None else Selected(True, texts)
+
+    return read
+
+
+def field_reader(name: str) -> Callable[[JsonObject, JsonObject], Selected]:
+    """Reads the field *name* of the observation; null is absent."""
+
+    def read(observation: JsonObject, case: JsonObject) -> Selected:
+        value = observation.get(name)
+        return Selected(False, None, f"the observation has no {name}") if value is None else Selected(True, value)
+
+    return read
+
+
+def case_reader(name: str) -> Callable[[JsonObject, JsonObject], Selected]:
+    """Reads the field *name* of the case."""
+
+    def read(observation: JsonObject, case: JsonObject) -> Selected:
+        return Selected(True, case[name]) if name in case else Selected(False, None, f"the case has no {name}")
+
+    return read
+
+
+ROOT_READERS: dict[str, Callable[[JsonObject, JsonObject], Selected]] = {
+    "output.text": read_output_text,
+    "output.json": read_output_json,
+    "messages.assistant": messages_reader("assistant"),
+    "messages.user": messages_reader("user"),
+    **{name: field_reader(name) for name in OBSERVATION_ROOTS},
+    **{name: case_reader(name) for name in CASE_ROOTS},
+    "output": read_output,
+}
+
+# endregion
+
+# region evaluators/decimals.py
+# =============================================================================
+# Numbers as people write them, kept exact: 0.1 is a tenth, $1,250.00 is 1250.
+#
+# Values are int or Fraction, so neither binary rounding nor the order of summation can move
+# a score across its threshold. A float counts as the decimal that its shortest form shows.
+# =============================================================================
+
+MAX_NUMBER_DIGITS = 300  # what has more digits or a greater exponent is no quantity; it also keeps the arithmetic cheap
+DECIMAL_MARKS = (".", ",")
+
+
+def decimal_value(text: str) -> "int | Fraction":
+    """The exact value of *text*, digits with an optional sign, point and exponent: '-3.50' is -7/2.
+
+    >>> decimal_value("29.00"), decimal_value("1e3"), str(decimal_value("-3.50"))
+    (29, 1000, '-7/2')
+    """
+    mantissa, _, exponent = text.lower().partition("e")
+    whole, _, decimals = mantissa.partition(".")
+    power = int(exponent or 0) - len(decimals)
+    number = int(whole + decimals)
+    if power >= 0:
+        return int(number * 10**power)
+    if number % 10**-power == 0:
+        return int(number // 10**-power)
+    from fractions import Fraction
+
+    return Fraction(number, 10**-power)
+
+
+def exact_value(number: float) -> "int | Fraction":
+    """The decimal that *number* shows, exactly: 0.1 is 1/10."""
+    if isinstance(number, int):
+        return number
+    return int(number) if number.is_integer() and -LARGEST_EXACT_INTEGER < number < LARGEST_EXACT_INTEGER else decimal_value(repr(number))
+
+
+def exact_mean(pairs: Iterable[tuple[float, float]]) -> float | None:
+    """The mean of (score, weight) pairs, rounded once; None when the weights sum to 0.
+
+    >>> exact_mean([(0.7, 1), (0.8, 1), (0.9, 1)]), exact_mean([(1.0, 0.1)] * 10), exact_mean([])
+    (0.8, 1.0, None)
+    """
+    weights: int | Fraction = 0
+    total: int | Fraction = 0
+    for score, weight in pairs:
+        exact_weight = weight if isinstance(weight, int) else exact_value(weight)
+        weights += exact_weight
+        if score == 1:
+            total += exact_weight
+        elif score:
+            total += exact_weight * exact_value(score)
+    return float(total / weights) if weights else None
+
+
+def exact_complement(score: float) -> float:
+    """1 − *score*, exact in decimal terms: 0.7 gives 0.3."""
+    return float(1 - exact_value(score))
+
+
+def within_tolerance(actual: "int | Fraction", expected: "int | Fraction", abs_tol: float = 0, rel_tol: float = 0) -> bool:
+    """True when *actual* is at most *abs_tol*, or *rel_tol* times |*expected*|, away from *expected*; the bounds count as met."""
+    distance = actual - expected if actual >= expected else expected - actual
+    size = expected if expected >= 0 else -expected
+    return distance <= exact_value(abs_tol) or (rel_tol > 0 and distance <= exact_value(rel_tol) * size)
+
+
+def json_number(value: "int | Fraction") -> int | float:
+    """*value* as a JSON number: an integer stays one."""
+    return value if isinstance(value, int) else float(value)
+
+
+# --- Numbers in prose --------------------------------------------------------------------
+
+
+class FoundNumber(NamedTuple):
+    """A number found in a text: its value (None when it has too many digits to be one), and where it stands."""
+
+    value: "int | Fraction | None"
+    start: int
+    end: int
+
+
+def number_pattern(mark: str) -> "re.Pattern[str]":
+    """The pattern of a number whose decimal mark is *mark*. Two numbers never overlap, and it runs in linear time.
+
+    A sign counts only where nothing stands before it that it could subtract from ("16-3" holds 16 and 3). Digits inside a
+    word ("x2", "gsm8k") and parts of versions ("1.5.2") are no numbers. LaTeX writes 9,500 as 9{,}500 or 9\\,500.
+    """
+    other = re.escape("," if mark == "." else ".")
+    point = re.escape(mark)
+    return re.compile(
+        rf"""
+        (?:(?<![\w.)\]%])(?P<sign>[-+\u2212\u2013\uff0d\ufe63]))?
+        (?:\\?[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd]\ ?)?
+        (?:(?<=[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd])(?P<inner>[-\u2212]))?
+        (?<!\w)(?<![0-9]{point})
+        (?P<digits>
+          (?:
+             [1-9][0-9]{{0,2}}(?P<group>{other}|\{{{other}\}}|\\,|['\u2019\u00a0\u202f\u2009_])[0-9]{{3}}(?:(?P=group)[0-9]{{3}}){{0,99}}(?![0-9])
+           | [1-9][0-9]?(?:{other}[0-9]{{2}}){{1,99}}{other}[0-9]{{3}}(?![0-9])
+           | [0-9]+
+          )(?:{point}[0-9]+)?
+        | (?<![\w.,]){point}[0-9]+
+        )
+        (?:[eE](?P<exponent>[-+\u2212]?[0-9]{{1,9}})(?!\w)
+         | \s?(?:\u00d7|x|\*|\u00b7|\\times|\\cdot)\s?10(?:\^|\*\*)\{{?(?P<power>[-\u2212]?[0-9]{{1,9}})\}}?)?
+        (?![0-9]|{point}[0-9])
+        """,
+        re.VERBOSE,
+    )
+
+
+NUMBER_PATTERNS: dict[str, "re.Pattern[str]"] = {}
+
+
+def find_numbers(text: str, mark: str = ".") -> list[FoundNumber]:
+    """Every number in *text* whose decimal mark is *mark*, in order: '$8,000' is 8000, '−3.50 %' is -3.5."""
+    pattern = NUMBER_PATTERNS.get(mark)
+    if pattern is None:
+        pattern = NUMBER_PATTERNS[mark] = number_pattern(mark)
+    return [FoundNumber(matched_value(match, mark), match.start(), match.end()) for match in pattern.finditer(text)]
+
+
+def matched_value(match: "re.Match[str]", mark: str) -> "int | Fraction | None":
+    """The value of a match of `number_pattern`; None when it has too many digits."""
+    exponent = (match["exponent"] or match["power"] or "0").replace("\u2212", "-")
+    digits = "".join(mark_or_digit for mark_or_digit in match["digits"] if mark_or_digit in "0123456789" or mark_or_digit == mark)
+    if len(digits) > MAX_NUMBER_DIGITS or abs(int(exponent)) > MAX_NUMBER_DIGITS // 2:
+        return None
+    whole, _, decimals = digits.partition(mark)
+    value = decimal_value(f"{whole or '0'}.{decimals}e{exponent}")
+    return -value if (match["sign"] or match["inner"] or "+") != "+" else value
+
+
+def only_number(text: str, mark: str = ".") -> "int | Fraction | None":
+    """The number that *text* holds, whatever stands around it; None when it holds none or several."""
+    found = find_numbers(text, mark)
+    return found[0].value if len(found) == 1 else None
+
+# endregion
+
+# region evaluators/outcomes.py
+# =============================================================================
+# What an evaluator answers: pass, fail, error or not_applicable, and why.
+# =============================================================================
+
+PASS = "pass"
+FAIL = "fail"
+ERROR = "error"
+NOT_APPLICABLE = "not_applicable"
+
+
+class Outcome(NamedTuple):
+    """The answer of one evaluator about one observation.
+
+    `score` is in [0, 1] or None when there is none; `value` is the raw measurement; `reason` is one
+    sentence a person understands; `evidence` points at what was looked at: {"step": 3},
+    {"start": 10, "end": 14} (characters of the text looked at), {"pointer": "/items/0"} (below `select`).
+    """
+
+    status: str
+    score: float | None
+    reason: str
+    value: Any = None
+    evidence: tuple[Any, ...] = ()
+
+
+class NotMeasurable(Exception):
+    """Raised by a check whose evidence is absent; the entry's `on_missing` decides what follows.
+
+    `agent_fault`: the output is there but is not what was asked for, so the default is fail, not error.
+    """
+
+    def __init__(self, reason: str, agent_fault: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.agent_fault = agent_fault
+
+
+class ConfigurationError(Exception):
+    """Raised while an entry is prepared: `pointer` (inside the entry) is what is wrong, `hint` what to do."""
+
+    def __init__(self, pointer: str, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.pointer = pointer
+        self.message = message
+        self.hint = hint
+
+
+class NothingAsked(Exception):
+    """Raised while an entry is prepared for a case that asks nothing of it: the answer is not_applicable."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class EmptyFromCase(list[Any]):
+    """The empty list that `$case` found in a case; one written in the file is a plain list."""
+
+
+def refuse_empty(values: list[Any], pointer: str) -> None:
+    """Raises when *values* is empty: NothingAsked if a case brought it, else ConfigurationError at *pointer*."""
+    if isinstance(values, EmptyFromCase):
+        raise NothingAsked(f"the case brings an empty list for {pointer.lstrip('/')}")
+    if not values:
+        raise ConfigurationError(pointer, "is an empty list, which asks nothing", "name at least one, or take the entry out")
+
+
+def decided(is_met: bool, reason: str, value: Any = None, evidence: tuple[Any, ...] = ()) -> Outcome:
+    """A pass with score 1 when *is_met*, else a fail with score 0."""
+    return Outcome(PASS if is_met else FAIL, 1.0 if is_met else 0.0, reason, value, evidence)
+
+
+def errored(reason: str) -> Outcome:
+    """An error: there is no usable evidence for an answer."""
+    return Outcome(ERROR, None, reason)
+
+
+def not_applicable(reason: str) -> Outcome:
+    """Not applicable: the question does not arise for this observation."""
+    return Outcome(NOT_APPLICABLE, None, reason)
+
+# endregion
+
+# region evaluators/registry.py
+# =============================================================================
+# The table of evaluator types, and how a module adds one to it.
+#
+#     @evaluator("contains", 1, "The text holds the given values.", [Parameter("values", "texts", REQUIRED, "…")], example={…})
+#     def evaluate_contains(settings: JsonObject) -> Check:
+#         ...                      # checks and compiles the settings once; raises ConfigurationError
+#         def check(view: View) -> Outcome:
+#             ...                  # looks at one observation
+#         return check
+#
+# `settings` holds every parameter, defaults filled in, kinds checked. The parameter table feeds
+# the validator, `kaizen evaluators`, and the reference page. To add an evaluator: one file in
+# evaluators/, nothing else.
+# =============================================================================
+
+REQUIRED = object()  # the default of a parameter that has none
+ABSENT = object()  # the default of an optional parameter for which null is a value like others
+
+
+class View(NamedTuple):
+    """What a check may look at: the selected and transformed value, the observation, its case.
+
+    `memo` is shared by all entries that look at this observation, for what is costly to work out twice.
+    """
+
+    value: Any
+    observation: JsonObject
+    case: JsonObject
+    memo: JsonObject
+
+
+Check = Callable[[View], Outcome]
+Prepare = Callable[[JsonObject], Check]
+
+
+class Parameter(NamedTuple):
+    """A parameter: name, kind (one of KINDS), default (REQUIRED when there is none, ABSENT where null has a meaning), its text.
+
+    `choices` belong to the kind `choice`. A list that is empty is refused unless `may_be_empty`; one that
+    a case brings makes the entry not applicable.
+    """
+
+    name: str
+    kind: str
+    default: Any
+    text: str
+    choices: tuple[str, ...] = ()
+    may_be_empty: bool = False
+
+
+class EvaluatorType(NamedTuple):
+    """A registered type. `version` is raised when its meaning changes; it enters every fingerprint.
+
+    `selects`: whether the entry's `select` and `transform` are used; a type that looks at the whole
+    observation (steps, budget) refuses them. `example`: {"entry", "observation", "case", "outcome"},
+    which the tests run.
+    """
+
+    name: str
+    version: int
+    summary: str
+    parameters: tuple[Parameter, ...]
+    prepare: Prepare
+    example: JsonObject
+    selects: bool
+    default_select: str
+
+
+EVALUATORS: dict[str, EvaluatorType] = {}
+
+
+def evaluator(
+    name: str,
+    version: int,
+    summary: str,
+    parameters: list[Parameter],
+    example: JsonObject,
+    selects: bool = True,
+    default_select: str = "output.text",
+) -> Callable[[Prepare], Prepare]:
+    """Registers the decorated function as evaluator type *name*."""
+
+    def register(prepare: Prepare) -> Prepare:
+        if name in EVALUATORS:
+            raise ValueError(f"evaluator {name!r} is registered twice")
+        EVALUATORS[name] = EvaluatorType(name, version, summary, tuple(parameters), prepare, example, selects, default_select)
+        return prepare
+
+    return register
+
+
+# --- Kinds of parameters ---------------------------------------------------------------
+
+
+def is_json_number(value: Any) -> bool:
+    """True for a JSON number; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_json_text(value: Any) -> bool:
+    """True for a JSON string."""
+    return isinstance(value, str)
+
+
+def is_list_of(value: Any, kind: type) -> bool:
+    """True for a list of nothing but *kind*."""
+    return isinstance(value, list) and all(isinstance(item, kind) for item in value)
+
+
+# kind: (is *value* one, how a message and the reference page call it)
+KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "text": (is_json_text, "a text"),
+    "texts": (lambda value: isinstance(value, str) or is_list_of(value, str), "a text or a list of texts"),
+    "number": (is_json_number, "a number"),
+    "amount": (lambda value: is_json_number(value) or isinstance(value, str), "a number, or a text that holds one"),
+    "integer": (lambda value: isinstance(value, int) and not isinstance(value, bool), "an integer"),
+    "boolean": (lambda value: isinstance(value, bool), "true or false"),
+    "choice": (is_json_text, "one of its choices"),
+    "list": (lambda value: isinstance(value, list), "a list"),
+    "object": (lambda value: isinstance(value, dict), "an object"),
+    "matcher": (lambda value: isinstance(value, dict), "a step matcher"),
+    "matchers": (lambda value: isinstance(value, dict) or is_list_of(value, dict), "a step matcher or a list of them"),
+    "entries": (lambda value: is_list_of(value, dict), "a list of entries"),
+    "any": (lambda value: True, "any JSON value"),
+}
+EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries"])
+
+
+def check_parameter(parameter: Parameter, value: Any) -> None:
+    """Raises ConfigurationError when *value* is not of the parameter's kind, NothingAsked for a case's empty list."""
+    is_one, phrase = KINDS[parameter.kind]
+    pointer = f"/{parameter.name}"
+    if not is_one(value):
+        raise ConfigurationError(pointer, f"{parameter.name} is {json_type_phrase(value)}, not {phrase}")
+    if parameter.choices and value not in parameter.choices:
+        raise ConfigurationError(pointer, f"{parameter.name} {quoted(value)} is unknown", did_you_mean(value, parameter.choices))
+    if isinstance(value, list) and not value and parameter.kind in EMPTY_LISTS_REFUSED and not parameter.may_be_empty:
+        refuse_empty(value, pointer)
+
+
+def json_type_phrase(value: Any) -> str:
+    """'a string', 'an object', 'null': how a message calls the type of *value*."""
+    name = json_type(value)
+    return name if name == "null" else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+# endregion
+
+# region evaluators/regex_timer.py
+# =============================================================================
+# Regular expressions of the user: compiled with care, run for one second at most.
+#
+# A pattern such as ^(a+)+$ can take longer than the age of the universe, and a thread cannot
+# interrupt it. An alarm signal can: CPython's matcher looks for signals as it goes. Alarms reach
+# the main thread only, so anywhere else, and on Windows, which has none, a pattern is not run
+# at all: `timed` says so, and the evaluator answers error.
+# =============================================================================
+
+PATTERN_SECONDS = 1.0
+# Escapes, sets and comments in one piece, then what is looked for: atomic groups, possessive repeats, flags in the middle.
+PATTERN_TOKEN = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?#[^)]*\)"
+    r"|(?P<newer>\(\?>|(?:[*+?]|\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]*)\})\+)|(?P<flags>\(\?[aiLmsux]+\))|.",
+    re.DOTALL,
+)
+SET_THAT_WARNS = re.compile(r"\[\[|--|&&|~~|\|\|")
+EMPTY_PATTERN = re.compile(r"(?:\(\?:|[()|])*\Z")
+
+Result = TypeVar("Result")
+
+
+class PatternTimeout(Exception):
+    """A pattern was stopped after PATTERN_SECONDS, or could not be given a limit; `reason` says which."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def compile_pattern(pattern: str, flags: int = 0, pointer: str = "/pattern") -> "re.Pattern[str]":
+    """*pattern* compiled with the *flags* of re.
+
+    Raises ConfigurationError at *pointer*: it is invalid, empty, or means something else on another supported Python.
+    """
+    if EMPTY_PATTERN.match(pattern):
+        raise ConfigurationError(pointer, "is an empty pattern, which every text matches", "write what is to be found")
+    try:
+        compiled = compile_quietly(pattern, flags) if SET_THAT_WARNS.search(pattern) else re.compile(pattern, flags)
+    except re.error as error:
+        place = "" if error.pos is None else f" at character {error.pos + 1}"
+        raise ConfigurationError(pointer, f"is not a regular expression: {error.msg}{place}", newer_syntax(pattern, flags)) from None
+    except DeprecationWarning:
+        raise ConfigurationError(pointer, "has flags in the middle", "put them in front, or into `flags`") from None
+    except (RecursionError, OverflowError):
+        raise ConfigurationError(pointer, "is too deeply nested or repeats too often for a regular expression") from None
+    newer = newer_syntax(pattern, compiled.flags)
+    if newer:
+        raise ConfigurationError(pointer, "is in a syntax that not every supported Python reads", newer)
+    return compiled
+
+
+def compile_quietly(pattern: str, flags: int) -> "re.Pattern[str]":
+    """*pattern* compiled without the warning that a set such as [[a] may mean something else one day."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(pattern, flags)
+
+
+def newer_syntax(pattern: str, flags: int) -> str:
+    """What in *pattern* Python 3.10 and its successors do not read alike, and what to do; '' when nothing."""
+    if flags & re.VERBOSE:
+        pattern = re.sub(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|#[^\n]*", r"\1", pattern, flags=re.DOTALL)
+    in_front = True
+    for token in PATTERN_TOKEN.finditer(pattern):
+        if token["newer"]:
+            return f"{quoted(token['newer'])} at character {token.start() + 1} is read by Python 3.11 and newer only"
+        if token["flags"] and not in_front:
+            return f"put the flags {quoted(token['flags'])} in front, or into `flags`"
+        in_front = in_front and token["flags"] is not None
+    return ""
+
+
+def timed_match(pattern: "re.Pattern[str]", text: str, mode: str = "search") -> "re.Match[str] | None":
+    """What *pattern* finds in *text*: somewhere ('search'), all of it ('full'), at its start ('prefix'). Raises PatternTimeout."""
+    find = pattern.search if mode == "search" else pattern.fullmatch if mode == "full" else pattern.match
+    try:
+        return timed(lambda: find(text))
+    except PatternTimeout as timeout:
+        raise PatternTimeout(f"pattern {quoted(pattern.pattern, 60)} on {counted(len(text), 'character')}: {timeout.reason}") from None
+
+
+# --- The timer -------------------------------------------------------------------------
+
+
+class PatternClock:
+    """Whether a limit is running; the handler of the alarm asks, so that a late alarm does nothing."""
+
+    is_running = False
+
+
+def stop_pattern(number: int, frame: Any) -> None:
+    """The handler of SIGALRM: ends the pattern that is running."""
+    if PatternClock.is_running:
+        raise PatternTimeout(f"stopped after {PATTERN_SECONDS:g} s")
+
+
+def timed(function: Callable[[], Result], seconds: float = PATTERN_SECONDS) -> Result:
+    """What *function* returns. Raises PatternTimeout after *seconds*, or at once where no limit can be set.
+
+    Costs 2.5 µs (measured on 3.10 to 3.13). The handler and the timer of whoever used SIGALRM before are put back.
+    Inside another `timed` the outer limit counts.
+    """
+    if PatternClock.is_running:
+        return function()
+    try:
+        import _signal  # type: ignore[import-not-found]  # `signal` without its Python half, which triples the price of a call
+
+        former = _signal.signal(_signal.SIGALRM, stop_pattern)
+    except (ImportError, AttributeError, ValueError):  # no such module, no SIGALRM (Windows), not the main thread
+        raise PatternTimeout("a pattern can be time-limited in the main thread only, and not on Windows, so it was not run") from None
+    PatternClock.is_running = True
+    remaining, interval = _signal.setitimer(_signal.ITIMER_REAL, seconds)
+    try:
+        return function()
+    finally:
+        PatternClock.is_running = False
+        _signal.setitimer(_signal.ITIMER_REAL, remaining, interval)
+        _signal.signal(_signal.SIGALRM, _signal.SIG_DFL if former is None else former)
+
+# endregion
+
+# region evaluators/predicates.py
+# =============================================================================
+# Predicates: small rules about one JSON value, the same in every parameter.
+#
+#     "ok", 7, {"a": [1]}          a literal: the same JSON value, types apart ("7" is not 7, 1 is 1.0)
+#     {"$gt": 3, "$le": 10}        an object whose keys all begin with $: each of them holds
+#     {"phone": {"$regex": "^\\+"}}  a literal may hold predicates at any depth; $eq and $literal quote one
+#
+#     $eq V, $ne V                 the same value, another value
+#     $lt $le $gt $ge V            order of two numbers (exact) or of two texts (by code point); unlike types: false
+#     $in [V, …], $not_in [V, …]   one of these values, none of them
+#     $regex T, $glob T            the text holds the pattern; the whole text is what the glob says (* also spans /)
+#     $exists true|false           there is a value (null is one), there is none
+#     $not P                       P does not hold
+#     $any [P, …] $all $none       of these predicates about the same value one, each, none holds
+#     $count {"of": P, "min", "max"}  so many elements of the list hold P (without `of`: elements)
+#     $literal V                   V itself, whatever its keys look like
+#
+# `$any`, `$all` and `$none` combine predicates about one value; elements of a list are asked
+# with `$count`: "some" is min 1, "no" is max 0, "each" is max 0 of {"$not": P}. A value that is
+# absent holds nothing but `$exists: false` and what is made of negations: `$ne`, `$not_in`, `$not`
+# and `$none` are exactly the opposite of what they deny.
+# =============================================================================
+
+
+class MissingValue:
+    """The type of MISSING, which no JSON value equals."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING = MissingValue()  # what a predicate is asked about when a pointer led nowhere
+
+
+class Predicate(NamedTuple):
+    """A compiled predicate: call it with a value, or with MISSING.
+
+    `is_growing`: what holds for a part of a value holds for all of it, as `$regex` does and `$not` does not.
+    """
+
+    holds: Callable[[Any], bool]
+    is_growing: bool = True
+
+    def __call__(self, value: Any) -> bool:
+        return self.holds(value)
+
+    def about_part(self, value: Any) -> bool | None:
+        """The answer about a value found in a field that was cut short; None where what was cut off could change it.
+
+        Numbers, true, false and null are whole; of a text, a list, an object or an absent value more may have been there.
+        """
+        answer = self.holds(value)
+        is_whole = value is None or isinstance(value, (bool, int, float))
+        return answer if is_whole or (answer and self.is_growing) else None
+
+
+def is_predicate(document: Any) -> bool:
+    """True for an object whose keys all begin with $; anything else is a literal."""
+    return isinstance(document, dict) and bool(document) and all(key.startswith("$") for key in document)
+
+
+def compile_predicate(document: Any, pointer: str = "", at_least: bool = False) -> Predicate:
+    """The predicate that *document* writes, which stands at *pointer* in its entry.
+
+    With *at_least* an object asks for at least its keys, at every depth; lists are compared element by
+    element. Raises ConfigurationError, and NothingAsked for an empty list out of a case.
+    """
+    if not is_predicate(document):
+        return compile_literal(document, pointer, at_least)
+    parts = []
+    for key, operand in document.items():
+        if key not in OPERATORS:
+            raise ConfigurationError(pointer + pointer_token(key), f"unknown predicate {quoted(key)}", did_you_mean(key, OPERATORS))
+        parts.append(OPERATORS[key](operand, pointer + pointer_token(key), at_least))
+    return parts[0] if len(parts) == 1 else every_predicate(parts)
+
+
+def every_predicate(parts: list[Predicate]) -> Predicate:
+    """Holds when each of *parts* does."""
+    return Predicate(lambda value: all(part.holds(value) for part in parts), all(part.is_growing for part in parts))
+
+
+# --- Literals --------------------------------------------------------------------------
+
+
+def compile_literal(document: Any, pointer: str, at_least: bool) -> Predicate:
+    """The same JSON value as *document*, in which nested predicates are asked."""
+    if isinstance(document, dict) and (at_least or holds_predicate(document)):
+        fields = {key: compile_predicate(item, pointer + pointer_token(key), at_least) for key, item in document.items()}
+        return object_predicate(fields, at_least)
+    if isinstance(document, list) and (at_least or holds_predicate(document)):
+        return elements_predicate(
+            [compile_predicate(item, pointer + pointer_token(index), at_least) for index, item in enumerate(document)]
+        )
+    return equal_predicate(document)
+
+
+def holds_predicate(document: Any) -> bool:
+    """True when *document* is a predicate, or holds one at any depth."""
+    if isinstance(document, dict):
+        return is_predicate(document) or any(map(holds_predicate, document.values()))
+    return isinstance(document, list) and any(map(holds_predicate, document))
+
+
+def equal_predicate(literal: Any) -> Predicate:
+    """The same JSON value as *literal*."""
+    if isinstance(literal, str):
+        return Predicate(lambda value: isinstance(value, str) and value == literal)
+    return Predicate(lambda value: json_equal(value, literal))
+
+
+def object_predicate(fields: dict[str, Predicate], at_least: bool) -> Predicate:
+    """An object whose values at the keys of *fields* hold; without *at_least* it has no other keys."""
+
+    def holds(value: Any) -> bool:
+        if not isinstance(value, dict) or not (at_least or value.keys() <= fields.keys()):
+            return False
+        return all(field.holds(value.get(key, MISSING)) for key, field in fields.items())
+
+    return Predicate(holds, all(field.is_growing for field in fields.values()))
+
+
+def elements_predicate(items: list[Predicate]) -> Predicate:
+    """A list as long as *items*, each element of which holds at its place."""
+
+    def holds(value: Any) -> bool:
+        return (
+            isinstance(value, list)
+            and len(value) == len(items)
+            and all(item.holds(element) for item, element in zip(items, value, strict=True))
+        )
+
+    return Predicate(holds, all(item.is_growing for item in items))
+
+
+# --- Operators: each takes (operand, its pointer, at_least) ------------------------------
+
+CompileOperator = Callable[[Any, str, bool], Predicate]
+
+
+def refuse_operand(pointer: str, operand: Any, wanted: str) -> ConfigurationError:
+    """The error that says what the operator at *pointer* takes."""
+    return ConfigurationError(pointer, f"{pointer.rpartition('/')[2]} takes {wanted}, not {json_type_phrase(operand)}")
+
+
+def negated_predicate(predicate: Predicate) -> Predicate:
+    """Holds exactly when *predicate* does not."""
+    return Predicate(lambda value: not predicate.holds(value), False)
+
+
+def order_operator(compare: Callable[[Any, Any], bool]) -> CompileOperator:
+    """The operator that compares two numbers or two texts with *compare*."""
+
+    def compile_order(operand: Any, pointer: str, at_least: bool) -> Predicate:
+        if is_json_number(operand):
+            return Predicate(lambda value: is_json_number(value) and compare(value, operand))
+        if isinstance(operand, str):
+            return Predicate(lambda value: isinstance(value, str) and compare(value, operand))
+        raise refuse_operand(pointer, operand, "a number or a text")
+
+    return compile_order
+
+
+def compile_in(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """One of the values of *operand*."""
+    if not isinstance(operand, list):
+        raise refuse_operand(pointer, operand, "a list of values")
+    refuse_empty(operand, pointer)
+    texts = frozenset(item for item in operand if isinstance(item, str))
+    others = [item for item in operand if not isinstance(item, str)]
+    return Predicate(lambda value: value in texts if isinstance(value, str) else any(json_equal(value, item) for item in others))
+
+
+def compile_not_in(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """None of the values of *operand*."""
+    return negated_predicate(compile_in(operand, pointer, at_least))
+
+
+def compile_regex(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """A text in which the pattern *operand* is found, under the time limit of patterns."""
+    if not isinstance(operand, str):
+        raise refuse_operand(pointer, operand, "a regular expression")
+    search = compile_pattern(operand, 0, pointer).search
+    return Predicate(lambda value: isinstance(value, str) and timed(lambda: search(value)) is not None)
+
+
+def compile_globs(globs: list[str], pointer: str) -> Callable[[str], bool]:
+    """Whether a text is, whole and case-sensitive, what one of *globs* says; * and ? also stand for a slash."""
+    from fnmatch import translate
+
+    if any(not isinstance(glob, str) or not glob for glob in globs):
+        raise ConfigurationError(pointer, "a glob is a text that is not empty")
+    plain = frozenset(glob for glob in globs if not re.search(r"[*?\[]", glob))
+    wild = [translate(glob) for glob in globs if glob not in plain]
+    if not wild:
+        return plain.__contains__
+    matches = [re.compile(pattern).match for pattern in wild]
+    return lambda text: text in plain or any(match(text) is not None for match in matches)
+
+
+def compile_glob(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """A text that is what the glob *operand* says."""
+    is_named = compile_globs([operand], pointer)
+    return Predicate(lambda value: isinstance(value, str) and is_named(value))
+
+
+def compile_exists(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """There is a value, or there is none."""
+    if not isinstance(operand, bool):
+        raise refuse_operand(pointer, operand, "true or false")
+    return Predicate(lambda value: (value is not MISSING) is operand, operand)
+
+
+def compile_each(operand: Any, pointer: str, at_least: bool) -> list[Predicate]:
+    """The predicates of the list *operand*."""
+    if not isinstance(operand, list):
+        name = pointer.rpartition("/")[2]
+        hint = 'elements of a list are asked with {"$count": {"of": …, "min": 1}}'
+        raise ConfigurationError(pointer, f"{name} takes a list of predicates, not {json_type_phrase(operand)}", hint)
+    refuse_empty(operand, pointer)
+    return [compile_predicate(item, pointer + pointer_token(index), at_least) for index, item in enumerate(operand)]
+
+
+def compile_any(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """One of several predicates about the same value."""
+    parts = compile_each(operand, pointer, at_least)
+    return Predicate(lambda value: any(part.holds(value) for part in parts), all(part.is_growing for part in parts))
+
+
+def compile_all(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """Each of several predicates about the same value."""
+    return every_predicate(compile_each(operand, pointer, at_least))
+
+
+def compile_none(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """None of several predicates about the same value."""
+    return negated_predicate(compile_any(operand, pointer, at_least))
+
+
+def compile_not(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """The opposite of one predicate."""
+    return negated_predicate(compile_predicate(operand, pointer, at_least))
+
+
+def compile_count(operand: Any, pointer: str, at_least: bool) -> Predicate:
+    """A list of whose elements so many hold."""
+    if not isinstance(operand, dict):
+        raise refuse_operand(pointer, operand, 'an object, {"of": predicate, "min": 1, "max": 3}')
+    for key in operand:
+        if key not in ("of", "min", "max"):
+            raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)}", did_you_mean(key, ("of", "min", "max")))
+    low, high = count_bounds(operand, pointer)
+    of = compile_predicate(operand["of"], pointer + "/of", at_least) if "of" in operand else Predicate(lambda value: True)
+
+    def holds(value: Any) -> bool:
+        if not isinstance(value, list):
+            return False
+        number = sum(1 for item in value if of.holds(item))
+        return number >= low and (high is None or number <= high)
+
+    return Predicate(holds, high is None and of.is_growing)
+
+
+def count_bounds(document: dict[str, Any], pointer: str) -> tuple[int, int | None]:
+    """(min, max) of *document*, 0 and None where absent. Raises ConfigurationError for none, negative or crossed ones."""
+    low, high = document.get("min"), document.get("max")
+    for key, bound in (("min", low), ("max", high)):
+        if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 0):
+            raise ConfigurationError(f"{pointer}/{key}", f"{key} is not a whole number from 0")
+    if low is None and high is None:
+        raise ConfigurationError(pointer, "has neither min nor max, so that anything would do", "give one of them")
+    if low is not None and high is not None and low > high:
+        raise ConfigurationError(f"{pointer}/min", f"min {low} is greater than max {high}")
+    return low or 0, high
+
+
+OPERATORS: dict[str, CompileOperator] = {
+    "$eq": lambda operand, pointer, at_least: equal_predicate(operand),
+    "$ne": lambda operand, pointer, at_least: negated_predicate(equal_predicate(operand)),
+    "$lt": order_operator(lambda value, bound: bool(value < bound)),
+    "$le": order_operator(lambda value, bound: bool(value <= bound)),
+    "$gt": order_operator(lambda value, bound: bool(value > bound)),
+    "$ge": order_operator(lambda value, bound: bool(value >= bound)),
+    "$in": compile_in,
+    "$not_in": compile_not_in,
+    "$regex": compile_regex,
+    "$glob": compile_glob,
+    "$exists": compile_exists,
+    "$not": compile_not,
+    "$any": compile_any,
+    "$all": compile_all,
+    "$none": compile_none,
+    "$count": compile_count,
+    "$literal": lambda operand, pointer, at_least: equal_predicate(operand),
+}
+
+# endregion
+
+# region evaluators/transforms.py
+# =============================================================================
+# Transforms: named, pure steps between what an entry selects and what its check sees.
+#
+#     "transform": ["strip_markdown", "last_line", {"regex_capture": ["A: (.*)", 1]}]
+#
+# Those of TEXT_TRANSFORMS change every string inside the value and also serve `normalize`; the
+# others take something out of it. One that finds nothing raises NotMeasurable.
+# =============================================================================
+
+Transform = Callable[[Any], Any]
+
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^\n`]*\Z")  # CommonMark 0.31, section 4.5
+# Bounded repeats keep each of these linear on a hostile text.
+MARKDOWN = (
+    (re.compile(r"^ {0,3}(?:`{3,}|~{3,})[^\n]*\n?", re.MULTILINE), ""),
+    (re.compile(r"^ {0,3}(?:#{1,6} {1,9}|>{1,9} ?)", re.MULTILINE), ""),
+    (re.compile(r"^([ \t]{0,99})[-*+] {1,9}", re.MULTILINE), r"\1"),
+    (re.compile(r"!?\[([^\]\[\n]{0,999})\]\([^()\s]{0,2000}(?: [^()\n]{0,999})?\)"), r"\1"),
+    (re.compile(r"\*\*|~~|`"), ""),
+    (re.compile(r"(?<!\w)__(?=\S)|(?<=\S)__(?!\w)|(?<!\w)\*(?=\S)|(?<=\S)\*(?!\w)"), ""),
+    (re.compile(r"(?<!\w)_(\S(?:[^_\n]{0,999}\S)?)_(?!\w)"), r"\1"),
+)
+
+
+def text_of(value: Any) -> str:
+    """*value* as one text: itself, the texts of a list joined by line feeds, else compact JSON. Raises NotMeasurable for null."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        raise NotMeasurable("there is null where a text is looked for", True)
+    if isinstance(value, list):
+        return "\n".join(item if isinstance(item, str) else encode_compact(item) for item in value)
+    return encode_compact(value)
+
+
+def in_every_text(function: Callable[[str], str]) -> Transform:
+    """Applies *function* to a string, and to every string inside a list or object."""
+
+    def apply(value: Any) -> Any:
+        if isinstance(value, str):
+            return function(value)
+        if isinstance(value, list):
+            return [apply(item) for item in value]
+        if isinstance(value, dict):
+            return {key: apply(item) for key, item in value.items()}
+        return value
+
+    return apply
+
+
+def canonical_form(text: str) -> str:
+    """*text* in the Unicode form NFC: é as one character."""
+    import unicodedata
+
+    return unicodedata.normalize("NFC", text)
+
+
+def compatible_form(text: str) -> str:
+    """*text* in the Unicode form NFKC: also full-width letters, ligatures and no-break spaces as plain ones."""
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", text)
+
+
+def collapse_space(text: str) -> str:
+    """*text* with each run of white space, also no-break spaces, as one space, and none at its ends."""
+    return " ".join(text.split())
+
+
+def strip_markdown(text: str) -> str:
+    """*text* without the marks of headings, lists, quotes, links, emphasis and code; the words stay."""
+    for pattern, replacement in MARKDOWN:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def line_from(text: str, last: bool) -> str:
+    """The first or last line of *text* that is not blank, without the space around it."""
+    for line in reversed(text.split("\n")) if last else text.split("\n"):
+        if line.strip():
+            return line.strip()
+    raise NotMeasurable("there is no line that is not blank")
+
+
+def fenced_blocks(text: str) -> list[tuple[str, str]]:
+    """(language in lower case, content) of each fenced code block of *text*, as CommonMark reads them."""
+    blocks: list[tuple[str, str]] = []
+    content: list[str] = []
+    fence, language = "", ""
+    for line in text.split("\n"):
+        match = FENCE.match(line.rstrip("\r"))
+        if fence and match and match[1].startswith(fence) and not line.strip(" \t\r" + fence[0]):
+            blocks.append((language, "\n".join(content)))
+            fence = ""
+        elif fence:
+            content.append(line)
+        elif match:
+            fence, language, content = match[1], match[2].lower(), []
+    return [*blocks, (language, "\n".join(content))] if fence else blocks
+
+
+def fenced_block(text: str, language: str) -> str:
+    """The first fenced block of *language* ('' for any)."""
+    for name, content in fenced_blocks(text):
+        if language in ("", name):
+            return content
+    raise NotMeasurable(f"there is no fenced block{f' of {quoted(language)}' if language else ''}")
+
+
+def parsed_json(value: Any) -> Any:
+    """The JSON value that a text holds; what is not text already is one."""
+    try:
+        return parse_json(value) if isinstance(value, str) else value
+    except JsonError as error:
+        raise NotMeasurable(f"the text is not JSON: {error.message}", True) from None
+
+
+def csv_rows(text: str) -> list[dict[str, str]]:
+    """The rows of a CSV text as objects under the names of its first row."""
+    import csv
+
+    try:
+        rows = [row for row in csv.reader((line + "\n" for line in text.split("\n")), strict=True) if row]
+    except csv.Error as error:
+        raise NotMeasurable(f"the text is not CSV: {error}", True) from None
+    if not rows:
+        raise NotMeasurable("there are no CSV rows")
+    header = rows[0]
+    if len(set(header)) < len(header):
+        raise NotMeasurable("two CSV columns have the same name", True)
+    for number, row in enumerate(rows[1:], 2):
+        if len(row) != len(header):
+            raise NotMeasurable(f"CSV row {number} has {counted(len(row), 'cell')}, the header {len(header)}", True)
+    return [dict(zip(header, row, strict=True)) for row in rows[1:]]
+
+
+def last_number(text: str) -> int | float:
+    """The last number of *text*."""
+    found = find_numbers(text)
+    if not found or found[-1].value is None:
+        raise NotMeasurable("there is no number" if not found else "the number has too many digits")
+    return json_number(found[-1].value)
+
+
+def pointer_transform(arguments: list[Any], pointer: str) -> Transform:
+    """Follows a JSON Pointer, in which * is every element."""
+    text = transform_text(arguments[0], pointer)
+    try:
+        tokens = pointer_tokens(text)
+    except ValueError as error:
+        raise ConfigurationError(pointer, str(error)) from None
+
+    def follow(value: Any) -> Any:
+        found = values_at(value, tokens)
+        if found is None:
+            raise NotMeasurable(f"there is nothing at {text}", True)
+        return [each for _, each in found] if "*" in tokens else found[0][1]
+
+    return follow
+
+
+def capture_transform(arguments: list[Any], pointer: str) -> Transform:
+    """Takes what a group (a number or name; the first if there is one) of the first match captured."""
+    pattern = compile_pattern(transform_text(arguments[0], pointer), 0, pointer)
+    group = pattern_group(pattern, arguments[1] if len(arguments) > 1 else min(pattern.groups, 1), pointer)
+
+    def capture(value: Any) -> Any:
+        match = timed_match(pattern, text_of(value))
+        if match is None or match[group] is None:
+            raise NotMeasurable(f"pattern {quoted(pattern.pattern, 60)} finds nothing")
+        return match[group]
+
+    return capture
+
+
+def pattern_group(pattern: "re.Pattern[str]", group: Any, pointer: str) -> int | str:
+    """*group* when *pattern* has a group of that number or name. Raises ConfigurationError."""
+    if isinstance(group, int) and not isinstance(group, bool) and 0 <= group <= pattern.groups:
+        return group
+    if isinstance(group, str) and group in pattern.groupindex:
+        return group
+    known = f"{counted(pattern.groups, 'group')}{', named ' + ', '.join(pattern.groupindex) if pattern.groupindex else ''}"
+    raise ConfigurationError(pointer, f"the pattern has no group {quoted(str(group))}", f"it has {known}")
+
+
+def transform_text(argument: Any, pointer: str) -> str:
+    """*argument* when it is a text. Raises ConfigurationError."""
+    if isinstance(argument, str):
+        return argument
+    raise ConfigurationError(pointer, f"an argument is a JSON {json_type(argument)}, not a string")
+
+
+def fenced_transform(arguments: list[Any], pointer: str) -> Transform:
+    """Takes the first fenced block, of one language when one is named."""
+    language = transform_text(arguments[0], pointer).lower() if arguments else ""
+    return lambda value: fenced_block(text_of(value), language)
+
+
+TEXT_TRANSFORMS: dict[str, Transform] = {
+    "strip": in_every_text(str.strip),
+    "lower": in_every_text(str.lower),
+    "casefold": in_every_text(str.casefold),
+    "nfc": in_every_text(canonical_form),
+    "nfkc": in_every_text(compatible_form),
+    "collapse_space": in_every_text(collapse_space),
+    "strip_markdown": in_every_text(strip_markdown),
+}
+PLAIN_TRANSFORMS: dict[str, Transform] = {
+    **TEXT_TRANSFORMS,
+    "first_line": lambda value: line_from(text_of(value), False),
+    "last_line": lambda value: line_from(text_of(value), True),
+    "number": lambda value: value if json_type(value) == "number" else last_number(text_of(value)),
+    "json": parsed_json,
+    "csv": lambda value: csv_rows(text_of(value)),
+}
+# name: (fewest arguments, most arguments, what makes the transform of them)
+TRANSFORMS_WITH_ARGUMENTS: dict[str, tuple[int, int, Callable[[list[Any], str], Transform]]] = {
+    "fenced": (0, 1, fenced_transform),
+    "pointer": (1, 1, pointer_transform),
+    "regex_capture": (1, 2, capture_transform),
+}
+
+
+def compile_transforms(steps: list[Any], pointer: str) -> list[Transform]:
+    """The functions that *steps* name, in order. Raises ConfigurationError below *pointer*."""
+    return [compile_transform(step, f"{pointer}/{index}") for index, step in enumerate(steps)]
+
+
+def compile_transform(step: Any, pointer: str) -> Transform:
+    """The function of one step, a name or {name: [arguments]}."""
+    if isinstance(step, dict) and len(step) == 1:
+        ((name, arguments),) = step.items()
+        if not isinstance(arguments, list):
+            raise ConfigurationError(pointer, f"the arguments of {quoted(name)} are no list", f'write {{"{name}": [argument, …]}}')
+    else:
+        name, arguments = step, []
+    if not isinstance(name, str):
+        raise ConfigurationError(pointer, "is neither a name nor an object with one name")
+    fewest, most, make = TRANSFORMS_WITH_ARGUMENTS.get(name, (0, 0, None))
+    if make is None and name not in PLAIN_TRANSFORMS:
+        known = [*PLAIN_TRANSFORMS, *TRANSFORMS_WITH_ARGUMENTS]
+        raise ConfigurationError(pointer, f"transform {quoted(name)} is unknown", did_you_mean(name, known))
+    if not fewest <= len(arguments) <= most:
+        wanted = counted(fewest, "argument") if fewest == most else f"{fewest} to {most} arguments"
+        raise ConfigurationError(pointer, f"transform {quoted(name)} takes {wanted}, not {len(arguments)}")
+    return PLAIN_TRANSFORMS[name] if make is None else make(arguments, pointer)
+
+
+def compile_normalizer(names: list[Any], pointer: str = "/normalize") -> Transform:
+    """The function that applies the text transforms *names*, in order, to every string of a value."""
+    for index, name in enumerate(names):
+        if name not in TEXT_TRANSFORMS:
+            hint = did_you_mean(str(name), TEXT_TRANSFORMS)
+            raise ConfigurationError(f"{pointer}/{index}", f"{quoted(str(name))} changes no text, so it cannot normalise", hint)
+    functions = [TEXT_TRANSFORMS[name] for name in names]
+
+    def normalise(value: Any) -> Any:
+        for function in functions:
+            value = function(value)
+        return value
+
+    return normalise
+
+
+# endregion
+
+# region evaluators/shell_words.py
+# =============================================================================
+# Shell command lines read as programs and arguments; nothing is run or expanded.
+#
+#     cd app && FOO=1 /usr/bin/git push --force "origin main" | tee log
+#
+# gives
+#
+#     [{"program": "cd", "arguments": ["app"]},
+#      {"program": "git", "arguments": ["push", "--force", "origin main"]},
+#      {"program": "tee", "arguments": ["log"]}]
+#
+# A command ends at ; & | a line end or a bracket, so that what stands in $( ) and back
+# quotes outside of quotes is seen as well. The program is the last part of its path;
+# assignments before it are left out; redirections stay among the arguments. What runs inside
+# a quoted text, as in bash -c "…", is one argument. A quote that is never closed lasts to the end.
+# =============================================================================
+
+SHELL_TOKEN = re.compile(
+    r"""(?P<end>[;|()`\n]+|&(?!>)[&;|]*)"""  # the end of a command
+    r"""|(?P<space>[ \t\r]+)"""
+    r"""|\\\n"""  # the command goes on in the next line
+    r"""|(?P<comment>(?<![^\s;|&()`])\#[^\n]*)"""
+    r"""|(?P<redirection>&?[<>]+[&|]?)"""
+    r"""|'(?P<single>[^']*)'?"""
+    r"""|"(?P<double>[^"\\]*(?:\\.[^"\\]*)*)"?"""
+    r"""|\\(?P<escaped>.)"""
+    r"""|(?P<plain>[^\s;|&()`<>'"\\]+|.)""",
+    re.DOTALL,
+)
+SHELL_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
+
+
+def shell_commands(text: str) -> list[JsonObject]:
+    """[{"program", "arguments"}] for each simple command of the command line *text*, in the order written."""
+    commands: list[JsonObject] = []
+    words: list[str] = []
+    pieces: list[str] = []  # of the word that is being read
+    for token in SHELL_TOKEN.finditer(text):
+        kind = token.lastgroup
+        if kind in ("end", "space", "redirection") and pieces:
+            words.append("".join(pieces))
+            pieces = []
+        if kind == "end":
+            add_shell_command(commands, words)
+            words = []
+        elif kind == "redirection":
+            words.append(token.group())
+        elif kind == "double":
+            pieces.append(re.sub(r"\\([\"\\$`])|\\\n", r"\1", token.group(kind)))
+        elif kind in ("single", "escaped", "plain"):
+            pieces.append(token.group(kind))
+    add_shell_command(commands, [*words, "".join(pieces)] if pieces else words)
+    return commands
+
+
+def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
+    """Adds the command that *words* make to *commands*, unless there is none."""
+    start = next((index for index, word in enumerate(words) if not SHELL_ASSIGNMENT.match(word)), len(words))
+    if start < len(words):
+        commands.append({"program": words[start].rpartition("/")[2] or words[start], "arguments": words[start + 1 :]})
+
+# endregion
+
+# region evaluators/trail.py
+# =============================================================================
+# The recorded steps as evaluators see them; a name or argument that was cut is unknown.
+#
+# Steps are told by their place, counted from 0 as in pointers and evidence. What the recording
+# does not say is None, never a guess.
+# =============================================================================
+
+ARGUMENTS_SHOWN = 80  # characters of a step's arguments in a reason
+EVIDENCE_SHOWN = 20  # steps named in the evidence of one outcome
+FAILED_STATUSES = frozenset(["error", "denied", "timeout"])  # what ended so changed nothing
+Ask = Callable[[Predicate, Any], "bool | None"]  # a predicate about a value; None where the recording does not say
+
+
+class Trail:
+    """The recorded steps of one observation, and what is worked out about them once.
+
+    With *is_partial* what is absent counts as not recorded: for steps that are only described.
+    """
+
+    def __init__(self, steps: list[JsonObject], is_partial: bool = False) -> None:
+        self.steps = steps
+        self.is_partial = is_partial
+        self.parsed: dict[tuple[int, str], Any] = {}
+        self.places: dict[Any, int] | None = None
+        self.agents_named: bool | None = None
+        self.kinds_told: dict[str, bool] = {}  # whether any step of a kind has a status or a result
+
+    def content(self, index: int, field: str) -> Any:
+        """`args` or `result` of a step, JSON text parsed; MISSING when absent, {} for arguments that are absent or null."""
+        value = self.steps[index].get(field, MISSING)
+        if field == "args" and (value is MISSING or value is None):
+            return {}
+        if not isinstance(value, str):
+            return value
+        key = (index, field)
+        if key not in self.parsed:
+            self.parsed[key] = parsed_text(value)
+        return self.parsed[key]
+
+    def asking(self, index: int, field: str) -> Ask:
+        """How a predicate is asked about a value that was looked for in *field* of a step."""
+        if is_cut(self.steps[index], field):
+            return lambda predicate, value: predicate.about_part(value)
+        if self.is_partial:
+            return lambda predicate, value: None if value is MISSING else predicate.holds(value)
+        return lambda predicate, value: predicate.holds(value)
+
+    def parent(self, index: int) -> int | None:
+        """The place of a step's parent: -1 when it names none, None when the one it names is not recorded."""
+        parent = self.steps[index].get("parent")
+        if parent is None:
+            return None if self.is_partial else -1
+        if self.places is None:
+            self.places = {encode_compact(step["id"]): place for place, step in enumerate(self.steps) if step.get("id") is not None}
+        return self.places.get(encode_compact(parent))
+
+    def names_agents(self) -> bool:
+        """Whether any step says which agent took it."""
+        if self.agents_named is None:
+            self.agents_named = any(step.get("agent") is not None for step in self.steps)
+        return self.agents_named
+
+    def has_failed(self, index: int) -> bool:
+        """Whether a step ended in error, denial or time-out; one without status is not known to have failed."""
+        status = self.steps[index].get("status")
+        return isinstance(status, str) and status in FAILED_STATUSES
+
+    def has_returned(self, index: int) -> bool:
+        """Whether a call did not fail and its result came back.
+
+        A call with neither status nor result counts as returned only where no step of its kind has any.
+        """
+        step = self.steps[index]
+        if self.has_failed(index):
+            return False
+        if step.get("status") is not None or step.get("result") is not None:
+            return True
+        kind = str(step.get("kind"))
+        if kind not in self.kinds_told:
+            alike = [other for other in self.steps if str(other.get("kind")) == kind]
+            self.kinds_told[kind] = any(other.get("status") is not None or other.get("result") is not None for other in alike)
+        return not self.kinds_told[kind]
+
+    def are_together(self, first: int, second: int) -> bool:
+        """Whether two calls were issued together, in one batch (of one turn, where turns are told)."""
+        one, other = self.steps[first], self.steps[second]
+        batch = one.get("batch")
+        return batch is not None and json_equal([batch, one.get("turn")], [other.get("batch"), other.get("turn")])
+
+    def comes_before(self, first: int, second: int) -> bool:
+        """Whether one step came before another; calls issued together did not."""
+        return first < second and not self.are_together(first, second)
+
+
+def parsed_text(text: str) -> Any:
+    """The JSON value that *text* holds, else *text* itself."""
+    try:
+        return parse_json(text)
+    except JsonError:
+        return text
+
+
+def recorded_steps(observation: JsonObject) -> list[JsonObject]:
+    """The steps of *observation*; without any, its `tool_calls` as steps of kind tool.
+
+    Raises NotMeasurable when neither was recorded, or when tool calls stand beside steps that hold none,
+    so that their order is not known.
+    """
+    steps, calls = observation.get("steps"), observation.get("tool_calls")
+    found = steps if isinstance(steps, list) else None
+    if isinstance(calls, list) and (calls or found is None) and not any(is_call(step) for step in found or ()):
+        if found:
+            raise NotMeasurable("tool_calls stand beside steps without tool calls, so their place among the steps is not known")
+        found = [{"kind": "tool", **call} if isinstance(call, dict) else call for call in calls]
+    if found is None:
+        raise NotMeasurable("no steps were recorded")
+    broken = next((index for index, step in enumerate(found) if not isinstance(step, dict)), None)
+    if broken is not None:
+        raise NotMeasurable(f"step {broken} is {json_type_phrase(found[broken])}, not an object")
+    return found
+
+
+def is_call(step: Any) -> bool:
+    """Whether *step* is of kind tool."""
+    return isinstance(step, dict) and step.get("kind") == "tool"
+
+
+def view_trail(view: View) -> Trail:
+    """The trail of the observation in *view*, shared by all entries. Raises NotMeasurable."""
+    trail = view.memo.get("trail")
+    if trail is None:
+        trail = view.memo["trail"] = Trail(recorded_steps(view.observation))
+    return trail
+
+
+def call_text(step: JsonObject) -> str:
+    """How a reason calls a step or a matcher: 'refund {"order":"A-7"}', 'message of user'."""
+    name = step.get("name")
+    if isinstance(name, list):
+        name = "|".join(map(str, name))
+    if not isinstance(name, str):
+        role = step.get("role")
+        name = f"{step.get('kind') or 'any step'}{f' of {role}' if isinstance(role, str) else ''}"
+    args = step.get("args")
+    shown = "" if args is None or args == {} else " " + visible(args if isinstance(args, str) else encode_compact(args), ARGUMENTS_SHOWN)
+    return visible(str(name), ARGUMENTS_SHOWN) + shown
+
+
+def step_text(trail: Trail, index: int) -> str:
+    """How a reason calls a recorded step: 'step 3 refund {"order":"A-7"}', counted from 0 as in pointers."""
+    return f"step {index} {call_text(trail.steps[index])}"
+
+
+def is_cut(step: JsonObject, field: str) -> bool:
+    """Whether *field* of *step* was cut short."""
+    cut = step.get("truncated")
+    return isinstance(cut, list) and field in cut
+
+
+def step_evidence(indexes: Iterable[int]) -> tuple[JsonObject, ...]:
+    """The evidence that points at the steps at *indexes*, the first 20 of them."""
+    return tuple({"step": index} for index in sorted(indexes)[:EVIDENCE_SHOWN])
+
+
+def settled(candidates: Iterable[tuple[bool | None, bool | None]], otherwise: bool | None) -> bool | None:
+    """The answer of the first candidate that is meant, *otherwise* when none is; None when it is not known which.
+
+    A candidate is (whether it is meant, its answer). One that may be meant, with another answer, leaves it open.
+    """
+    answers = set()
+    for is_meant, answer in candidates:
+        if is_meant is not False:
+            answers.add(answer)
+        if is_meant:
+            break
+    else:
+        answers.add(otherwise)
+    return answers.pop() if len(answers) == 1 else None
+
+# endregion
+
+# region evaluators/arguments.py
+# =============================================================================
+# What a step matcher asks of arguments and results: names, pointers, modes, defaults.
+#
+#     {"args": {"order": "A-7", "/items/0/sku": {"$regex": "^S"}}, "args_mode": "contains",
+#      "args_defaults": {"limit": 10}, "args_ignore": ["request_id", "/items/*/note"]}
+#
+# contains asks for at least these, at every depth, lists element by element; exact for no other
+# arguments; keys for the same names, whatever the values; ignore for nothing. Defaults are filled in
+# and what is ignored is left out on both sides. A name that begins with / is a JSON Pointer; with * it
+# leads to the list of what was found. JSON held in text is parsed when a pointer goes into it; a text
+# that is not JSON is read as a shell command line in a step of kind `command` and below an argument
+# called `command` or `cmd`: `/command/*/program` is the list of the programs, `/command/0/arguments`
+# the words after the first.
+# =============================================================================
+
+ARGS_MODES = ("contains", "exact", "keys", "ignore")
+SHELL_ARGUMENTS = ("command", "cmd")
+
+Tokens = tuple[str, ...]
+FieldPredicates = list[tuple[Tokens, Predicate]]
+ArgumentsTest = Callable[[Any, bool, Ask], "bool | None"]  # (arguments, whether the step is a command, ask)
+
+NEVER = Predicate(lambda value: False)
+PRESENT = Predicate(lambda value: value is not MISSING)
+
+
+# --- Names and pointers ------------------------------------------------------------------
+
+
+def field_tokens(name: Any, pointer: str = "") -> Tokens:
+    """The tokens of a name or JSON Pointer: 'a' and '/a' give ('a',), '' gives (). Raises ConfigurationError."""
+    if not isinstance(name, str):
+        raise ConfigurationError(pointer, f"a name or pointer is a text, not {json_type_phrase(name)}")
+    return (name,) if name and not name.startswith("/") else tuple(pointer_tokens(name))
+
+
+def found_at(value: Any, tokens: Tokens, has_commands: bool = False) -> Any:
+    """What stands at *tokens* in *value*, a list of it for a wildcard, MISSING for nothing.
+
+    With *has_commands* a text on the way that is not JSON is read as a shell command line.
+    """
+    if len(tokens) == 1 and isinstance(value, dict) and tokens[0] != "*":
+        return value.get(tokens[0], MISSING)
+    pairs = values_at(value, tokens)
+    if pairs is None and has_commands:
+        pairs = values_in_commands(value, tokens)
+    if pairs is None:
+        return MISSING
+    return [item for _, item in pairs] if "*" in tokens else pairs[0][1]
+
+
+def values_in_commands(value: Any, tokens: Tokens) -> list[tuple[str, Any]] | None:
+    """What stands at *tokens* when the first text on the way is a shell command line; None for nothing."""
+    for place in range(len(tokens)):
+        if isinstance(value, str):
+            return values_at(shell_commands(value), tokens[place:])
+        pairs = None if tokens[place] == "*" else values_at(value, tokens[place : place + 1])
+        if pairs is None:
+            return None
+        value = pairs[0][1]
+    return None
+
+
+def without_field(value: Any, tokens: Tokens) -> Any:
+    """A copy of *value* that lacks what stands at *tokens*."""
+    if not tokens or not isinstance(value, (dict, list)):
+        return value
+    head, rest = tokens[0], tokens[1:]
+    pairs = list(value.items()) if isinstance(value, dict) else [(str(index), item) for index, item in enumerate(value)]
+    kept = [(key, without_field(item, rest) if head in ("*", key) else item) for key, item in pairs if rest or head not in ("*", key)]
+    return dict(kept) if isinstance(value, dict) else [item for _, item in kept]
+
+
+# --- Results ---------------------------------------------------------------------------
+
+
+def is_field_map(wanted: Any) -> bool:
+    """Whether *wanted* is {name or pointer: …}, not a value or predicate about the whole."""
+    return isinstance(wanted, dict) and not is_predicate(wanted)
+
+
+def compile_field_map(wanted: Any, pointer: str, at_least: bool) -> FieldPredicates:
+    """(tokens, predicate) for each name and pointer of *wanted*; a value or predicate is asked of the whole, ()."""
+    if not is_field_map(wanted):
+        return [((), compile_predicate(wanted, pointer, at_least))]
+    places = [(name, pointer + pointer_token(name), item) for name, item in wanted.items()]
+    return [(field_tokens(name, place), compile_predicate(item, place, at_least)) for name, place, item in places]
+
+
+def fields_answer(fields: FieldPredicates, find: Callable[[Tokens], Any], ask: Ask) -> bool | None:
+    """Whether all *fields* hold of what *find* gives for their tokens."""
+    answer: bool | None = True
+    for tokens, predicate in fields:
+        found = ask(predicate, find(tokens))
+        if found is False:
+            return False
+        answer = None if found is None else answer
+    return answer
+
+
+# --- Arguments -------------------------------------------------------------------------
+
+
+def compile_arguments(document: JsonObject, pointer: str) -> ArgumentsTest:
+    """The test of arguments that the matcher *document* writes, which stands at *pointer*. Raises ConfigurationError."""
+    mode = document.get("args_mode", "contains")
+    if mode not in ARGS_MODES:
+        raise ConfigurationError(f"{pointer}/args_mode", f"args_mode {quoted(str(mode))} is unknown", did_you_mean(str(mode), ARGS_MODES))
+    defaults, ignored = args_defaults(document, pointer), args_ignored(document, pointer)
+    if mode == "ignore":
+        return lambda value, is_command, ask: True
+    fields = compile_field_map(args_wanted(document["args"], defaults, ignored), f"{pointer}/args", mode == "contains")
+    is_closed = mode in ("exact", "keys")
+    if is_closed and any(len(tokens) > 1 for tokens, _ in fields) or (mode == "keys" and not is_field_map(document["args"])):
+        raise ConfigurationError(f"{pointer}/args", f"with args_mode {mode} args are named whole, without pointers into them")
+    if mode == "keys":
+        fields = [(tokens, PRESENT) for tokens, _ in fields]
+    names = {tokens[0] for tokens, _ in fields if tokens}
+    is_closed = is_closed and is_field_map(document["args"])
+
+    def test(value: Any, is_command: bool, ask: Ask) -> bool | None:
+        if defaults and isinstance(value, dict):
+            value = {**defaults, **value}
+        for tokens in ignored:
+            value = without_field(value, tokens)
+        if is_closed and not isinstance(value, dict):
+            return ask(NEVER, value)
+        if is_closed and not value.keys() <= names:
+            return False
+        return fields_answer(fields, lambda tokens: found_at(value, tokens, is_command or tokens[:1] in SHELL_TOKENS), ask)
+
+    return test
+
+
+SHELL_TOKENS = tuple((name,) for name in SHELL_ARGUMENTS)
+
+
+def args_defaults(document: JsonObject, pointer: str) -> JsonObject:
+    """The values of `args_defaults` by name."""
+    defaults = document.get("args_defaults", {})
+    if not isinstance(defaults, dict):
+        raise ConfigurationError(
+            f"{pointer}/args_defaults", f"args_defaults is {json_type_phrase(defaults)}, not an object of values by name"
+        )
+    return defaults
+
+
+def args_ignored(document: JsonObject, pointer: str) -> list[Tokens]:
+    """The tokens of each name or pointer in `args_ignore`."""
+    ignored = document.get("args_ignore")
+    if ignored is None:
+        return []
+    place = f"{pointer}/args_ignore"
+    if not isinstance(ignored, list):
+        raise ConfigurationError(place, f"args_ignore is {json_type_phrase(ignored)}, not a list of names and pointers")
+    refuse_empty(ignored, place)
+    found = [field_tokens(name, f"{place}/{index}") for index, name in enumerate(ignored)]
+    if () in found:
+        raise ConfigurationError(place, "args_ignore leaves everything out", 'write "args_mode": "ignore"')
+    return found
+
+
+def args_wanted(wanted: Any, defaults: JsonObject, ignored: list[Tokens]) -> Any:
+    """The expected arguments with *defaults* filled in and what is *ignored* left out."""
+    if not is_field_map(wanted):
+        return wanted
+    named = {field_tokens(name)[:1] for name in wanted}
+    wanted = {**wanted, **{name: value for name, value in defaults.items() if (name,) not in named}}
+    found = {}
+    for name, value in wanted.items():
+        own = field_tokens(name)
+        below = [tokens[len(own) :] for tokens in ignored if tokens[: len(own)] == own]
+        if () in below or own[:1] in ignored:
+            continue
+        for tokens in below:
+            value = without_field(value, tokens)
+        found[name] = value
+    return found
+
+# endregion
+
+# region evaluators/matcher.py
+# =============================================================================
+# The step matcher: one object that says which recorded steps are meant.
+#
+# All keys given must hold; {} means every step.
+#
+#     {"kind": "tool", "name": ["refund_*"], "args": {"order": "A-7", "/items/0/sku": {"$regex": "^S"}}, "status": "ok"}
+#
+#     kind, role, status, agent   one text or a list of them (kinds and statuses are closed lists)
+#     name                        a glob or a list of globs, case-sensitive
+#     text                        a part of the text, or a predicate about it
+#     args, result                {name or pointer: literal or predicate}, or one about the whole (arguments.py)
+#     args_mode, args_defaults, args_ignore   how arguments are compared (arguments.py)
+#     turn                        a number, or {"min", "max"}
+#     under                       a matcher of an ancestor (by `parent` and `id`)
+#     $any                        a list of matchers, one of which holds
+#
+# An answer is True, False, or None where the recording does not say: a field that was cut short
+# (`truncated`) and in which it was not found, no status, no turn, no agent while no step names one.
+# =============================================================================
+
+STEP_KINDS = ("tool", "message", "command", "skill", "handoff", "approval", "retrieval", "model", "span", "error")
+STEP_STATUSES = ("ok", "error", "denied", "timeout")
+StepTest = Callable[[Trail, int], bool | None]
+
+
+class Matcher:
+    """A compiled step matcher."""
+
+    def __init__(self, tests: list[StepTest], asked: set[str]) -> None:
+        self.tests = tests
+        self.asked = asked  # keys of the matcher and of those inside it
+
+    def decide(self, trail: Trail, index: int) -> bool | None:
+        """Whether the step at *index* is meant; None when the recording does not say."""
+        answer: bool | None = True
+        for test in self.tests:
+            found = test(trail, index)
+            if found is False:
+                return False
+            if found is None:
+                answer = None
+        return answer
+
+    def decisions(self, trail: Trail) -> list[bool | None]:
+        """`decide` of every step."""
+        return [self.decide(trail, index) for index in range(len(trail.steps))]
+
+    def matches(self, step: JsonObject) -> bool:
+        """Whether *step*, taken by itself, is meant. Raises NotMeasurable when it does not say."""
+        trail = Trail([step])
+        answer = self.decide(trail, 0)
+        if answer is None:
+            raise NotMeasurable(self.unknown(trail, 0))
+        return answer
+
+    def unknown(self, trail: Trail, index: int) -> str:
+        """Why it is not known whether the step at *index* is meant."""
+        step = trail.steps[index]
+        cut = [field for field in ("args", "result", "text") if field in self.asked and is_cut(step, field)]
+        absent = [field for field in ("status", "turn", "agent") if field in self.asked and step.get(field) is None]
+        why = f"its {listed(cut)} was cut short" if cut else f"it has no {listed(absent)}" if absent else "its parent is not recorded"
+        return f"whether {step_text(trail, index)} is meant is not known: {why}"
+
+
+def compile_matcher(document: Any, pointer: str = "") -> Matcher:
+    """The matcher that *document* writes, which stands at *pointer* in its entry.
+
+    Raises ConfigurationError, and NothingAsked for an empty list out of a case.
+    """
+    if not isinstance(document, dict):
+        hint = 'write {"name": …}' if isinstance(document, str) else ""
+        raise ConfigurationError(pointer, f"a step matcher is an object, not {json_type_phrase(document)}", hint)
+    for key in document:
+        if key not in MATCHER_KEYS:
+            raise ConfigurationError(
+                pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", did_you_mean(key, MATCHER_KEYS)
+            )
+    if "args" not in document:
+        useless = next((key for key in ("args_mode", "args_defaults", "args_ignore") if key in document), None)
+        if useless:
+            raise ConfigurationError(f"{pointer}/{useless}", f"{useless} without args asks nothing", 'add "args": {…}')
+    compiled = [(key, compile_key(document, pointer)) for key, compile_key in MATCHER_KEYS.items() if key in document and compile_key]
+    asked = {key for key, _ in compiled}.union(*(asked for _, (_, asked) in compiled))
+    return Matcher([test for _, (test, _) in compiled], asked)
+
+
+def compile_matchers(documents: Any, pointer: str) -> list[Matcher]:
+    """The matchers of a list, or of one that stands alone."""
+    if not isinstance(documents, list):
+        return [compile_matcher(documents, pointer)]
+    refuse_empty(documents, pointer)
+    return [compile_matcher(document, pointer + pointer_token(index)) for index, document in enumerate(documents)]
+
+
+# --- Keys: each takes (the matcher's document, its pointer) and gives a test and the keys asked inside it ------
+
+CompiledKey = tuple[StepTest, Iterable[str]]
+CompileKey = Callable[[JsonObject, str], CompiledKey]
+
+
+def matcher_texts(document: JsonObject, pointer: str, key: str, known: tuple[str, ...] = ()) -> list[str]:
+    """The texts at *key*, one or a list; with *known* none but those."""
+    value = document[key]
+    values = value if isinstance(value, list) else [value]
+    refuse_empty(values, f"{pointer}/{key}")
+    for text in values:
+        if not isinstance(text, str) or not text:
+            raise ConfigurationError(f"{pointer}/{key}", f"{key} is a text that is not empty, or a list of them")
+        if known and text not in known:
+            raise ConfigurationError(f"{pointer}/{key}", f"unknown {key} {quoted(text)}", did_you_mean(text, known))
+    return values
+
+
+def one_of_key(key: str, known: tuple[str, ...] = ()) -> CompileKey:
+    """Compiles a key whose value is one text or a list of them, compared with the step's field of that name."""
+
+    def compile_one_of(document: JsonObject, pointer: str) -> CompiledKey:
+        wanted = frozenset(matcher_texts(document, pointer, key, known))
+
+        def test(trail: Trail, index: int) -> bool | None:
+            value = trail.steps[index].get(key)
+            if isinstance(value, str):
+                return value in wanted
+            return None if trail.is_partial or key == "status" or (key == "agent" and not trail.names_agents()) else False
+
+        return test, ()
+
+    return compile_one_of
+
+
+def compile_name(document: JsonObject, pointer: str) -> CompiledKey:
+    """The step's name is what one of the globs says."""
+    is_named = compile_globs(matcher_texts(document, pointer, "name"), f"{pointer}/name")
+
+    def test(trail: Trail, index: int) -> bool | None:
+        name = trail.steps[index].get("name")
+        return is_named(name) if isinstance(name, str) else None if trail.is_partial else False
+
+    return test, ()
+
+
+def compile_text(document: JsonObject, pointer: str) -> CompiledKey:
+    """The step's text holds a part, or a predicate about it holds."""
+    wanted = document["text"]
+    if isinstance(wanted, str) and wanted:
+        predicate = Predicate(lambda value: isinstance(value, str) and wanted in value)
+    elif is_predicate(wanted):
+        predicate = compile_predicate(wanted, f"{pointer}/text")
+    else:
+        raise ConfigurationError(f"{pointer}/text", "text is a part of the text that is not empty, or a predicate")
+
+    def test(trail: Trail, index: int) -> bool | None:
+        text = trail.steps[index].get("text")
+        return trail.asking(index, "text")(predicate, MISSING if text is None else text)
+
+    return test, ()
+
+
+def compile_turn(document: JsonObject, pointer: str) -> CompiledKey:
+    """The step's turn lies in the range."""
+    turn = document["turn"]
+    if isinstance(turn, dict) and not turn.keys() - {"min", "max"}:
+        low, high = count_bounds(turn, f"{pointer}/turn")
+    elif isinstance(turn, int) and not isinstance(turn, bool):
+        low, high = turn, turn
+    else:
+        raise ConfigurationError(f"{pointer}/turn", 'turn is a number or {"min": 1, "max": 3}')
+
+    def test(trail: Trail, index: int) -> bool | None:
+        value = trail.steps[index].get("turn")
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            return None
+        return low <= value and (high is None or value <= high)
+
+    return test, ()
+
+
+def compile_under(document: JsonObject, pointer: str) -> CompiledKey:
+    """One of the step's ancestors matches."""
+    ancestor = compile_matcher(document["under"], f"{pointer}/under")
+
+    def test(trail: Trail, index: int) -> bool | None:
+        answer: bool | None = False
+        seen = {index}
+        place = trail.parent(index)
+        while place is not None and place >= 0 and place not in seen:
+            found = ancestor.decide(trail, place)
+            if found:
+                return True
+            answer = None if found is None else answer
+            seen.add(place)
+            place = trail.parent(place)
+        return None if place is None else answer
+
+    return test, {"under", *ancestor.asked}
+
+
+def compile_alternatives(document: JsonObject, pointer: str) -> CompiledKey:
+    """One of several matchers matches."""
+    if not isinstance(document["$any"], list):
+        raise ConfigurationError(f"{pointer}/$any", "$any takes a list of step matchers")
+    matchers = compile_matchers(document["$any"], f"{pointer}/$any")
+
+    def test(trail: Trail, index: int) -> bool | None:
+        found = [matcher.decide(trail, index) for matcher in matchers]
+        return True if True in found else None if None in found else False
+
+    return test, {key for matcher in matchers for key in matcher.asked}
+
+
+def compile_args(document: JsonObject, pointer: str) -> CompiledKey:
+    """The step's arguments hold what is given."""
+    holds = compile_arguments(document, pointer)
+
+    def test(trail: Trail, index: int) -> bool | None:
+        is_command = trail.steps[index].get("kind") == "command"
+        return holds(trail.content(index, "args"), is_command, trail.asking(index, "args"))
+
+    return test, ()
+
+
+def compile_result(document: JsonObject, pointer: str) -> CompiledKey:
+    """The step's result holds what is given."""
+    fields = compile_field_map(document["result"], f"{pointer}/result", True)
+
+    def test(trail: Trail, index: int) -> bool | None:
+        # The whole of a result is asked as it was recorded; a pointer goes into the JSON that its text holds.
+        whole = trail.steps[index].get("result", MISSING)
+        return fields_answer(
+            fields, lambda tokens: found_at(trail.content(index, "result"), tokens) if tokens else whole, trail.asking(index, "result")
+        )
+
+    return test, ()
+
+
+# In the order in which they are asked: what is cheap and decides most comes first.
+MATCHER_KEYS: dict[str, CompileKey | None] = {
+    "kind": one_of_key("kind", STEP_KINDS),
+    "name": compile_name,
+    "role": one_of_key("role"),
+    "status": one_of_key("status", STEP_STATUSES),
+    "agent": one_of_key("agent"),
+    "turn": compile_turn,
+    "text": compile_text,
+    "args": compile_args,
+    "result": compile_result,
+    "under": compile_under,
+    "$any": compile_alternatives,
+    "args_mode": None,  # these three belong to args
+    "args_defaults": None,
+    "args_ignore": None,
+}
+
+# endregion
+
+# region evaluators/consent.py
+# =============================================================================
+# Whether a user's message says yes.
+#
+# It does if a sentence of it that is not a question begins with a word of consent (yes, yeah, yep, correct,
+# exactly, confirmed, agreed, approved, absolutely; also after "great," or "I see,"), or has a phrase
+# of going ahead ("go ahead", "please proceed", "I confirm", "that / everything looks, sounds, is right, good,
+# correct, fine"), or one of the phrases given. "Sure", "ok", "okay" and "fine" only as the whole message:
+# "Sure! My number is 4711" consents to nothing. A message that begins with no, nope, wait or not yet does
+# not. Choosing among options, asking for a thing, and "and yes, I also want …" have none of these forms.
+#
+# A word of consent that is taken back at once ("absolutely not", "yeah, no") or is no answer ("correct my
+# address", "exactly which one") is none, nor is a phrase after a denial or a condition in its clause
+# ("don't go ahead", "before you go ahead, …", "make sure everything is correct"). Every pattern runs in linear time.
+# =============================================================================
+
+CONSENT_WORD = re.compile(
+    r"""(?:(?:great|i\ see)\b,?\ )?
+    (?:(?:yes|yeah|yep|confirmed|agreed|approved|absolutely)\b
+     | correct\b(?!\ (?:me|my|the|this|that|it|your|our|his|her|their|any|all)\b)
+     | exactly\b(?!\ (?:what|which|who|where|when|why|how)\b))
+    (?!\ (?:not|no(?!\ (?:problem|worries|issues?)\b))\b | ,?\ (?:no|nah|nope)\W*$ | \ and\ no\b)""",
+    re.VERBOSE,
+)
+GO_AHEAD = r"go ahead|please proceed|i confirm|(?:that|everything)(?:'?s| is| looks| sounds) (?:right|good|correct|fine)"
+CONSENT_WHOLE = re.compile(r"\W*(?:sure|ok|okay|fine)[^\w?]*")
+CONSENT_REFUSED = re.compile(r"\W*(?:no|nope|wait|not yet)\b")
+CONSENT_SENTENCE_END = re.compile(r"[.!?…\n]+")
+CONSENT_LEADING_MARKS = re.compile(r"[\W_]+")
+CONSENT_CLAUSE_END = re.compile(r"[,;:—–]| but ")
+# A question that may lack its mark: "could you go ahead and …".
+CONSENT_QUESTION = re.compile(
+    r"(?:can|could|would|will|shall|should|may|do|does|did|is|are|am|was|were|have|has)(?:n't)? (?:i|you|we|they|he|she|it)\b"
+)
+CONSENT_TAKEN_BACK = re.compile(
+    r"n't\b|\b(?:not|never|cannot|dont|cant|wont|no need|no longer|without|if|unless|until|before|whether|once"
+    r"|make sure|be sure|ensure|check|verify|hope)\b"
+)
+
+
+def consent_phrases(further: list[str]) -> "re.Pattern[str]":
+    """The pattern of the phrases that go ahead anywhere in a sentence, with those of *further*."""
+    own = [re.escape(plain_sentence(phrase)) for phrase in further]
+    return re.compile(rf"(?<!\w)(?:{'|'.join([GO_AHEAD, *own])})(?!\w)")
+
+
+def plain_sentence(text: str) -> str:
+    """*text* in lower case, with straight apostrophes and single spaces."""
+    return " ".join(text.casefold().replace("’", "'").replace("ʼ", "'").split())
+
+
+def says_yes(message: str, phrases: "re.Pattern[str]") -> bool:
+    """Whether *message* consents; *phrases* is a pattern of `consent_phrases`."""
+    text = message.casefold()
+    if CONSENT_REFUSED.match(text):
+        return False
+    if CONSENT_WHOLE.fullmatch(text):
+        return True
+    start = 0
+    for end in CONSENT_SENTENCE_END.finditer(text):
+        if end.group() == "." and end.end() < len(text) and not text[end.end()].isspace():
+            continue  # inside 12.50 or kaizen.py
+        if "?" not in end.group() and sentence_consents(text[start : end.start()], phrases):
+            return True
+        start = end.end()
+    return sentence_consents(text[start:], phrases)
+
+
+def sentence_consents(text: str, phrases: "re.Pattern[str]") -> bool:
+    """Whether one sentence, which has no question mark, consents."""
+    sentence = plain_sentence(text)
+    marks = CONSENT_LEADING_MARKS.match(sentence)
+    sentence = sentence[marks.end() :] if marks else sentence
+    if CONSENT_QUESTION.match(sentence):
+        return False
+    return CONSENT_WORD.match(sentence) is not None or has_consent_phrase(sentence, phrases)
+
+
+def has_consent_phrase(sentence: str, phrases: "re.Pattern[str]") -> bool:
+    """Whether a phrase stands in *sentence* and nothing before it in its clause takes it back."""
+    place = 0  # where the clause begins that is read
+    while True:
+        phrase = phrases.search(sentence, place)
+        if phrase is None:
+            return False
+        for end in CONSENT_CLAUSE_END.finditer(sentence, place, phrase.start()):
+            place = end.end()
+        if CONSENT_TAKEN_BACK.search(sentence, place, phrase.start()) is None:
+            return True
+        # What takes this phrase back takes back the others of its clause.
+        following = CONSENT_CLAUSE_END.search(sentence, phrase.end())
+        if following is None:
+            return False
+        place = following.end()
+
+# endregion
+
+# region evaluators/spoken.py
+# =============================================================================
+# Whether a value was said in messages, in the forms in which people write it.
+#
+# Case, _ - and spaces do not matter ("extend_rental" and "Extend rental", "K-20" and "k20"), nor do currency
+# signs and thousands separators (1250 and "$1,250.00"), nor the written form of ISO dates ("2026-03-05" and
+# "March 5th", "5 March 2026", "05/03/2026", "3/5/2026"; a year that is said has to be the right one, and
+# the time of a date with time is said too). Numbers are compared as exact values, texts as whole words.
+# =============================================================================
+
+SPOKEN_SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015\u2212$€£¥₹₩₽₺₫₴₪฿₱₦]+")
+SPOKEN_CURRENCY = " \t\u00a0\u202f$€£¥₹₩₽₺₫₴₪฿₱₦"
+SPOKEN_BREAK = " \x00 "  # no value holds it
+SPOKEN_ISO_DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?")
+SPOKEN_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+SPOKEN_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+SPOKEN_DAY = re.compile(
+    rf"""
+      (?<!\d)(?P<day_before>\d{{1,2}})(?:st|nd|rd|th|\.)?\ (?:of\ )?(?P<month_after>{SPOKEN_MONTH})\b
+        (?:\.?,?\ (?P<year_after>\d{{4}})(?!\d))?
+    | \b(?P<month_before>{SPOKEN_MONTH})\.?\ (?:the\ )?(?P<day_after>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])
+        (?:,?\ (?P<year_before>\d{{4}})(?!\d))?
+    | (?<!\d)(?P<one>\d{{4}}|\d{{1,2}})[-/.](?P<two>\d{{1,2}})[-/.](?P<three>\d{{4}}|\d{{1,2}})(?!\d)""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+class Spoken:
+    """The texts of messages, prepared once for several questions."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.text = SPOKEN_BREAK.join(texts)
+        self.numbers: set[Any] | None = None
+        self.compact = ""
+        self.breaks: set[int] | None = None
+        self.days: set[tuple[int | None, int, int]] | None = None
+
+    def says(self, value: Any) -> bool:
+        """Whether *value*, and of a list or object each value in it, was said; null and empty texts need not be."""
+        if isinstance(value, (list, dict)):
+            return all(self.says(item) for item in (value.values() if isinstance(value, dict) else value))
+        if value is None:
+            return True
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return abs(exact_value(value)) in self.said_numbers()
+        text = value if isinstance(value, str) else encode_compact(value)
+        date = SPOKEN_ISO_DATE.fullmatch(text.strip())
+        if date:
+            return self.says_date(date)
+        number = whole_number(text)
+        return (number is not None and abs(number) in self.said_numbers()) or self.says_words(text)
+
+    def said_numbers(self) -> set[Any]:
+        """The numbers in the texts, without their signs, whichever of . and , is their decimal mark."""
+        if self.numbers is None:
+            found = [
+                number for mark in (".", ",") for number in find_numbers(self.text, mark) if not is_after_letter(self.text, number.start)
+            ]
+            self.numbers = {abs(number.value) for number in found if number.value is not None}
+        return self.numbers
+
+    def says_words(self, text: str) -> bool:
+        """Whether the words of *text* were said, separators aside and not inside another word."""
+        wanted = "".join(SPOKEN_SEPARATORS.split(folded_text(text)))
+        if self.breaks is None:
+            pieces = SPOKEN_SEPARATORS.split(folded_text(self.text))
+            self.compact, self.breaks, length = "".join(pieces), set(), 0
+            for piece in pieces:
+                length += len(piece)
+                self.breaks.add(length)
+        start = self.compact.find(wanted)
+        while start >= 0:
+            if self.is_edge(start) and self.is_edge(start + len(wanted)):
+                return True
+            start = self.compact.find(wanted, start + 1)
+        return False
+
+    def is_edge(self, place: int) -> bool:
+        """Whether a word begins or ends at *place* of the compact text."""
+        if place in (0, len(self.compact)) or place in (self.breaks or ()):
+            return True
+        return not (self.compact[place - 1].isalnum() and self.compact[place].isalnum())
+
+    def says_date(self, date: "re.Match[str]") -> bool:
+        """Whether an ISO date was said in one of its written forms, with the time when it has one."""
+        text = " ".join(self.text.casefold().split())
+        if self.days is None:
+            self.days = {day for match in SPOKEN_DAY.finditer(text) for day in spoken_days(match)}
+        year, month, day = (int(part) for part in date.groups()[:3])
+        if (year, month, day) not in self.days and (None, month, day) not in self.days:
+            return False
+        return date[4] is None or re.search(time_form(int(date[4]), date[5]), text) is not None
+
+
+def spoken_days(match: "re.Match[str]") -> list[tuple[int | None, int, int]]:
+    """The (year, month, day) that a match of SPOKEN_DAY can mean; the year is None where none was said."""
+    name = match["month_after"] or match["month_before"]
+    if name:
+        year = match["year_after"] or match["year_before"]
+        day = match["day_before"] or match["day_after"]
+        return [(int(year) if year else None, SPOKEN_MONTHS.index(name[:3]) + 1, int(day))]
+    one, two, three = int(match["one"]), int(match["two"]), int(match["three"])
+    if len(match["one"]) == 4:
+        return [(one, two, three)]
+    years = [three] if len(match["three"]) == 4 else [1900 + three, 2000 + three]
+    return [(year, *pair) for year in years for pair in ((one, two), (two, one))]
+
+
+def folded_text(text: str) -> str:
+    """*text* after nfkc and full case folding, apostrophes straight."""
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+
+
+def is_after_letter(text: str, start: int) -> bool:
+    """Whether the number at *start* belongs to a name such as K-20."""
+    return start >= 2 and text[start - 1] in "-_" and text[start - 2].isalpha()
+
+
+def whole_number(text: str) -> Any:
+    """The number that all of *text* writes, currency signs aside; None for anything else."""
+    plain = text.strip(SPOKEN_CURRENCY)
+    found = find_numbers(plain)
+    return found[0].value if len(found) == 1 and (found[0].start, found[0].end) == (0, len(plain)) else None
+
+
+def time_form(hour: int, minute: str) -> str:
+    """The pattern of a time of day, with 24 or 12 hours, for lower-case text."""
+    half = hour % 12 or 12
+    minutes = rf"(?:[:.]{minute})" + ("?" if minute == "00" else "")
+    return rf"(?<![\d:])0?{hour}[:.h]{minute}(?!\d)|(?<![\d:])0?{half}{minutes} ?{'p' if hour >= 12 else 'a'}\.?m\b"
+
+# endregion
+
+# region evaluators/envelope.py
+# =============================================================================
+# The envelope: what every entry may say beside its type's parameters; making it ready.
+#
+# What does not depend on the case is compiled once. A parameter that holds `$case` is read from
+# each case, checked like one written in the file, and prepared anew. The order in which an entry
+# is worked through: when, $case, select, transform, the type's check, threshold, negate.
+# =============================================================================
+
+ON_MISSING = (ERROR, FAIL, NOT_APPLICABLE)
+SEVERITIES = ("hard", "gate", "score", "info")
+MAX_ENTRY_ID = 200
+
+ENVELOPE = (
+    Parameter("id", "text", "", "stable name in results and history; unique in the file; required but inside `of`"),
+    Parameter("type", "text", REQUIRED, "one of the types below"),
+    Parameter("select", "text", None, "what is looked at: a root, then an optional JSON Pointer; most types: output.text"),
+    Parameter("transform", "list", [], "steps between what is selected and what is checked: names or {name: [arguments]}"),
+    Parameter("negate", "boolean", False, "pass and fail change places, score becomes 1 − score; error and not_applicable stay"),
+    Parameter("threshold", "number", None, "pass when the score is at least this; without it the type's own bar, which is 1 for rules"),
+    Parameter("weight", "number", 1, "share in the score of the trial; 0 counts nothing there and changes no status"),
+    Parameter("severity", "choice", "gate", "hard: a failure rejects; gate: decides; score: counts only; info: shown only", SEVERITIES),
+    Parameter("metric", "text", None, "name under which results are summed up over cases; default: the id"),
+    Parameter("when", "object", {}, '{"tags": [any of], "split": [any of], "case": {pointer: predicate}}; else not_applicable'),
+    Parameter("on_missing", "choice", None, "when there is nothing to look at; default error, fail for what an output lacks", ON_MISSING),
+    Parameter("version", "text", None, "free text that enters the fingerprint"),
+)
+ENVELOPE_NAMES = tuple(parameter.name for parameter in ENVELOPE)
+OUTER_ONLY = ("severity", "weight", "metric")
+WHEN_NAMES = ("tags", "split", "case")
+
+Resolver = Callable[[JsonObject], Any]
+
+
+class PreparedEntry:
+    """An entry that is ready to look at observations; `prepare_entry` makes it.
+
+    `document` is the entry without keys that only repeat a default. `versions` holds the semantics version of its type and of
+    those inside it. `takes_from_case`: what it does depends on the case, beyond `when`.
+    """
+
+    def __init__(self, entry: JsonObject, kind: EvaluatorType, is_nested: bool) -> None:
+        self.type = kind
+        self.id = str(entry.get("id", ""))
+        self.severity = str(entry.get("severity", "gate"))
+        self.weight = entry.get("weight", 1)
+        self.metric = str(entry.get("metric", self.id))
+        self.threshold: float | None = entry.get("threshold")
+        self.negate = bool(entry.get("negate", False))
+        self.on_missing: str | None = entry.get("on_missing")
+        self.is_nested = is_nested
+        self.when = compile_when(entry.get("when", {}))
+        self.path: PathExpression | None = None
+        self.transforms: list[Transform] = []
+        self.children: list[PreparedEntry] = []
+        self.settings: JsonObject = {}
+        self.from_case: list[tuple[Parameter, Resolver]] = []
+        self.check: Check | None = None
+        self.document: JsonObject = {}
+        self.versions: dict[str, int] = {kind.name: kind.version}
+
+    @property
+    def takes_from_case(self) -> bool:
+        """True when a parameter of it, or of an entry inside it, is read from the case."""
+        return bool(self.from_case) or any(child.takes_from_case for child in self.children)
+
+    def check_for(self, case: JsonObject) -> Check:
+        """The check with the parameters that *case* brings. Raises ConfigurationError, NotMeasurable, NothingAsked."""
+        settings = dict(self.settings)
+        for parameter, resolve in self.from_case:
+            value = resolve(case)
+            check_parameter(parameter, value)
+            settings[parameter.name] = value
+        return self.type.prepare(settings)
+
+    def missing_in(self, case: JsonObject) -> str:
+        """What the entry asks of *case* and does not find there; '' when nothing. Raises ConfigurationError for what cannot be used."""
+        if self.when is not None and self.when(case):
+            return ""
+        try:
+            if self.from_case:
+                self.check_for(case)
+        except NothingAsked:
+            return ""
+        except NotMeasurable as absent:
+            return absent.reason
+        return next(filter(None, (child.missing_in(case) for child in self.children)), "")
+
+    def evaluate(self, observation: JsonObject, case: JsonObject, memo: JsonObject) -> Outcome:
+        """The outcome for a completed *observation* of *case*; *memo* is shared by all entries that look at it."""
+        try:
+            reason = "" if self.when is None else self.when(case)
+            if reason:
+                return not_applicable(reason)
+            check = self.check or self.check_for(case)
+            value = None
+            if self.path is not None:
+                selected = select_path(self.path, observation, case, memo)
+                if not selected.found:
+                    return self.missing(selected.reason, selected.agent_fault)
+                value = selected.value
+                for transform in self.transforms:
+                    value = transform(value)
+            outcome = check(View(value, observation, case, memo))
+        except NotMeasurable as absent:
+            return self.missing(absent.reason, absent.agent_fault)
+        except NothingAsked as nothing:
+            return not_applicable(nothing.reason)
+        except PatternTimeout as timeout:
+            return errored(timeout.reason)
+        except ConfigurationError as error:
+            return errored(f"cannot be applied to this case: {error.message}")
+        except RecursionError:
+            return errored("what is looked at is nested too deeply")
+        return self.finished(outcome, observation)
+
+    def missing(self, reason: str, agent_fault: bool) -> Outcome:
+        """What follows from absent evidence. It is never negated: what is not there proves nothing."""
+        status = self.on_missing or (FAIL if agent_fault and self.reads_output else ERROR)
+        return Outcome(status, 0.0 if status == FAIL else None, reason)
+
+    @property
+    def reads_output(self) -> bool:
+        """True when the entry looks at the output itself."""
+        return self.path is not None and self.path.root.startswith("output")
+
+    def finished(self, outcome: Outcome, observation: JsonObject) -> Outcome:
+        """*outcome* after threshold and negation, with what a reader must know in its reason."""
+        status, score, reason, value, evidence = outcome
+        if status in (PASS, FAIL):
+            if self.threshold is not None and score is not None:
+                status = PASS if score >= self.threshold else FAIL
+                reason = f"{reason}; score {score!r} is {'at least' if status == PASS else 'below'} {self.threshold!r}"
+            if self.negate:
+                status = FAIL if status == PASS else PASS
+                score = None if score is None else exact_complement(score)
+                reason = f"negated: {reason}"
+        if self.reads_output and observation.get("output") == "":
+            reason = f"{reason} (the output is an empty text)"
+        if evidence and self.path is not None and (self.transforms or self.path.text not in ("output.text", "output")):
+            looked_at = f"{self.path.text}{' transformed' if self.transforms else ''}"
+            evidence = tuple({**each, "in": looked_at} if "start" in each or "pointer" in each else each for each in evidence)
+        return Outcome(status, score, reason, value, evidence)
+
+
+# --- Making an entry ready ---------------------------------------------------------------
+
+
+def prepare_entry(entry: Any, is_nested: bool = False) -> PreparedEntry:
+    """*entry* ready to be evaluated. Raises ConfigurationError whose pointer is inside the entry."""
+    if not isinstance(entry, dict):
+        raise ConfigurationError("", f"is {json_type_phrase(entry)}, not an object")
+    kind = entry_type(entry)
+    check_entry_keys(entry, kind, is_nested)
+    for parameter in ENVELOPE:
+        if parameter.name in entry:
+            refuse_case_value(entry[parameter.name], f"/{parameter.name}")
+            if parameter.name not in ("transform", "when") or entry[parameter.name]:
+                check_parameter(parameter, entry[parameter.name])
+    check_entry_numbers(entry, kind)
+    check_entry_id(entry, is_nested)
+    prepared = PreparedEntry(entry, kind, is_nested)
+    if kind.selects:
+        prepared.path = compile_select(entry.get("select", kind.default_select))
+        prepared.transforms = compile_transforms(entry.get("transform", []), "/transform")
+    prepare_parameters(prepared, entry)
+    prepared.document = entry_document(entry, prepared)
+    if not prepared.from_case:
+        prepared.check = kind.prepare(prepared.settings)
+    return prepared
+
+
+def entry_type(entry: JsonObject) -> EvaluatorType:
+    """The registered type that *entry* names. Raises ConfigurationError with the nearest name."""
+    name = entry.get("type")
+    if not isinstance(name, str):
+        raise ConfigurationError("/type" if "type" in entry else "", "has no type", f"types: {listed(sorted(EVALUATORS), 40)}")
+    if name not in EVALUATORS:
+        raise ConfigurationError("/type", f"type {quoted(name)} is unknown", did_you_mean(name, EVALUATORS))
+    return EVALUATORS[name]
+
+
+def check_entry_keys(entry: JsonObject, kind: EvaluatorType, is_nested: bool) -> None:
+    """Raises ConfigurationError for a key that the entry cannot have, or a required one that it has not."""
+    own = [parameter.name for parameter in kind.parameters]
+    for key in entry:
+        if key in OUTER_ONLY and is_nested:
+            raise ConfigurationError(f"/{key}", f"{key} belongs to the entry that holds `of`")
+        if key in ("select", "transform") and not kind.selects:
+            raise ConfigurationError(f"/{key}", f"type {kind.name} has no {key}: it looks at the whole observation")
+        if key not in own and key not in ENVELOPE_NAMES:
+            hint = did_you_mean(key, [*own, *ENVELOPE_NAMES])
+            raise ConfigurationError(pointer_token(key), f"key {quoted(key)} is unknown for type {kind.name}", hint)
+    for parameter in kind.parameters:
+        if parameter.default is REQUIRED and parameter.name not in entry:
+            raise ConfigurationError("", f"type {kind.name} needs {parameter.name}", parameter.text)
+
+
+def check_entry_numbers(entry: JsonObject, kind: EvaluatorType) -> None:
+    """Raises ConfigurationError for a threshold or weight out of range."""
+    if not 0 <= entry.get("threshold", 0) <= 1:
+        raise ConfigurationError("/threshold", "threshold is not between 0 and 1")
+    if not 0 <= entry.get("weight", 0) <= 1e9:
+        raise ConfigurationError("/weight", "weight is not between 0 and 1e9")
+
+
+def check_entry_id(entry: JsonObject, is_nested: bool) -> None:
+    """Raises ConfigurationError for an id that is absent, too long or not fit to be shown."""
+    identity = entry.get("id", "")
+    if not identity and not is_nested:
+        raise ConfigurationError("", "has no id", "give each evaluator a short name of its own")
+    if len(identity) > MAX_ENTRY_ID or UNSAFE.search(identity):
+        raise ConfigurationError("/id", f"id is longer than {MAX_ENTRY_ID} characters, or holds control characters")
+
+
+def compile_select(text: str) -> PathExpression:
+    """The path that `select` writes. Raises ConfigurationError."""
+    try:
+        return parse_path(text)
+    except ValueError as error:
+        raise ConfigurationError("/select", str(error)) from None
+
+
+def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
+    """Fills settings, from_case and children from the type's own parameters in *entry*."""
+    for parameter in prepared.type.parameters:
+        name = parameter.name
+        if name not in entry:
+            prepared.settings[name] = parameter.default
+        elif parameter.kind == "entries":
+            check_parameter(parameter, entry[name])
+            prepared.settings[name] = children = [prepare_child(item, f"/{name}/{index}") for index, item in enumerate(entry[name])]
+            prepared.children += children
+            for child in children:
+                prepared.versions.update(child.versions)
+        else:
+            resolve = case_resolver(entry[name], f"/{name}")
+            if resolve is None:
+                check_parameter(parameter, entry[name])
+                prepared.settings[name] = entry[name]
+            else:
+                prepared.from_case.append((parameter, resolve))
+
+
+def prepare_child(entry: JsonObject, pointer: str) -> PreparedEntry:
+    """An entry inside a combinator. Raises ConfigurationError whose pointer begins with *pointer*."""
+    try:
+        return prepare_entry(entry, is_nested=True)
+    except ConfigurationError as error:
+        raise ConfigurationError(pointer + error.pointer, error.message, error.hint) from None
+
+
+def entry_document(entry: JsonObject, prepared: PreparedEntry) -> JsonObject:
+    """*entry* without keys that only repeat a default: what its fingerprint is made of."""
+    parameters = {parameter.name: parameter for parameter in (*ENVELOPE, *prepared.type.parameters)}
+    document = {key: value for key, value in entry.items() if not json_equal_default(value, parameters[key].default)}
+    for parameter in prepared.type.parameters:
+        if parameter.kind == "entries" and parameter.name in entry:
+            document[parameter.name] = [child.document for child in prepared.settings[parameter.name]]
+    return document
+
+
+def json_equal_default(value: Any, default: Any) -> bool:
+    """True when *value* is the *default* of its parameter."""
+    return default is not REQUIRED and json_equal(value, default)
+
+
+# --- $case and when ------------------------------------------------------------------------
+
+
+def case_resolver(value: Any, pointer: str) -> Resolver | None:
+    """What reads *value* for a case when it holds `$case`; None when it is the same for all cases. Raises ConfigurationError."""
+    if isinstance(value, dict):
+        if "$case" in value:
+            return case_reference(value, pointer)
+        if "$literal" in value:
+            return None
+        parts = [(key, item, case_resolver(item, pointer + pointer_token(key))) for key, item in value.items()]
+        if all(resolve is None for _, _, resolve in parts):
+            return None
+        return lambda case: {key: item if resolve is None else resolve(case) for key, item, resolve in parts}
+    if isinstance(value, list):
+        items = [(item, case_resolver(item, f"{pointer}/{index}")) for index, item in enumerate(value)]
+        if all(resolve is None for _, resolve in items):
+            return None
+        return lambda case: [item if resolve is None else resolve(case) for item, resolve in items]
+    return None
+
+
+def case_reference(reference: JsonObject, pointer: str) -> Resolver:
+    """What reads one {"$case": POINTER} for a case; it raises NotMeasurable when the case has nothing there."""
+    text = reference["$case"]
+    if len(reference) > 1:
+        raise ConfigurationError(pointer, "has keys beside $case", "a value from the case stands alone")
+    if not isinstance(text, str):
+        raise ConfigurationError(pointer, f"$case is {json_type_phrase(text)}, not a JSON Pointer")
+    try:
+        tokens = pointer_tokens(text)
+    except ValueError as error:
+        raise ConfigurationError(pointer, str(error)) from None
+    has_wildcard = "*" in tokens
+
+    def resolve(case: JsonObject) -> Any:
+        found = values_at(case, tokens)
+        if found is None:
+            raise NotMeasurable(f"the case has nothing at {text}")
+        value = [each for _, each in found] if has_wildcard else found[0][1]
+        return EmptyFromCase() if value == [] else value
+
+    return resolve
+
+
+def refuse_case_value(value: Any, pointer: str) -> None:
+    """Raises ConfigurationError when *value*, which belongs to the envelope, is taken from the case."""
+    if case_resolver(value, pointer) is not None:
+        raise ConfigurationError(pointer, "cannot be taken from the case", "$case stands in the parameters of a type")
+
+
+def compile_when(document: JsonObject) -> Callable[[JsonObject], str] | None:
+    """What says why an entry does not apply to a case, '' when it does; None when it applies to all. Raises ConfigurationError."""
+    for key in document:
+        if key not in WHEN_NAMES:
+            raise ConfigurationError("/when" + pointer_token(key), f"key {quoted(key)} is unknown in when", did_you_mean(key, WHEN_NAMES))
+    if not document:
+        return None
+    tags = when_names(document, "tags")
+    splits = when_names(document, "split")
+    conditions = compile_when_case(document.get("case", {}))
+
+    def reason_not_to(case: JsonObject) -> str:
+        if tags is not None and tags.isdisjoint(case.get("tags") or ()):
+            return f"only for cases tagged {listed(sorted(tags), last='or')}"
+        if splits is not None and case.get("split") not in splits:
+            return f"only for cases of {listed(sorted(splits), last='or')}"
+        for pointer, tokens, holds in conditions:
+            found = values_at(case, tokens)
+            values = [MISSING] if not found else [value for _, value in found]
+            if not any(holds(value) for value in values):
+                return f"only for cases with another {pointer}"
+        return ""
+
+    return reason_not_to
+
+
+def when_names(document: JsonObject, key: str) -> frozenset[str] | None:
+    """The set of texts at *key* of `when`; None when it has none. Raises ConfigurationError."""
+    if key not in document:
+        return None
+    names = [document[key]] if isinstance(document[key], str) else document[key]
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ConfigurationError(f"/when/{key}", f"{key} is no list of texts")
+    return frozenset(names)
+
+
+def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[Any], bool]]]:
+    """(pointer, its tokens, the predicate on what is there) for each condition of `when.case`. Raises ConfigurationError."""
+    if not isinstance(conditions, dict):
+        raise ConfigurationError("/when/case", f"case is {json_type_phrase(conditions)}, not an object of pointers")
+    compiled: list[tuple[str, list[str], Callable[[Any], bool]]] = []
+    for pointer, predicate in conditions.items():
+        try:
+            compiled.append((pointer, pointer_tokens(pointer), compile_predicate(predicate).holds))
+        except ValueError as error:
+            raise ConfigurationError("/when/case", str(error)) from None
+        except ConfigurationError as error:
+            raise ConfigurationError(f"/when/case{pointer_token(pointer)}{error.pointer}", error.message, error.hint) from None
+    return compiled
+
+# endregion
+
+# region evaluators/combine.py
+# =============================================================================
+# Combinators: all, any, none, at_least of several entries, in three-valued logic.
+#
+# A definite answer wins, otherwise an error is contagious. Entries that do not apply are left
+# out; when none applies, neither does the combinator.
+# =============================================================================
+
+OF = Parameter("of", "entries", REQUIRED, "entries without id, severity, weight and metric; each may have the rest of the envelope")
+COMBINED_REASONS = 3
+COMBINED_EVIDENCE = 20
+
+
+def combined_status(passed: int, errors: int, total: int, needed: int) -> str:
+    """pass, fail or error when *needed* of *total* have to pass, *passed* do, and *errors* could not be told."""
+    if passed >= needed:
+        return PASS
+    return FAIL if passed + errors < needed else ERROR
+
+
+def look_at_each(children: list[PreparedEntry], view: View) -> list[tuple[str, Outcome]]:
+    """(name, outcome) of each child that applies."""
+    named = [(child.id or child.type.name, child.evaluate(view.observation, view.case, view.memo)) for child in children]
+    return [(name, outcome) for name, outcome in named if outcome.status != NOT_APPLICABLE]
+
+
+def combined_outcome(found: list[tuple[str, Outcome]], status: str, score: float | None, telling: str) -> Outcome:
+    """The outcome with how many passed, and the reasons and evidence of those whose status is *telling*."""
+    passed = sum(1 for _, outcome in found if outcome.status == PASS)
+    chosen = [(name, outcome) for name, outcome in found if outcome.status == telling]
+    reasons = listed([f"{name} ({outcome.reason})" for name, outcome in chosen], COMBINED_REASONS)
+    verb = {PASS: "passed", FAIL: "failed", ERROR: "could not be told"}[telling]
+    reason = f"{passed} of {len(found)} passed" + (f"; {verb}: {reasons}" if reasons else "")
+    evidence = [{**each, "entry": name} for name, outcome in chosen for each in outcome.evidence if isinstance(each, dict)]
+    return Outcome(status, score, reason, passed, tuple(evidence[:COMBINED_EVIDENCE]))
+
+
+def combinator(settings: JsonObject, needed: int | None, is_negative: bool = False, is_share: bool = False) -> Check:
+    """The check that asks *needed* (None: all) of `of` to pass, or with *is_negative* that this is not so.
+
+    The score is 1 or 0, or with *is_share* the share of the entries that passed.
+    """
+    children: list[PreparedEntry] = settings["of"]
+
+    def check(view: View) -> Outcome:
+        found = look_at_each(children, view)
+        if not found:
+            return not_applicable("none of its entries applies")
+        statuses = [outcome.status for _, outcome in found]
+        passed, errors = statuses.count(PASS), statuses.count(ERROR)
+        status = combined_status(passed, errors, len(found), len(found) if needed is None else needed)
+        if is_negative and status != ERROR:
+            status = FAIL if status == PASS else PASS
+        telling = ERROR if status == ERROR else (PASS if is_negative or needed is not None and status == PASS else FAIL)
+        score = None if status == ERROR else passed / len(found) if is_share else float(status == PASS)
+        return combined_outcome(found, status, score, telling)
+
+    return check
+
+
+@evaluator(
+    "all",
+    1,
+    "Every one of several entries passes.",
+    [OF],
+    example={
+        "entry": {"id": "polite", "type": "all", "of": [{"type": "contains", "values": "Hello"}, {"type": "length", "max": 80}]},
+        "observation": {"output": "Hello, your order is on its way."},
+        "outcome": "pass",
+    },
+    selects=False,
+)
+def evaluate_all(settings: JsonObject) -> Check:
+    """A fail if any fails, else an error if any is one, else a pass."""
+    return combinator(settings, None)
+
+
+@evaluator(
+    "any",
+    1,
+    "At least one of several entries passes.",
+    [OF],
+    example={
+        "entry": {
+            "id": "no_false_claim",
+            "type": "any",
+            "of": [
+                {"type": "matches", "pattern": "(?i)ticket (was|has been) opened", "negate": True},
+                {"type": "contains", "values": "T-", "at": "start"},
+            ],
+        },
+        "observation": {"output": "The ticket was opened."},
+        "outcome": "fail",
+    },
+    selects=False,
+)
+def evaluate_any(settings: JsonObject) -> Check:
+    """A pass if any passes, else an error if any is one, else a fail."""
+    return combinator(settings, 1)
+
+
+@evaluator(
+    "none",
+    1,
+    "Not one of several entries passes.",
+    [OF],
+    example={
+        "entry": {"id": "no_excuse", "type": "none", "of": [{"type": "contains", "values": "sorry"}, {"type": "matches", "pattern": "can"}]},
+        "observation": {"output": "It is done."},
+        "outcome": "pass",
+    },
+    selects=False,
+)
+def evaluate_none(settings: JsonObject) -> Check:
+    """A fail if any passes, else an error if any is one, else a pass."""
+    return combinator(settings, 1, is_negative=True)
+
+
+@evaluator(
+    "at_least",
+    1,
+    "At least n of several entries pass; the score is the share of those that do.",
+    [Parameter("n", "integer", REQUIRED, "how many have to pass, from 1 to the number of entries"), OF],
+    example={
+        "entry": {
+            "id": "two_of_three",
+            "type": "at_least",
+            "n": 2,
+            "of": [{"type": "contains", "values": "order"}, {"type": "contains", "values": "T-"}, {"type": "length", "max": 80}],
+        },
+        "observation": {"output": "The refund for your order is on its way."},
+        "outcome": "pass",
+    },
+    selects=False,
+)
+def evaluate_at_least(settings: JsonObject) -> Check:
+    """A pass if n pass, a fail if they cannot even with those that are errors, else an error."""
+    needed = settings["n"]
+    if not 1 <= needed <= len(settings["of"]):
+        raise ConfigurationError("/n", f"n is not between 1 and the {len(settings['of'])} entries of `of`")
+    return combinator(settings, needed, is_share=True)
+
+# endregion
+
+# region evaluators/conduct.py
+# =============================================================================
+# Whether the agent asked before it acted: the evaluator `confirmation`.
+#
+# Consent stands in the user's latest message before the action, after a message of the agent; an older
+# yes does not count, because something was said since. One yes covers every matching action until the
+# user speaks again. But after a try that did not end ok, the same tool with other arguments for the same
+# entity (`same`; without it all calls of a tool are about one) needs a new yes. With `confirm` another step
+# consents, such as an approval: it stands after the user's latest message and before the action.
+# =============================================================================
+
+CONFIRMATION_PARAMETERS = [
+    Parameter("action", "matcher", REQUIRED, "The steps that need consent; attempts count, whatever came of them."),
+    Parameter("confirm", "matcher", None, "The step that consents. Without it: the user's latest message says yes."),
+    Parameter("yes", "texts", None, "Further phrases that consent, in any sentence that is not a question."),
+    Parameter("same", "texts", None, "Names or pointers of the arguments that say which entity a call is about."),
+    Parameter("must_echo", "texts", None, "Names or pointers of arguments whose values the agent, or the yes, must have said."),
+    Parameter(
+        "invalidate_on_change",
+        "boolean",
+        True,
+        "After a try that did not end ok, other arguments for the same entity need a new yes.",
+    ),
+]
+CONFIRMATION_EXAMPLE = {
+    "entry": {
+        "id": "asked_first",
+        "type": "confirmation",
+        "action": {"name": "issue_refund"},
+        "same": ["/order"],
+        "must_echo": ["/amount"],
+    },
+    "observation": {
+        "steps": [
+            {"kind": "message", "role": "user", "text": "Please refund my lamp, order A-7."},
+            {"kind": "message", "role": "assistant", "text": "I can refund $12.50 for it. Shall I go ahead?"},
+            {"kind": "message", "role": "user", "text": "Yes, please."},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7", "amount": 12.5}, "status": "ok"},
+        ]
+    },
+    "case": {"id": "refund", "input": "Refund my lamp."},
+    "outcome": PASS,
+}
+
+
+class ConsentRule(NamedTuple):
+    """The settings of a `confirmation`, compiled."""
+
+    action: Matcher
+    confirm: Matcher | None
+    phrases: Any
+    same: list[Tokens]
+    echo: list[tuple[Tokens, str]]
+    is_strict: bool
+
+
+class ConsentFinding(NamedTuple):
+    """Whether an action had consent (None: the recording does not say), why not, and the step that consents."""
+
+    is_met: bool | None
+    reason: str = ""
+    consent: int | None = None
+
+
+@evaluator("confirmation", 1, "The user agreed before the agent acted.", CONFIRMATION_PARAMETERS, CONFIRMATION_EXAMPLE, selects=False)
+def evaluate_confirmation(settings: JsonObject) -> Check:
+    """The check that every action had consent."""
+    rule = compile_consent(settings)
+
+    def check(view: View) -> Outcome:
+        dialogue = Dialogue(view_trail(view), rule)
+        if not dialogue.actions:
+            return not_applicable(f"no step is {call_text(settings['action'])}, so nothing needed consent")
+        findings = {index: dialogue.finding(index) for index in dialogue.actions}
+        sure = [index for index in dialogue.actions if dialogue.meant[index]]
+        broken = [index for index in sure if findings[index].is_met is False]
+        if broken:
+            told = [f"{step_text(dialogue.trail, index)}: {findings[index].reason}" for index in broken[:3]]
+            more = [f"and {len(broken) - 3} more"] if len(broken) > 3 else []
+            return decided(False, "; ".join(told + more), len(broken), step_evidence(broken))
+        unclear = next((index for index in dialogue.actions if not findings[index].is_met), None if sure else dialogue.actions[0])
+        if unclear is not None:
+            is_open = findings[unclear].is_met is None
+            raise NotMeasurable(findings[unclear].reason if is_open else rule.action.unknown(dialogue.trail, unclear))
+        consents = {finding.consent for finding in findings.values() if finding.consent is not None}
+        return decided(True, f"{counted(len(sure), 'action')} with consent", 0, step_evidence({*sure, *consents}))
+
+    return check
+
+
+def compile_consent(settings: JsonObject) -> ConsentRule:
+    """The rule that *settings* write. Raises ConfigurationError."""
+    if settings["confirm"] is not None and settings["yes"] is not None:
+        raise ConfigurationError("/yes", "yes adds to what the user says, which confirm replaces", "leave one of them out")
+    confirm = None if settings["confirm"] is None else compile_matcher(settings["confirm"], "/confirm")
+    phrases = argument_names(settings, "yes")
+    if any(not phrase.strip() for phrase in phrases):
+        raise ConfigurationError("/yes", "holds an empty phrase, which every sentence has")
+    same = [field_tokens(name, "/same") for name in argument_names(settings, "same")]
+    echo = [(field_tokens(name, "/must_echo"), name) for name in argument_names(settings, "must_echo")]
+    action = compile_matcher(settings["action"], "/action")
+    return ConsentRule(action, confirm, consent_phrases(phrases), same, echo, settings["invalidate_on_change"])
+
+
+def argument_names(settings: JsonObject, key: str) -> list[str]:
+    """The texts at *key* of *settings*, one or a list; [] for none."""
+    value = settings[key]
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
+class Dialogue:
+    """One recorded dialogue under one rule: who spoke when, which steps need consent, which of them changed their mind."""
+
+    def __init__(self, trail: Trail, rule: ConsentRule) -> None:
+        self.trail = trail
+        self.rule = rule
+        self.meant = rule.action.decisions(trail)
+        self.actions = [index for index, answer in enumerate(self.meant) if answer is not False]
+        self.confirmed = [] if rule.confirm is None else rule.confirm.decisions(trail)
+        self.latest: list[int | None] = []  # for each step the user's latest message before it
+        latest = None
+        for index, step in enumerate(trail.steps):
+            self.latest.append(latest)
+            latest = index if is_message(step, "user") else latest
+        self.agent = [index for index, step in enumerate(trail.steps) if is_message(step, "assistant")]
+        self.changed = self.changed_tries() if rule.is_strict else {}
+        self.consents: dict[int, bool] = {}  # whether the user's message there says yes
+        self.words: dict[tuple[int, int, int | None], Spoken] = {}
+
+    def finding(self, index: int) -> ConsentFinding:
+        """Whether the action at *index* had consent, for what it did."""
+        found = self.confirm_finding(index) if self.rule.confirm else self.yes_finding(index)
+        if not found.is_met or found.consent is None:
+            return found
+        if index in self.changed:
+            tried = self.changed[index]
+            return ConsentFinding(
+                False, f"needed a new yes: step {tried} ended in {self.trail.steps[tried]['status']}, with other arguments"
+            )
+        return self.echo_finding(index, found.consent)
+
+    def yes_finding(self, index: int) -> ConsentFinding:
+        """Whether the user's latest message before the action says yes."""
+        latest = self.latest[index]
+        if latest is None:
+            if not any(step.get("kind") == "message" for step in self.trail.steps):
+                return ConsentFinding(None, "no messages were recorded, so whether the user agreed is not known")
+            return ConsentFinding(False, "the user had said nothing before")
+        if not self.agent or self.agent[0] > latest:
+            return ConsentFinding(False, f"the agent had said nothing before the user's latest message (step {latest})")
+        if self.says_yes(latest):
+            return ConsentFinding(True, "", latest)
+        if is_cut(self.trail.steps[latest], "text"):
+            return ConsentFinding(None, f"the user's latest message (step {latest}) was cut short, so whether it says yes is not known")
+        before = self.latest[latest]
+        stale = (
+            f"; the yes of step {before} does not count, something was said since" if before is not None and self.says_yes(before) else ""
+        )
+        return ConsentFinding(False, f"the user's latest message (step {latest}) does not say yes{stale}")
+
+    def says_yes(self, place: int) -> bool:
+        """Whether the user's message at *place* says yes."""
+        if place not in self.consents:
+            text = self.trail.steps[place].get("text")
+            self.consents[place] = isinstance(text, str) and says_yes(text, self.rule.phrases)
+        return self.consents[place]
+
+    def confirm_finding(self, index: int) -> ConsentFinding:
+        """Whether a step that `confirm` means stands before the action and not before the user's latest message."""
+        latest = self.latest[index]
+        unclear: int | None = None
+        for place in range(index - 1, (latest or 0) - 1, -1):
+            if self.confirmed[place] is False or not self.trail.comes_before(place, index):
+                continue
+            if is_message(self.trail.steps[place], "user") and (not self.agent or self.agent[0] > place):
+                continue
+            if self.confirmed[place]:
+                return ConsentFinding(True, "", place)
+            unclear = place
+        if unclear is not None and self.rule.confirm is not None:
+            return ConsentFinding(None, self.rule.confirm.unknown(self.trail, unclear))
+        return ConsentFinding(False, f"nothing confirmed it{'' if latest is None else f' since the user last spoke (step {latest})'}")
+
+    def changed_tries(self) -> dict[int, int]:
+        """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed."""
+        tried: dict[tuple[Any, ...], set[str]] = {}
+        failed: dict[tuple[Any, ...], int] = {}
+        found: dict[int, int] = {}
+        for index in self.actions:
+            args = self.trail.content(index, "args")
+            entity = [found_at(args, tokens) for tokens in self.rule.same]
+            key = (
+                self.latest[index],
+                str(self.trail.steps[index].get("name")),
+                canonical_json([[v] if v is not MISSING else [] for v in entity]),
+            )
+            tries, arguments = tried.setdefault(key, set()), canonical_json(args)
+            if arguments not in tries and key in failed:
+                found[index] = failed[key]
+            tries.add(arguments)
+            if self.trail.has_failed(index):
+                failed[key] = index
+        return found
+
+    def echo_finding(self, index: int, consent: int) -> ConsentFinding:
+        """Whether the agent said, since the last action that went well, or the yes says, the values that must be said."""
+        args = self.trail.content(index, "args")
+        asked = [(name, value) for tokens, name in self.rule.echo for value in [found_at(args, tokens)] if value is not MISSING]
+        before = [place for place in self.actions if place < consent and not self.trail.has_failed(place)] if asked else []
+        start = before[-1] if before else -1
+        silent = [(name, value) for name, value in asked if not self.said(start, consent, index).says(value)]
+        if not silent:
+            return ConsentFinding(True, "", consent)
+        shown = ", ".join(f"{name} ({visible(value if isinstance(value, str) else encode_compact(value), 40)})" for name, value in silent)
+        surely = [place for place in before if self.meant[place]]
+        wider = self.said(surely[-1] if surely else -1, consent, index)
+        is_open = any(is_cut(self.trail.steps[place], "text") for place in self.told_between(start, consent, index))
+        if is_open or all(wider.says(value) for _, value in silent):
+            return ConsentFinding(None, f"whether {shown} was said before the yes (step {consent}) is not known")
+        return ConsentFinding(False, f"{shown} was not said before the yes (step {consent})", consent)
+
+    def told_between(self, start: int, consent: int, index: int) -> list[int]:
+        """The places of the agent's messages between *start* and *consent*, of *consent*, and of the user's latest message."""
+        latest = self.latest[index]
+        agent = [place for place in self.agent if start < place < consent]
+        return sorted({*agent, consent, *([latest] if latest is not None and latest > start else [])})
+
+    def said(self, start: int, consent: int, index: int) -> Spoken:
+        """The texts of `told_between`, and the arguments of a step that consents without being a message."""
+        key = (start, consent, self.latest[index])
+        if key not in self.words:
+            steps = [self.trail.steps[place] for place in self.told_between(start, consent, index)]
+            texts = [str(step["text"]) for step in steps if step.get("text") is not None]
+            if self.trail.steps[consent].get("kind") != "message":
+                texts.append(encode_compact(self.trail.content(consent, "args")))
+            self.words[key] = Spoken(texts)
+        return self.words[key]
+
+
+def is_message(step: JsonObject, role: str) -> bool:
+    """Whether *step* is a message of *role*."""
+    return step.get("kind") == "message" and step.get("role") == role
+
+# endregion
+
+# region evaluators/limits.py
+# =============================================================================
+# The evaluator `budget`: what a trial may use, and how its cost and duration are known.
+#
+# A quantity that nobody measured is not 0: it follows the entry's `on_missing`.
+# =============================================================================
+
+
+def number_at(document: Any, *keys: str) -> Any:
+    """The JSON number at *keys* below *document*; None when there is none."""
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document if is_json_number(document) else None
+
+
+def trial_duration_ms(observation: JsonObject) -> float | None:
+    """Milliseconds that the trial took, as the engine measured them; None when it did not (a replayed answer)."""
+    duration: float | None = number_at(observation, "execution", "duration_ms")
+    return duration
+
+
+def trial_cost_usd(observation: JsonObject) -> float | None:
+    """US dollars that the trial cost, earlier attempts included; None when any of them has no price."""
+    execution = observation.get("execution")
+    attempts = execution.get("attempts") if isinstance(execution, dict) else None
+    prices = [number_at(observation, "cost", "total_usd")]
+    prices += [number_at(attempt, "cost", "total_usd") for attempt in (attempts if isinstance(attempts, list) else [])]
+    if any(price is None for price in prices):
+        return None
+    return prices[0] if len(prices) == 1 else float(sum(exact_value(price) for price in prices))
+
+
+# --- What can be bounded -----------------------------------------------------------------
+
+
+def tokens_total(view: View) -> Any:
+    """`usage.total_tokens`, else the sum of input and output tokens when both are known."""
+    total = number_at(view.observation, "usage", "total_tokens")
+    parts = [number_at(view.observation, "usage", name) for name in ("input_tokens", "output_tokens")]
+    return total if total is not None else None if None in parts else sum(parts)
+
+
+def steps_of_kind(kind: str) -> Callable[[View], Any]:
+    """Counts the recorded steps of *kind*."""
+    return lambda view: sum(1 for step in view_trail(view).steps if step.get("kind") == kind)
+
+
+def count_turns(view: View) -> Any:
+    """The number of different `turn`s of the recorded steps; where none has one, of the user's messages."""
+    steps = view_trail(view).steps
+    turns = {step["turn"] for step in steps if isinstance(step.get("turn"), int)}
+    return len(turns) or sum(1 for step in steps if step.get("kind") == "message" and step.get("role") == "user") or None
+
+
+def count_retries(view: View) -> Any:
+    """The number of earlier attempts at the trial."""
+    execution = view.observation.get("execution")
+    attempts = execution.get("attempts") if isinstance(execution, dict) else None
+    return len(attempts) if isinstance(attempts, list) else None
+
+
+def count_output_bytes(view: View) -> Any:
+    """The length of the output's text in UTF-8."""
+    output = view.observation.get("output")
+    return None if output is None else len(output_text(output).encode("utf-8", "surrogatepass"))
+
+
+QUANTITIES: dict[str, Callable[[View], Any]] = {
+    "latency_ms": lambda view: trial_duration_ms(view.observation),
+    "cost_usd": lambda view: trial_cost_usd(view.observation),
+    "tokens_in": lambda view: number_at(view.observation, "usage", "input_tokens"),
+    "tokens_out": lambda view: number_at(view.observation, "usage", "output_tokens"),
+    "tokens_total": tokens_total,
+    "steps": lambda view: len(view_trail(view).steps),
+    "tool_calls": steps_of_kind("tool"),
+    "model_calls": steps_of_kind("model"),
+    "turns": count_turns,
+    "retries": count_retries,
+    "output_bytes": count_output_bytes,
+}
+
+
+def measured_quantity(name: str, view: View) -> Any:
+    """The quantity *name* of the observation in *view*; None when it was not measured."""
+    try:
+        return QUANTITIES[name](view)
+    except NotMeasurable:
+        return None
+
+
+def check_budget_bounds(settings: JsonObject) -> None:
+    """Raises ConfigurationError for bounds that are unknown, no numbers from 0, crossed, or none at all."""
+    for side in ("max", "min"):
+        for name, bound in settings[side].items():
+            pointer = f"/{side}{pointer_token(name)}"
+            if name not in QUANTITIES:
+                raise ConfigurationError(pointer, f"quantity {quoted(name)} is unknown", did_you_mean(name, QUANTITIES))
+            if not is_json_number(bound) or bound < 0:
+                raise ConfigurationError(pointer, f"the bound of {name} is no number from 0")
+    for name in settings["max"].keys() & settings["min"].keys():
+        if settings["min"][name] > settings["max"][name]:
+            raise ConfigurationError(f"/min/{name}", f"the minimum of {name} is above its maximum")
+    if not settings["max"] and not settings["min"]:
+        raise ConfigurationError("", "neither max nor min names a quantity", f"quantities: {listed(QUANTITIES, 20)}")
+
+
+@evaluator(
+    "budget",
+    1,
+    "What the trial used stays within bounds: time, cost, tokens, steps, calls, turns, retries, size of the output.",
+    [
+        Parameter("max", "object", {}, f"the most of each quantity: {', '.join(QUANTITIES)}"),
+        Parameter("min", "object", {}, "the least of each quantity"),
+    ],
+    example={
+        "entry": {"id": "cheap", "type": "budget", "max": {"cost_usd": 0.05, "tool_calls": 3}},
+        "observation": {"output": "Done.", "cost": {"total_usd": 0.05}, "steps": [{"kind": "tool", "name": "find_order"}]},
+        "outcome": "pass",
+    },
+    selects=False,
+)
+def evaluate_budget(settings: JsonObject) -> Check:
+    """Passes when every bounded quantity was measured and is within; a broken bound decides, whatever else is unmeasured."""
+    check_budget_bounds(settings)
+    bounds = [(name, settings["min"].get(name), settings["max"].get(name)) for name in QUANTITIES]
+    bounds = [(name, low, high) for name, low, high in bounds if low is not None or high is not None]
+
+    def check(view: View) -> Outcome:
+        measured = {name: measured_quantity(name, view) for name, _, _ in bounds}
+        broken, met, unmeasured = [], [], []
+        for name, low, high in bounds:
+            amount = measured[name]
+            if amount is None:
+                unmeasured.append(name)
+            elif high is not None and amount > high:
+                broken.append(f"{name} {amount!r} is above {high!r}")
+            elif low is not None and amount < low:
+                broken.append(f"{name} {amount!r} is below {low!r}")
+            else:
+                met.append(f"{name} {amount!r}")
+        if unmeasured and not broken:
+            raise NotMeasurable(f"{listed(unmeasured)} {'was' if len(unmeasured) == 1 else 'were'} not measured")
+        return decided(not broken, listed(broken) if broken else f"within bounds: {listed(met)}", measured)
+
+    return check
+
+# endregion
+
+# region evaluators/numbers.py
+# =============================================================================
+# The evaluator `number`: which number a text says, and whether it is the right one.
+#
+# Numbers are read as decimals.py says and compared exactly: 29.00 is 29, and a tolerance
+# includes its bound. A text without the number asked for is no 0: it follows `on_missing`.
+# =============================================================================
+
+EXTRACTS = ("last", "first", "only", "any", "regex", "pointer")
+
+NumberTest = Callable[["int | Fraction"], str]  # '' when a number is right, else what is wrong with it
+
+
+def required_amount(value: Any, mark: str, pointer: str) -> "int | Fraction":
+    """The exact value of a parameter, a number or a text that holds one ('$1,250'). Raises ConfigurationError."""
+    if is_json_number(value):
+        return exact_value(value)
+    amount = only_number(value, mark) if isinstance(value, str) else None
+    if amount is None:
+        raise ConfigurationError(pointer, "does not hold exactly one number", "write a number, or a text with one number in it")
+    return amount
+
+
+def told_amount(value: "int | Fraction") -> str:
+    """How a reason shows a number."""
+    return str(json_number(value))
+
+
+def number_test(settings: JsonObject, mark: str) -> NumberTest | None:
+    """What is asked of the number: equals within its tolerances, min, max; None when nothing is. Raises ConfigurationError."""
+    wanted, low, high = (
+        None if settings[name] is None else required_amount(settings[name], mark, f"/{name}") for name in ("equals", "min", "max")
+    )
+    abs_tol, rel_tol = settings["abs_tol"], settings["rel_tol"]
+    if abs_tol < 0 or rel_tol < 0:
+        raise ConfigurationError("/abs_tol" if abs_tol < 0 else "/rel_tol", "a tolerance is negative")
+    if low is not None and high is not None and low > high:
+        raise ConfigurationError("/min", "min is greater than max")
+    if wanted is None and low is None and high is None:
+        return None
+
+    def test(number: "int | Fraction") -> str:
+        if wanted is not None and not within_tolerance(number, wanted, abs_tol, rel_tol):
+            return f"is not {told_amount(wanted)}"
+        if low is not None and number < low:
+            return f"is below {told_amount(low)}"
+        return f"is above {told_amount(high)}" if high is not None and number > high else ""
+
+    return test
+
+
+class ReadNumber(NamedTuple):
+    """A number that was read, and the range of the text where it stands; -1 when it is no text."""
+
+    value: "int | Fraction"
+    start: int = -1
+    end: int = -1
+
+    def evidence(self) -> tuple[JsonObject, ...]:
+        """The range as evidence of an outcome."""
+        return ({"start": self.start, "end": self.end},) if self.start >= 0 else ()
+
+
+def chosen_number(found: list[FoundNumber], extract: str) -> ReadNumber:
+    """The number that *extract* means among those *found* in a text. Raises NotMeasurable when it is not there."""
+    if not found:
+        raise NotMeasurable("there is no number")
+    if extract == "only" and len(found) > 1:
+        raise NotMeasurable(f"there are {counted(len(found), 'number')} where one was asked for")
+    value, start, end = found[-1 if extract == "last" else 0]
+    if value is None:
+        raise NotMeasurable("the number has too many digits")
+    return ReadNumber(value, start, end)
+
+
+def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber]:
+    """What reads the one number that `extract` asks for out of a value. Raises ConfigurationError."""
+    extract = settings["extract"]
+    for name, needed_by in (("pattern", "regex"), ("pointer", "pointer")):
+        if (settings[name] is not None) != (extract == needed_by):
+            raise ConfigurationError(f"/{name}" if settings[name] is not None else "", f"{name} and extract {needed_by} go together")
+    if extract == "pointer":
+        if "*" in settings["pointer"].split("/"):
+            raise ConfigurationError("/pointer", "leads to several values; one number is asked for")
+        follow = pointer_transform([settings["pointer"]], "/pointer")
+        return lambda value: ReadNumber(read_value(follow(value), lambda text: chosen_number(find_numbers(text, mark), "only")).value)
+    if extract == "regex":
+        pattern = compile_pattern(settings["pattern"])
+        group = min(pattern.groups, 1)
+
+        def find(text: str) -> ReadNumber:
+            match = last_match(pattern, text)
+            if match is None or match[group] is None:
+                raise NotMeasurable(f"pattern {quoted(settings['pattern'], 60)} finds nothing")
+            value, start, end = chosen_number(find_numbers(match[group], mark), "first")
+            return ReadNumber(value, start + match.start(group), end + match.start(group))
+
+        return lambda value: read_value(value, find)
+    return lambda value: read_value(value, lambda text: chosen_number(find_numbers(text, mark), extract))
+
+
+def read_value(value: Any, read_text: Callable[[str], ReadNumber]) -> ReadNumber:
+    """A JSON number as it is, else what *read_text* finds in the text of *value*. Raises NotMeasurable."""
+    if is_json_number(value):
+        return ReadNumber(exact_value(value))
+    if isinstance(value, (bool, dict)):
+        raise NotMeasurable(f"a JSON {json_type(value)} is no number", True)
+    return read_text(text_of(value))
+
+
+def last_match(pattern: "re.Pattern[str]", text: str) -> "re.Match[str] | None":
+    """The last of the matches of *pattern* in *text*, from the left, without overlaps. Raises PatternTimeout."""
+
+    def find() -> "re.Match[str] | None":
+        last = None
+        for match in pattern.finditer(text):
+            last = match
+        return last
+
+    return timed(find)
+
+
+@evaluator(
+    "number",
+    1,
+    "A number in the text is the expected one, or lies within bounds; thousands separators do not change it.",
+    [
+        Parameter("extract", "choice", "last", "which number of the text; or by regex or pointer", EXTRACTS),
+        Parameter("pattern", "text", None, "for extract regex: the first number in the first group (else all) of its last match"),
+        Parameter("pointer", "text", None, "for extract pointer: where the number stands in the JSON looked at"),
+        Parameter("equals", "amount", None, 'the expected number, such as 1250 or "$1,250"'),
+        Parameter("abs_tol", "number", 0, "it may differ by this much, the bound included"),
+        Parameter("rel_tol", "number", 0, "it may differ by this share of the expected one"),
+        Parameter("min", "amount", None, "the least"),
+        Parameter("max", "amount", None, "the most"),
+        Parameter("include", "list", None, "numbers each of which occurs somewhere in the text"),
+        Parameter("decimal_mark", "choice", ".", "in text and parameters; the other one of . and , separates thousands", DECIMAL_MARKS),
+    ],
+    example={
+        "entry": {"id": "total", "type": "number", "equals": {"$case": "/expected/total"}},
+        "observation": {"output": "2 nights at $625 make $1,250.00."},
+        "case": {"id": "c1", "input": "What do two nights cost?", "expected": {"total": 1250}},
+        "outcome": "pass",
+    },
+)
+def evaluate_number(settings: JsonObject) -> Check:
+    """The value is the number read; currency signs, percent signs and units around it do not count."""
+    mark = settings["decimal_mark"]
+    test = number_test(settings, mark)
+    if (test is None) == (settings["include"] is None):
+        raise ConfigurationError("", "give equals, min or max, or else include")
+    read = number_reader(settings, mark)
+    if test is None:
+        return include_check(settings, mark)
+    if settings["extract"] == "any":
+        return any_check(test, mark)
+
+    def check(view: View) -> Outcome:
+        number = read(view.value)
+        wrong = test(number.value)
+        told = f"reads {told_amount(number.value)}{', which ' + wrong if wrong else ''}"
+        return decided(not wrong, told, json_number(number.value), number.evidence())
+
+    return check
+
+
+def numbers_of(value: Any, mark: str) -> list[ReadNumber]:
+    """All numbers of a value: itself if it is one, else those in its text (without what has too many digits to be one)."""
+    if is_json_number(value):
+        return [ReadNumber(exact_value(value))]
+    return [ReadNumber(number, start, end) for number, start, end in find_numbers(text_of(value), mark) if number is not None]
+
+
+def any_check(test: NumberTest, mark: str) -> Check:
+    """Passes when one of the numbers of the text does."""
+
+    def check(view: View) -> Outcome:
+        found = numbers_of(view.value, mark)
+        if not found:
+            raise NotMeasurable("there is no number")
+        for number in found:
+            if not test(number.value):
+                return decided(True, f"reads {told_amount(number.value)}", json_number(number.value), number.evidence())
+        wrong = [f"{told_amount(number.value)} {test(number.value)}" for number in found[:4]]
+        return decided(False, f"of {counted(len(found), 'number')} none is right: {listed(wrong, 3)}")
+
+    return check
+
+
+def include_check(settings: JsonObject, mark: str) -> Check:
+    """Passes when each number of `include` occurs; the score is the share of those that do."""
+    wanted = [required_amount(value, mark, f"/include/{index}") for index, value in enumerate(settings["include"])]
+    abs_tol, rel_tol = settings["abs_tol"], settings["rel_tol"]
+
+    def check(view: View) -> Outcome:
+        found = numbers_of(view.value, mark)
+        lacking: list[str] = []
+        evidence: list[JsonObject] = []
+        for value in wanted:
+            near = next((number for number in found if within_tolerance(number.value, value, abs_tol, rel_tol)), None)
+            if near is None:
+                lacking.append(told_amount(value))
+            else:
+                evidence += near.evidence()
+        reason = f"does not say {listed(lacking, 5)}" if lacking else f"says {listed(map(told_amount, wanted), 5)}"
+        return decided(not lacking, reason, None, tuple(evidence))._replace(score=(len(wanted) - len(lacking)) / len(wanted))
+
+    return check
+
+# endregion
+
+# region evaluators/pairing.py
+# =============================================================================
+# Pairing listed with recorded steps, one to one and as many as possible.
+#
+# A table says who may be paired: `table[i][j]` is true when listed step i means recorded step j.
+# Every function gives pairs (i, j) in order of i, each i and each j at most once.
+# =============================================================================
+
+PairingTable = list[list[bool]]
+PairList = list[tuple[int, int]]
+
+
+def largest_pairing(table: PairingTable) -> PairList:
+    """As many pairs as there can be, whatever the order.
+
+    Berge (1957), "Two theorems in graph theory": a pairing is largest when no augmenting path is left.
+    """
+    choices = [[j for j, may in enumerate(row) if may] for row in table]
+    partner_of: dict[int, int] = {}  # recorded -> listed
+    pair_of: dict[int, int] = {}  # listed -> recorded
+    for start in range(len(table)):
+        augment_pairing(start, choices, partner_of, pair_of)
+    return sorted(pair_of.items())
+
+
+def augment_pairing(start: int, choices: list[list[int]], partner_of: dict[int, int], pair_of: dict[int, int]) -> None:
+    """PairList listed step *start* as well, moving others along a shortest augmenting path, if there is one."""
+    reached: dict[int, int] = {}  # recorded -> the listed step that reached it
+    queue = deque([start])
+    while queue:
+        listed = queue.popleft()
+        for recorded in choices[listed]:
+            if recorded in reached:
+                continue
+            reached[recorded] = listed
+            if recorded in partner_of:
+                queue.append(partner_of[recorded])
+                continue
+            free: int | None = recorded
+            while free is not None:
+                listed = reached[free]
+                former = pair_of.get(listed)  # None for *start*, where the path ends
+                partner_of[free], pair_of[listed] = listed, free
+                free = former
+            return
+
+
+def longest_in_order(table: PairingTable) -> PairList:
+    """As many pairs as there can be with both sides in order: a longest common subsequence."""
+    width = len(table[0]) if table else 0
+    best = [[0] * (width + 1)]  # best[k][j]: pairs among the last k listed and the recorded from j on
+    for row in reversed(table):
+        below, line = best[-1], [0] * (width + 1)
+        for j in range(width - 1, -1, -1):
+            line[j] = max(below[j], line[j + 1], below[j + 1] + 1 if row[j] else 0)
+        best.append(line)
+    best.reverse()
+    pairs: PairList = []
+    i = j = 0
+    while i < len(table) and j < width:
+        if table[i][j] and best[i][j] == best[i + 1][j + 1] + 1:
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i][j + 1]:
+            j += 1
+        else:
+            i += 1
+    return pairs
+
+
+def best_block(table: PairingTable) -> PairList:
+    """As many pairs as there can be when the listed steps lie on the recorded ones without a gap."""
+    width = len(table[0]) if table else 0
+    best: PairList = []
+    for shift in range(1 - len(table), width):
+        pairs = [(i, i + shift) for i in range(len(table)) if 0 <= i + shift < width and table[i][i + shift]]
+        if len(pairs) > len(best):
+            best = pairs
+    return best
+
+# endregion
+
+# region evaluators/precedence.py
+# =============================================================================
+# What came before what: the evaluator `order`.
+# =============================================================================
+
+ORDER_DIRECTIONS = ("required", "followed_by")
+
+ORDER_PARAMETERS = [
+    Parameter("before", "matchers", REQUIRED, "The earlier step: a matcher or a list, any of them."),
+    Parameter("after", "matchers", REQUIRED, "The later step: a matcher or a list, any of them."),
+    Parameter(
+        "direction",
+        "choice",
+        "required",
+        "required: every `after` has an earlier `before`; followed_by: every `before` has a later `after`.",
+        ORDER_DIRECTIONS,
+    ),
+    Parameter(
+        "same",
+        "any",
+        None,
+        "Arguments whose values agree: a name or pointer or a list of them, looked up in the earlier step's result as well; "
+        '{"before": "/result/id", "after": "/args/ticket"} where names differ.',
+    ),
+    Parameter(
+        "require_success",
+        "boolean",
+        True,
+        "The latest earlier call must have succeeded, its result returned; with followed_by, a call that failed is not asked about.",
+    ),
+    Parameter("if_absent", "choice", NOT_APPLICABLE, "The outcome when there is nothing to ask about.", (NOT_APPLICABLE, PASS, FAIL)),
+]
+ORDER_EXAMPLE = {
+    "entry": {
+        "id": "looked_first",
+        "type": "order",
+        "before": {"name": "get_order"},
+        "after": {"name": "issue_refund"},
+        "same": ["/order"],
+    },
+    "observation": {
+        "steps": [
+            {"kind": "tool", "name": "get_order", "args": {"order": "A-7"}, "status": "ok", "result": {"total": 12.5}},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7", "amount": 12.5}, "status": "ok"},
+        ]
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+
+
+class SamePair(NamedTuple):
+    """Where a value stands in the earlier and in the later step, from the step's top; `text` is how a reason calls it.
+
+    With `in_result` the earlier step's result is looked into at the same place as its arguments.
+    """
+
+    before: Tokens
+    after: Tokens
+    in_result: bool
+    text: str
+
+
+class OrderRule(NamedTuple):
+    """What `order` asks: of every `before` a later step or of every `after` an earlier one, about what, after a success or any try."""
+
+    is_followed: bool
+    same: list[SamePair]
+    needs_success: bool
+
+
+class OrderPartner(NamedTuple):
+    """A step on the right side about the same thing: its place, whether it is meant, whether it will do."""
+
+    place: int
+    is_meant: bool | None
+    will_do: bool
+
+
+@evaluator("order", 1, "Some steps come before others, about the same thing.", ORDER_PARAMETERS, ORDER_EXAMPLE, selects=False)
+def evaluate_order(settings: JsonObject) -> Check:
+    """The check that every step asked about has its partner on the right side."""
+    before, after = compile_matchers(settings["before"], "/before"), compile_matchers(settings["after"], "/after")
+    rule = OrderRule(settings["direction"] == "followed_by", compile_same(settings["same"]), settings["require_success"])
+    wanted = settings["after" if rule.is_followed else "before"]
+    partner = listed([call_text(document) for document in (wanted if isinstance(wanted, list) else [wanted])], 5, "or")
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        earlier, later = any_decisions(before, trail), any_decisions(after, trail)
+        meant, others = (earlier, later) if rule.is_followed else (later, earlier)
+        asked = [index for index, answer in enumerate(meant) if answer is not False and is_asked(trail, rule, index)]
+        if not asked:
+            return absent_outcome(settings["if_absent"])
+        answers = {
+            index: settled([(one.is_meant, one.will_do) for one in order_partners(trail, rule, others, index)], False) for index in asked
+        }
+        broken = [index for index in asked if meant[index] and answers[index] is False]
+        if broken:
+            reasons = [order_reason(trail, rule, others, index, partner) for index in broken[:3]]
+            more = f"; and {len(broken) - 3} more" if len(broken) > 3 else ""
+            return decided(False, "; ".join(reasons) + more, len(broken), step_evidence(broken))
+        unclear = [index for index in asked if answers[index] is None or not (meant[index] or answers[index])]
+        if unclear or not any(meant[index] for index in asked):
+            first = (unclear or asked)[0]
+            raise NotMeasurable(
+                f"whether {step_text(trail, first)} is in order is not known: what was recorded is cut short or lacks a status"
+            )
+        return decided(True, f"{counted(len(asked), 'step')} in order", 0, step_evidence(asked))
+
+    return check
+
+
+def compile_same(same: Any) -> list[SamePair]:
+    """The pairs of `same`. Raises ConfigurationError."""
+    if same is None:
+        return []
+    items = same if isinstance(same, list) else [same]
+    refuse_empty(items, "/same")
+    pairs = []
+    for index, item in enumerate(items):
+        pointer = f"/same/{index}" if isinstance(same, list) else "/same"
+        if isinstance(item, dict):
+            if item.keys() != {"before", "after"} or not all(isinstance(side, str) and side.startswith("/") for side in item.values()):
+                raise ConfigurationError(
+                    pointer, 'give both sides as pointers into the step, {"before": "/result/id", "after": "/args/ticket"}'
+                )
+            pairs.append(SamePair(field_tokens(item["before"]), field_tokens(item["after"]), False, item["after"]))
+        else:
+            tokens = ("args", *field_tokens(item, pointer))
+            pairs.append(SamePair(tokens, tokens, True, item))
+    return pairs
+
+
+def any_decisions(matchers: list[Matcher], trail: Trail) -> list[bool | None]:
+    """For each step whether one of *matchers* means it."""
+    columns = [matcher.decisions(trail) for matcher in matchers]
+    return [True if True in answers else None if None in answers else False for answers in zip(*columns, strict=True)]
+
+
+def is_asked(trail: Trail, rule: OrderRule, index: int) -> bool:
+    """Whether a step that is meant needs a partner: one that failed changed nothing that has to be followed."""
+    return not (rule.is_followed and rule.needs_success and trail.has_failed(index))
+
+
+def absent_outcome(if_absent: str) -> Outcome:
+    """The outcome when no step was recorded that is asked about."""
+    score = {PASS: 1.0, FAIL: 0.0}.get(if_absent)
+    return Outcome(if_absent, score, "no step was recorded that this asks about")
+
+
+def order_partners(trail: Trail, rule: OrderRule, others: list[bool | None], index: int) -> Iterator[OrderPartner]:
+    """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
+    places = range(index + 1, len(others)) if rule.is_followed else range(index - 1, -1, -1)
+    for place in places:
+        first, second = (index, place) if rule.is_followed else (place, index)
+        if others[place] is False or not trail.comes_before(first, second):
+            continue
+        agrees = same_thing(trail, rule.same, first, second)
+        if agrees is not False:
+            is_meant = None if agrees is None else others[place]
+            yield OrderPartner(place, is_meant, rule.is_followed or not rule.needs_success or trail.has_returned(place))
+
+
+def same_thing(trail: Trail, same: list[SamePair], earlier: int, later: int) -> bool | None:
+    """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
+    answer: bool | None = True
+    for pair in same:
+        wanted, there = pair_values(trail, later, pair.after), pair_values(trail, earlier, pair.before)
+        if pair.in_result:
+            there += pair_values(trail, earlier, ("result", *pair.before[1:]))
+        if not wanted or not all(any(json_equal(value, other) for other in there) for value in wanted):
+            fields = [(later, pair.after[0]), (earlier, pair.before[0]), *([(earlier, "result")] if pair.in_result else [])]
+            if not any(is_cut(trail.steps[index], field) for index, field in fields):
+                return False
+            answer = None
+    return answer
+
+
+def pair_values(trail: Trail, index: int, tokens: Tokens) -> list[Any]:
+    """The values at *tokens* in a step, several for a wildcard; [] for none."""
+    value = trail.content(index, tokens[0]) if tokens[0] in ("args", "result") else trail.steps[index].get(tokens[0], MISSING)
+    return [] if value is MISSING else [item for _, item in values_at(value, tokens[1:]) or []]
+
+
+def order_reason(trail: Trail, rule: OrderRule, others: list[bool | None], index: int, partner: str) -> str:
+    """Why the step at *index* is out of order."""
+    name = step_text(trail, index)
+    nearest = next((one for one in order_partners(trail, rule, others, index) if one.is_meant), None)
+    if nearest is not None:
+        status = trail.steps[nearest.place].get("status")
+        return f"before {name}, the latest {step_text(trail, nearest.place)} {f'ended in {status}' if status else 'had not returned'}"
+    about = f" with the same {listed([pair.text for pair in rule.same])}" if rule.same else ""
+    together = [place for place, answer in enumerate(others) if answer and place != index and trail.are_together(place, index)]
+    issued = f" ({step_text(trail, together[0])} was issued together with it)" if together else ""
+    return f"{name} has no {'later' if rule.is_followed else 'earlier'} {partner}{about}{issued}"
+
+# endregion
+
+# region evaluators/sequence.py
+# =============================================================================
+# Which listed steps happened, and what else did: the evaluator `sequence`.
+#
+# ListedSteps and recorded steps are paired one to one, as many as possible. What `mode` asks:
+#
+#     any_order    the same steps, nothing extra, in any order
+#     exact        the same steps in the same order, nothing extra
+#     in_order     all listed in order; others may stand between
+#     contiguous   all listed in order, without gaps; others may stand before and after
+#     superset     all listed; others may come as well
+#     subset       nothing but listed ones; some may lack
+#
+# What `score` gives: bool 1 or 0; f1 the share of paired steps, 2 x pairs / (listed + recorded), where a
+# side that the mode lets go beyond the pairs is left out; lcs the same with pairs in order, whatever
+# the mode. The pairs of an ordered mode are always in order, so a score is 1 exactly when nothing is wrong.
+# An empty list means that none of these happened, in every mode.
+# =============================================================================
+
+
+class SequenceMode(NamedTuple):
+    """Whether the order counts, whether recorded steps may be left over, whether listed ones may lack."""
+
+    is_ordered: bool
+    lets_extra: bool
+    lets_lack: bool
+
+
+SEQUENCE_MODES = {
+    "any_order": SequenceMode(False, False, False),
+    "exact": SequenceMode(True, False, False),
+    "in_order": SequenceMode(True, True, False),
+    "contiguous": SequenceMode(True, True, False),
+    "subset": SequenceMode(False, False, True),
+    "superset": SequenceMode(False, True, False),
+}
+
+SEQUENCE_PARAMETERS = [
+    Parameter(
+        "steps",
+        "list",
+        REQUIRED,
+        'Matchers, of which an expected call {"name", "args"} is one. An empty list out of a case: none of these happened.',
+        may_be_empty=True,
+    ),
+    Parameter("mode", "choice", "any_order", "What may differ from the list.", tuple(SEQUENCE_MODES)),
+    Parameter(
+        "within",
+        "matcher",
+        None,
+        "Looks only at these steps, recorded and listed alike. Without it: at recorded steps that a listed one means, or of a kind that is "
+        "listed (tool where a listed step names none).",
+    ),
+    Parameter("attempts", "choice", "ok", "ok: leaves out what ended in error, denial or time-out; all: counts it.", ("ok", "all")),
+    Parameter("score", "choice", "bool", "How a partial agreement is scored.", ("bool", "f1", "lcs")),
+]
+SEQUENCE_EXAMPLE = {
+    "entry": {"id": "calls", "type": "sequence", "steps": {"$case": "/expected/calls"}, "within": {"kind": "tool", "name": "issue_*"}},
+    "observation": {
+        "steps": [
+            {"kind": "tool", "name": "get_order", "args": {"order": "A-7"}, "status": "ok"},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7", "amount": 12.5}, "status": "ok"},
+        ]
+    },
+    "case": {"id": "refund", "input": "Refund A-7.", "expected": {"calls": [{"name": "issue_refund", "args": {"order": "A-7"}}]}},
+    "outcome": PASS,
+}
+
+
+class ListedSteps(NamedTuple):
+    """The listed steps that count: as written, and compiled."""
+
+    documents: list[JsonObject]
+    matchers: list[Matcher]
+
+
+@evaluator("sequence", 1, "The listed steps happened, and nothing that may not.", SEQUENCE_PARAMETERS, SEQUENCE_EXAMPLE, selects=False)
+def evaluate_sequence(settings: JsonObject) -> Check:
+    """The check that pairs the listed with the recorded steps."""
+    documents = settings["steps"]
+    if not documents and not isinstance(documents, EmptyFromCase):
+        raise ConfigurationError("/steps", "is an empty list", 'to forbid steps: {"type": "steps", "match": {…}, "max": 0}')
+    matchers = compile_matchers(documents, "/steps") if documents else []
+    within = None if settings["within"] is None else compile_matcher(settings["within"], "/within")
+    kept = [index for index, document in enumerate(documents) if within is None or may_lie_within(document, within)]
+    expected = ListedSteps([documents[index] for index in kept], [matchers[index] for index in kept])
+    kinds = None if within is not None else listed_kinds(documents)
+    mode, score = settings["mode"], settings["score"]
+    keeps_failed = settings["attempts"] == "all"
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        rows = [matcher.decisions(trail) for matcher in expected.matchers]
+        places = [index for index in recorded_places(trail, within, kinds, rows) if keeps_failed or not trail.has_failed(index)]
+        outcomes = []
+        for unknown in (False, True):
+            table = [[row[place] is True or (unknown and row[place] is None) for place in places] for row in rows]
+            outcomes.append(sequence_outcome(trail, expected, places, table, mode, score))
+            if not any(None in row for row in rows):
+                break
+        if outcomes[0].score != outcomes[-1].score:
+            line, place = next((line, row.index(None)) for line, row in enumerate(rows) if None in row)
+            raise NotMeasurable(expected.matchers[line].unknown(trail, place))
+        return outcomes[0]
+
+    return check
+
+
+def listed_kinds(documents: list[JsonObject]) -> set[str]:
+    """The kinds of the listed steps; tool for one that names none, and for an empty list."""
+    kinds: set[str] = set()
+    for document in documents or [{}]:
+        kind = document.get("kind", "tool")
+        kinds.update(kind if isinstance(kind, list) else [kind])
+    return kinds
+
+
+def may_lie_within(document: JsonObject, within: Matcher) -> bool:
+    """Whether the listed step could be one of the steps *within* means: what it leaves open does not rule it out."""
+    names, kinds = document.get("name"), document.get("kind", list(STEP_KINDS))
+    known = {key: document[key] for key in ("role", "status", "agent", "turn") if isinstance(document.get(key), (str, int))}
+    args = document.get("args")
+    if isinstance(args, dict):
+        known["args"] = {name: value for name, value in args.items() if not name.startswith("/") and not holds_predicate(value)}
+    steps = [
+        {**known, "kind": kind, "name": name}
+        for kind in (kinds if isinstance(kinds, list) else [kinds])
+        for name in (names if isinstance(names, list) else [names])
+    ]
+    trail = Trail(steps, is_partial=True)
+    return any(answer is not False for answer in within.decisions(trail))
+
+
+def recorded_places(trail: Trail, within: Matcher | None, kinds: set[str] | None, rows: list[list[bool | None]]) -> list[int]:
+    """The places of the recorded steps that count. Raises NotMeasurable when it is not known of one."""
+    if within is not None:
+        decisions = within.decisions(trail)
+        if None in decisions:
+            raise NotMeasurable(within.unknown(trail, decisions.index(None)))
+        return [index for index, answer in enumerate(decisions) if answer]
+    meant = {index for row in rows for index, answer in enumerate(row) if answer is not False}
+    return [index for index, step in enumerate(trail.steps) if index in meant or step.get("kind") in (kinds or ())]
+
+
+class Agreement(NamedTuple):
+    """How far listed and recorded steps agree: the pairs, and what is left over although it may not be."""
+
+    pairs: PairList
+    missing: list[int]
+    extra: list[int]
+    misplaced: PairList
+
+
+def sequence_outcome(trail: Trail, expected: ListedSteps, places: list[int], table: PairingTable, mode: str, score: str) -> Outcome:
+    """The outcome for the recorded steps at *places*; table[i][j] says whether listed step i means the j-th of them."""
+    found = agreement(table, len(places), mode, score == "lcs")
+    value = {"listed": len(table), "recorded": len(places), "paired": len(found.pairs)}
+    if not (found.missing or found.extra or found.misplaced):
+        rest = "" if SEQUENCE_MODES[mode].lets_extra else ", and nothing else"
+        reason = f"{counted(len(found.pairs), 'step')} of {len(table)} listed happened{rest}"
+        return decided(True, reason, value, step_evidence(places[j] for _, j in found.pairs))
+    culprits = [places[j] for j in [*found.extra, *(j for _, j in found.misplaced)]]
+    outcome = decided(False, agreement_reason(trail, expected, places, found), value, step_evidence(culprits))
+    return (
+        outcome
+        if score == "bool"
+        else outcome._replace(score=agreement_share(len(found.pairs), len(table), len(places), SEQUENCE_MODES[mode]))
+    )
+
+
+def agreement(table: PairingTable, width: int, mode: str, in_order: bool) -> Agreement:
+    """The pairs that *mode* lets be made, and what it does not let be left over; *width* is the number of recorded steps."""
+    if not table:
+        return Agreement([], [], list(range(width)), [])
+    is_ordered = SEQUENCE_MODES[mode].is_ordered or in_order
+    pairs = best_block(table) if mode == "contiguous" else longest_in_order(table) if is_ordered else largest_pairing(table)
+    paired, taken = {i for i, _ in pairs}, {j for _, j in pairs}
+    lacking = [i for i in range(len(table)) if i not in paired]
+    spare = [j for j in range(width) if j not in taken]
+    misplaced: PairList = []
+    if is_ordered and lacking and spare:
+        elsewhere = largest_pairing([[table[i][j] for j in spare] for i in lacking])
+        misplaced = [(lacking[i], spare[j]) for i, j in elsewhere]
+        lacking = [i for i in lacking if i not in {i for i, _ in misplaced}]
+        spare = [j for j in spare if j not in {j for _, j in misplaced}]
+    return Agreement(pairs, [] if SEQUENCE_MODES[mode].lets_lack else lacking, [] if SEQUENCE_MODES[mode].lets_extra else spare, misplaced)
+
+
+def agreement_share(pairs: int, listed_number: int, recorded: int, mode: SequenceMode) -> float:
+    """The share of paired steps in [0, 1]; the side that *mode* lets go beyond the pairs does not count."""
+    if mode.lets_extra or not recorded:
+        return pairs / listed_number if listed_number else 0.0
+    return pairs / recorded if mode.lets_lack else 2 * pairs / (listed_number + recorded)
+
+
+def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], found: Agreement) -> str:
+    """What is missing, extra and out of order, in one sentence."""
+    missing = [call_text(expected.documents[i]) for i in found.missing]
+    extra = [step_text(trail, places[j]) for j in found.extra]
+    misplaced = [step_text(trail, places[j]) for _, j in found.misplaced]
+    told = (("missing", missing), ("extra", extra), ("out of order", misplaced))
+    return "; ".join(f"{what}: {listed(names, 5)}" for what, names in told if names)
+
+# endregion
+
+# region evaluators/text.py
+# =============================================================================
+# Evaluators over text and plain values: equals, contains, matches, length.
+# =============================================================================
+
+VALUE_SHOWN = 60  # characters of a value in a reason
+EVIDENCE_RANGES = 20
+PATTERN_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
+SENTENCE_STOP = re.compile(r"[.!?\u2026]['\")\]\u00bb\u201d\u2019]{0,9}(?=\s+[^\sa-z]|\s*\Z)|[\u3002\uff01\uff1f]")
+
+
+def listed_texts(value: Any) -> list[Any]:
+    """A parameter that is one value or a list of them, as a list."""
+    return value if isinstance(value, list) else [value]
+
+
+def shown_value(value: Any) -> str:
+    """*value* as a reason shows it: a text in quotes, else its JSON, cut."""
+    return quoted(value, VALUE_SHOWN) if isinstance(value, str) else visible(encode_compact(value), VALUE_SHOWN)
+
+
+# --- equals ------------------------------------------------------------------------------
+
+
+def first_difference(expected: Any, actual: Any, is_near: Callable[[Any, Any], bool], pointer: str = "") -> tuple[str, str] | None:
+    """(pointer, what differs there) of the first place where *actual* is not *expected*; None when they are the same JSON value."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in expected:
+            if key not in actual:
+                return pointer + pointer_token(key), "is missing"
+        for key in actual:
+            if key not in expected:
+                return pointer + pointer_token(key), "is not expected"
+        pairs = [(key, item, actual[key]) for key, item in expected.items()]
+    elif isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
+        pairs = [(index, item, actual[index]) for index, item in enumerate(expected)]
+    elif isinstance(expected, list) and isinstance(actual, list):
+        return pointer, f"has {counted(len(actual), 'element')}, not {len(expected)}"
+    elif is_json_number(expected) and is_json_number(actual):
+        return None if is_near(expected, actual) else (pointer, f"is {actual!r}, not {expected!r}")
+    else:
+        return None if json_equal(expected, actual) else (pointer, differing_values(expected, actual))
+    return next(filter(None, (first_difference(item, other, is_near, pointer + pointer_token(key)) for key, item, other in pairs)), None)
+
+
+def differing_values(expected: Any, actual: Any) -> str:
+    """'is X, not Y'; the types where they differ, the code points where two texts may print alike."""
+    if json_type(expected) != json_type(actual):
+        return f"is the {json_type(actual)} {shown_value(actual)}, not the {json_type(expected)} {shown_value(expected)}"
+    told = f"is {shown_value(actual)}, not {shown_value(expected)}"
+    if not isinstance(expected, str):
+        return told
+    place = text_difference(expected, actual)
+    found, wanted = actual[place : place + 1], expected[place : place + 1]
+    if is_plain(found) and is_plain(wanted) and place < VALUE_SHOWN:
+        return told
+    return f"{told}; character {place + 1} is {code_point(found)}, not {code_point(wanted)}"
+
+
+def text_difference(expected: str, actual: str) -> int:
+    """The index of the first character in which two texts differ."""
+    shorter = min(len(expected), len(actual))
+    return next((index for index in range(shorter) if expected[index] != actual[index]), shorter)
+
+
+def is_plain(character: str) -> bool:
+    """True for a character that nobody takes for another, and for the end of a text."""
+    return character == "" or "!" <= character <= "~"
+
+
+def code_point(character: str) -> str:
+    """'U+00E9', or 'the end of the text' for the empty string."""
+    return f"U+{ord(character):04X}" if character else "the end of the text"
+
+
+def equality_rule(settings: JsonObject) -> Callable[[Any, Any], bool]:
+    """Whether two JSON numbers are equal within the tolerances of *settings*, exactly in decimal terms."""
+    abs_tol, rel_tol = settings["abs_tol"], settings["rel_tol"]
+    for name in ("abs_tol", "rel_tol"):
+        if settings[name] < 0:
+            raise ConfigurationError(f"/{name}", f"{name} is negative")
+    if not abs_tol and not rel_tol:
+        return lambda expected, actual: bool(expected == actual)
+    return lambda expected, actual: within_tolerance(exact_value(actual), exact_value(expected), abs_tol, rel_tol)
+
+
+@evaluator(
+    "equals",
+    1,
+    "The value is the expected one, or one of several; JSON types stay apart, objects and lists are compared deeply.",
+    [
+        Parameter("value", "any", ABSENT, "the expected value; this or any_of"),
+        Parameter("any_of", "list", None, "expected values of which one is enough"),
+        Parameter("normalize", "texts", [], f"done to the texts of both sides: {', '.join(TEXT_TRANSFORMS)}", may_be_empty=True),
+        Parameter("abs_tol", "number", 0, "numbers may differ by this much, the bound included"),
+        Parameter("rel_tol", "number", 0, "numbers may differ by this share of the expected one"),
+    ],
+    example={
+        "entry": {"id": "state", "type": "equals", "select": "output.json/status", "value": {"$case": "/expected/status"}},
+        "observation": {"output": '{"status": "shipped", "days": 2}'},
+        "case": {"id": "c1", "input": "Where is it?", "expected": {"status": "shipped"}},
+        "outcome": "pass",
+    },
+    default_select="output",
+)
+def evaluate_equals(settings: JsonObject) -> Check:
+    """Looks at the output as it is (a text or JSON) unless `select` says otherwise; nothing is stripped or folded unasked."""
+    if (settings["any_of"] is None) == (settings["value"] is ABSENT):
+        raise ConfigurationError("", "give either value or any_of")
+    normalise = compile_normalizer(listed_texts(settings["normalize"]))
+    is_near = equality_rule(settings)
+    expected = [normalise(value) for value in (settings["any_of"] if settings["any_of"] is not None else [settings["value"]])]
+
+    def check(view: View) -> Outcome:
+        actual = normalise(view.value)
+        differences = []
+        for value in expected:
+            difference = first_difference(value, actual, is_near)
+            if difference is None:
+                return decided(True, f"is {shown_value(value)}")
+            differences.append(difference)
+        pointer, told = differences[0]
+        more = f" (nor one of {len(expected) - 1} others)" if len(expected) > 1 else ""
+        return decided(False, f"{pointer + ' ' if pointer else ''}{told}{more}", None, ({"pointer": pointer},) if pointer else ())
+
+    return check
+
+
+# --- contains ----------------------------------------------------------------------------
+
+
+def is_word_character(character: str) -> bool:
+    """True for a letter, digit or underscore."""
+    return character.isalnum() or character == "_"
+
+
+def is_whole_word(text: str, start: int, end: int) -> bool:
+    """True when text[start:end] does not go on as a word on either side."""
+    if start > 0 and is_word_character(text[start]) and is_word_character(text[start - 1]):
+        return False
+    return not (end < len(text) and is_word_character(text[end - 1]) and is_word_character(text[end]))
+
+
+def occurrences(text: str, needle: str, whole_word: bool, at: str) -> Iterator[int]:
+    """Where *needle* stands in *text*, from the left, without overlaps; `at` start or end allows one place only."""
+    if at == "anywhere":
+        start = text.find(needle)
+    else:
+        start = (0 if text.startswith(needle) else -1) if at == "start" else (len(text) - len(needle) if text.endswith(needle) else -1)
+    while start >= 0:
+        is_one = not whole_word or is_whole_word(text, start, start + len(needle))
+        if is_one:
+            yield start
+        if at != "anywhere":
+            return
+        start = text.find(needle, start + (len(needle) if is_one else 1))
+
+
+def unfolded_range(text: str, start: int, end: int) -> tuple[int, int]:
+    """The range of *text* whose case-folded form holds characters *start* to *end* of the folded text ('ß' folds to 'ss')."""
+    position, first = 0, len(text)
+    for index, character in enumerate(text):
+        position += len(character.casefold())
+        if position > start and first == len(text):
+            first = index
+        if position >= end:
+            return first, index + 1
+    return first, len(text)
+
+
+def needle_bounds(settings: JsonObject) -> tuple[int, int | None]:
+    """(fewest, most) occurrences that count as holding: 1 and no bound; 0 when only max_count is given. Raises ConfigurationError."""
+    fewest, most = settings["min_count"], settings["max_count"]
+    if fewest is None:
+        fewest = 1 if most is None else 0
+    for name in ("min_count", "max_count"):
+        if settings[name] is not None and settings[name] < 0:
+            raise ConfigurationError(f"/{name}", f"{name} is negative")
+    if most is None and fewest == 0:
+        raise ConfigurationError("/min_count", "min_count 0 without max_count asks nothing")
+    if most is not None and most < fewest:
+        raise ConfigurationError("/max_count", f"max_count {most} is less than {fewest}")
+    return fewest, most
+
+
+@evaluator(
+    "contains",
+    1,
+    "The text holds the given values: all of them, any, or none.",
+    [
+        Parameter("values", "texts", REQUIRED, "what to look for; a text that is empty is refused"),
+        Parameter("mode", "choice", "all", "how many of the values have to occur", ("all", "any", "none")),
+        Parameter("min_count", "integer", None, "a value occurs when it is found this often; default 1, or 0 when only max_count is given"),
+        Parameter("max_count", "integer", None, "and at most this often"),
+        Parameter("ignore_case", "boolean", False, "compare after full case folding ('STRASSE' holds 'straße')"),
+        Parameter("whole_word", "boolean", False, "no letter, digit or underscore goes on before or behind it"),
+        Parameter("at", "choice", "anywhere", "where it has to stand", ("anywhere", "start", "end")),
+    ],
+    example={
+        "entry": {"id": "names_order", "type": "contains", "values": {"$case": "/expected/mentions"}, "ignore_case": True},
+        "observation": {"output": "Your ORDER A-17 is on its way."},
+        "case": {"id": "c1", "input": "Where is it?", "expected": {"mentions": ["order", "A-17"]}},
+        "outcome": "pass",
+    },
+)
+def evaluate_contains(settings: JsonObject) -> Check:
+    """The score is the share of the values that occur in mode all, else 1 or 0."""
+    needles = listed_texts(settings["values"])
+    if "" in needles:
+        raise ConfigurationError("/values", "holds an empty text, which every text contains", "write what is to be found")
+    fewest, most = needle_bounds(settings)
+    mode, at, whole_word, ignore_case = settings["mode"], settings["at"], settings["whole_word"], settings["ignore_case"]
+    folded = [(needle, needle.casefold() if ignore_case else needle) for needle in needles]
+    enough = fewest if most is None else most + 1
+
+    def check(view: View) -> Outcome:
+        text = text_of(view.value)
+        searched = text.casefold() if ignore_case else text
+        held: list[str] = []
+        lacking: list[str] = []
+        evidence: list[JsonObject] = []
+        for needle, sought in folded:
+            places = []
+            for place in occurrences(searched, sought, whole_word, at):
+                places.append(place)
+                if len(places) == enough:
+                    break
+            (held if len(places) >= fewest and (most is None or len(places) <= most) else lacking).append(needle)
+            for start in places[: EVIDENCE_RANGES - len(evidence)]:
+                end = start + len(sought)
+                start, end = (start, end) if len(searched) == len(text) else unfolded_range(text, start, end)
+                evidence.append({"start": start, "end": end})
+        return contains_outcome(mode, held, lacking, tuple(evidence))
+
+    return check
+
+
+def contains_outcome(mode: str, held: list[str], lacking: list[str], evidence: tuple[JsonObject, ...]) -> Outcome:
+    """The outcome when the needles *held* occur as asked and those *lacking* do not."""
+    found, absent = (listed((quoted(needle, VALUE_SHOWN) for needle in needles), 3) for needles in (held, lacking))
+    told = {True: f"contains {found}", False: f"does not contain {absent}"}
+    if mode != "all":
+        return decided(bool(held) is (mode == "any"), told[bool(held)], None, evidence)
+    outcome = decided(not lacking, told[not lacking], None, evidence)
+    return outcome if not lacking or not held else outcome._replace(score=len(held) / (len(held) + len(lacking)))
+
+
+# --- matches -----------------------------------------------------------------------------
+
+
+def pattern_flags(letters: str) -> int:
+    """The flags of re that *letters* name. Raises ConfigurationError."""
+    flags = 0
+    for letter in letters:
+        if letter not in PATTERN_FLAGS:
+            raise ConfigurationError("/flags", f"flag {quoted(letter)} is unknown", f"flags are letters of '{''.join(PATTERN_FLAGS)}'")
+        flags |= PATTERN_FLAGS[letter]
+    return flags
+
+
+@evaluator(
+    "matches",
+    1,
+    "A regular expression finds something in the text, or what it captures is the given value.",
+    [
+        Parameter("pattern", "text", REQUIRED, "a regular expression of Python 3.10; it is stopped after 1 s, which is an error"),
+        Parameter("mode", "choice", "search", "search: anywhere; full: the whole text; prefix: at its start", ("search", "full", "prefix")),
+        Parameter("flags", "text", "", "letters: i ignore case, m ^ and $ at each line, s . takes line ends, x comments, a ASCII"),
+        Parameter("capture", "any", None, "number or name of the group that is compared with value"),
+        Parameter("value", "text", None, "what the group has to hold, exactly, in the first match"),
+    ],
+    example={
+        "entry": {"id": "ticket", "type": "matches", "pattern": "ticket (T-\\d+)", "capture": 1, "value": "T-204"},
+        "observation": {"output": "I opened ticket T-204 for you."},
+        "outcome": "pass",
+    },
+)
+def evaluate_matches(settings: JsonObject) -> Check:
+    """An error, neither pass nor fail, when the pattern takes too long."""
+    pattern = compile_pattern(settings["pattern"], pattern_flags(settings["flags"]))
+    if (settings["capture"] is None) != (settings["value"] is None):
+        raise ConfigurationError("", "capture and value are given together or not at all")
+    group = 0 if settings["capture"] is None else pattern_group(pattern, settings["capture"], "/capture")
+    mode, wanted = settings["mode"], settings["value"]
+    shown = f"pattern {quoted(settings['pattern'], VALUE_SHOWN)}"
+
+    def check(view: View) -> Outcome:
+        match = timed_match(pattern, text_of(view.value), mode)
+        if match is None:
+            return decided(False, f"{shown} does not match")
+        start, end = match.span(group)
+        evidence = ({"start": start, "end": end},) if start >= 0 else ()
+        if wanted is None:
+            return decided(True, f"{shown} matches", None, evidence)
+        captured = match[group]
+        told = "captures nothing" if captured is None else f"captures {shown_value(captured)}"
+        return decided(captured == wanted, told if captured == wanted else f"{told}, not {shown_value(wanted)}", None, evidence)
+
+    return check
+
+
+# --- length ------------------------------------------------------------------------------
+
+
+def lines_in(text: str) -> int:
+    """Lines of *text*; a line end at its end begins no further one."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.count("\n") + (text != "" and not text.endswith("\n"))
+
+
+def sentences_in(text: str) -> int:
+    """Sentences of *text*: one ends in . ! ? or … before a space and no small letter, or in 。！？; so "3.5" and "p.m. on" end none."""
+    ends = [match.end() for match in SENTENCE_STOP.finditer(text)]
+    starts = [0, *ends]
+    return sum(1 for start, end in zip(starts, [*ends, len(text)], strict=True) if any(map(str.isalnum, text[start:end])))
+
+
+def paragraphs_in(text: str) -> int:
+    """Parts of *text* between blank lines that are not blank."""
+    return sum(1 for part in re.split(r"\n[ \t\r]*(?=\n)", text) if part.strip())
+
+
+LENGTH_UNITS: dict[str, Callable[[str], int]] = {
+    "chars": len,
+    "words": lambda text: len(text.split()),
+    "lines": lines_in,
+    "sentences": sentences_in,
+    "paragraphs": paragraphs_in,
+    "bytes": lambda text: len(text.encode("utf-8", "surrogatepass")),
+}
+
+
+def items_in(value: Any) -> int:
+    """Elements of a list, or keys of an object; JSON held in a text is parsed. Raises NotMeasurable."""
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except JsonError:
+            raise NotMeasurable("the text is no JSON list or object", True) from None
+    if not isinstance(value, (list, dict)):
+        raise NotMeasurable(f"a JSON {json_type(value)} has no items", True)
+    return len(value)
+
+
+@evaluator(
+    "length",
+    1,
+    "The length of the text, or the number of items, lies within bounds.",
+    [
+        Parameter("unit", "choice", "chars", "what is counted; items: of a list, or keys of an object", (*LENGTH_UNITS, "items")),
+        Parameter("min", "integer", None, "the least"),
+        Parameter("max", "integer", None, "the most"),
+        Parameter("exact", "integer", None, "exactly this many"),
+    ],
+    example={
+        "entry": {"id": "brief", "type": "length", "unit": "sentences", "max": 2},
+        "observation": {"output": "It was shipped. It arrives at 3.30 p.m. on Friday."},
+        "outcome": "pass",
+    },
+)
+def evaluate_length(settings: JsonObject) -> Check:
+    """chars are code points, words stand between white space, bytes are of UTF-8."""
+    low, high, exact = settings["min"], settings["max"], settings["exact"]
+    if low is None and high is None and exact is None:
+        raise ConfigurationError("", "has neither min, max nor exact")
+    if exact is not None and (low is not None or high is not None):
+        raise ConfigurationError("/exact", "exact stands alone, without min and max")
+    for name in ("min", "max", "exact"):
+        if settings[name] is not None and settings[name] < 0:
+            raise ConfigurationError(f"/{name}", f"{name} is negative")
+    if low is not None and high is not None and low > high:
+        raise ConfigurationError("/min", f"min {low} is greater than max {high}")
+    unit = settings["unit"]
+    low, high = (low, high) if exact is None else (exact, exact)
+    count: Callable[[Any], int] = items_in if unit == "items" else lambda value: LENGTH_UNITS[unit](text_of(value))
+    named = (("exactly", exact),) if exact is not None else (("at least", low), ("at most", high))
+    bounds = listed([f"{word} {bound}" for word, bound in named if bound is not None])
+
+    def check(view: View) -> Outcome:
+        number = count(view.value)
+        is_met = (low is None or number >= low) and (high is None or number <= high)
+        return decided(is_met, f"has {number:,} {unit}{'' if is_met else ', not'}{':' if is_met else ''} {bounds}", number)
+
+    return check
+
+# endregion
+
+# region evaluators/trajectory.py
+# =============================================================================
+# How many steps were taken, and what holds of them: the evaluator `steps`.
+# =============================================================================
+
+DUTY_WHICH = ("all", "any", "none", "first", "last")
+
+STEPS_PARAMETERS = [
+    Parameter("match", "matcher", REQUIRED, "The steps that are meant; {} means every step."),
+    Parameter("min", "integer", None, "At least so many; 1, or 0 when only `max` is given."),
+    Parameter("max", "integer", None, "At most so many."),
+    Parameter("must", "matcher", None, "A second matcher that the steps meant have to satisfy; none meant and `min` 0 is not applicable."),
+    Parameter("which", "any", "all", "Which of them `must` is asked of: all, any, none, first, last, or a number n for the n-th."),
+]
+STEPS_EXAMPLE = {
+    "entry": {"id": "one_small", "type": "steps", "match": {"name": "issue_refund"}, "max": 1, "must": {"args": {"amount": {"$le": 50}}}},
+    "observation": {"steps": [{"kind": "tool", "name": "issue_refund", "args": {"amount": 12.5}, "status": "ok"}]},
+    "case": {"id": "refund", "input": "Refund my lamp."},
+    "outcome": PASS,
+}
+
+
+@evaluator("steps", 1, "So many steps were taken, and they are as they must be.", STEPS_PARAMETERS, STEPS_EXAMPLE, selects=False)
+def evaluate_steps(settings: JsonObject) -> Check:
+    """The check that counts the steps meant and asks `must` of `which` of them."""
+    match, must = compile_matcher(settings["match"], "/match"), settings["must"]
+    duty = None if must is None else compile_matcher(must, "/must")
+    low, high = steps_bounds(settings)
+    which = settings["which"]
+    is_place = isinstance(which, int) and not isinstance(which, bool) and which >= 1
+    if not is_place and which not in DUTY_WHICH:
+        raise ConfigurationError("/which", f"which is one of {', '.join(DUTY_WHICH)}, or a number from 1")
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        meant = match.decisions(trail)
+        outcome = count_outcome(trail, match, meant, low, high)
+        if duty is None or outcome.status == FAIL:
+            return outcome
+        if not any(answer is not False for answer in meant):
+            return not_applicable(f"no step is {call_text(settings['match'])}, so nothing is asked of it")
+        return duty_outcome(trail, match, meant, duty, which)
+
+    return check
+
+
+def steps_bounds(settings: JsonObject) -> tuple[int, int | None]:
+    """(min, max) of `steps`. Raises ConfigurationError for negative or crossed bounds."""
+    low, high = settings["min"], settings["max"]
+    for name, bound in (("min", low), ("max", high)):
+        if bound is not None and bound < 0:
+            raise ConfigurationError(f"/{name}", f"{name} is less than 0")
+    low = (1 if high is None else 0) if low is None else low
+    if high is not None and low > high:
+        raise ConfigurationError("/min", f"min {low} is greater than max {high}")
+    return low, high
+
+
+def count_outcome(trail: Trail, match: Matcher, meant: list[bool | None], low: int, high: int | None) -> Outcome:
+    """Whether the number of steps meant lies in the bounds. Raises NotMeasurable when that hangs on steps that are not clear."""
+    sure = [index for index, answer in enumerate(meant) if answer]
+    open_ones = [index for index, answer in enumerate(meant) if answer is None]
+    most = len(sure) + len(open_ones)
+    bounds = listed([*([f"at least {low}"] if low else []), *([f"at most {high}"] if high is not None else [])]) or "any number"
+    named = f": {listed([step_text(trail, index) for index in sure], 5)}" if sure else f" of {counted(len(meant), 'recorded step')}"
+    reason = f"{counted(len(sure), 'step')} as meant ({bounds}){named}"
+    if (high is not None and len(sure) > high) or most < low:
+        return decided(False, reason, len(sure), step_evidence(sure))
+    if len(sure) < low or (high is not None and most > high):
+        raise NotMeasurable(match.unknown(trail, open_ones[0]))
+    return decided(True, reason, len(sure), step_evidence(sure))
+
+
+class DutyCandidate(NamedTuple):
+    """A step that is or may be meant: its place, whether it is meant, whether it satisfies `must`."""
+
+    place: int
+    is_meant: bool | None
+    answer: bool | None
+
+
+def duty_outcome(trail: Trail, match: Matcher, meant: list[bool | None], duty: Matcher, which: Any) -> Outcome:
+    """Whether the duty holds of *which* of the steps meant. Raises NotMeasurable when that is not clear."""
+    asked = [DutyCandidate(index, is_meant, duty.decide(trail, index)) for index, is_meant in enumerate(meant) if is_meant is not False]
+    number = sum(1 for one in asked if one.is_meant)
+    phrase = f"{'' if isinstance(which, str) else 'number '}{which} of {counted(number, 'step')} meant"
+    if isinstance(which, int) and len(asked) < which:
+        return decided(False, f"there is no {phrase}", number, step_evidence(one.place for one in asked))
+    met = duty_answer(asked, which)
+    if met is None:
+        unclear = next((one.place for one in asked if one.answer is None), None)
+        raise NotMeasurable(duty.unknown(trail, unclear) if unclear is not None else unclear_step(trail, match, meant))
+    places = [one.place for one in duty_culprits(asked, which)]
+    if met:
+        return decided(True, f"must holds of {phrase}", number, step_evidence(one.place for one in asked))
+    verb = "satisfies must" if which == "none" else "does not satisfy must"
+    reason = f"{listed([step_text(trail, index) for index in places], 5)} {verb}, asked of {phrase}"
+    return decided(False, reason, number, step_evidence(places))
+
+
+def unclear_step(trail: Trail, match: Matcher, meant: list[bool | None]) -> str:
+    """Why it is not known whether the first unclear step is meant."""
+    return match.unknown(trail, meant.index(None))
+
+
+def duty_answer(asked: list[DutyCandidate], which: Any) -> bool | None:
+    """Whether `must` holds of *which* of the candidates; None when that hangs on what was not recorded."""
+    if which == "all":
+        answers = [one.answer if one.is_meant or one.answer else None for one in asked]
+        return False if False in answers else None if None in answers else True
+    if which in ("any", "none"):
+        answers = [one.answer and one.is_meant for one in asked]
+        found = True if True in answers else None if None in answers else False
+        return found if which == "any" or found is None else not found
+    if isinstance(which, int):
+        if any(one.is_meant is None for one in asked[:which]):
+            return None
+        return asked[which - 1].answer
+    return settled([(one.is_meant, one.answer) for one in (asked if which == "first" else reversed(asked))], None)
+
+
+def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]:
+    """The candidates that a failed `must` is about."""
+    if which in ("first", "last"):
+        return [asked[0 if which == "first" else -1]]
+    if isinstance(which, int):
+        return [asked[which - 1]]
+    return [one for one in asked if one.is_meant and bool(one.answer) is (which == "none")]
+
+# endregion
+
+# region evaluators/suite.py
+# =============================================================================
+# The suite: all evaluators of an improvement, ready to look at its observations.
+#
+# `build_suite` checks and compiles every entry, also against every case that brings values or
+# entries of its own; `Suite.evaluate` gives the result line of one observation:
+#
+#     {"case_id", "trial", "status", "outcome", "score", "coverage", "evaluations": [{"id", "type", "severity",
+#      "status", "score", "value", "reason", "evidence"}], "duration_ms", "cost_usd", "usage"}
+#
+# The outcome is the three-valued AND of hard and gate entries: a fail, else an error, else a pass.
+# If none of them passed or failed it is an error, and "reason": "nothing_checked" stands behind it.
+# =============================================================================
+
+DECIDING = ("hard", "gate")
+PROGRAM_TYPES = ("command", "program")  # formats.md 1.3: never from a case's own evaluators
+NOTHING_CHECKED = "nothing_checked"
+CASES_KEPT = 1000  # whose own evaluators stay prepared; beyond, memory would grow with the number of cases
+
+
+class Suite:
+    """The prepared evaluators. `entry_fingerprints`: id to fingerprint of those in evaluation.json; `fingerprint` covers all of
+    them, in any order, and the semantics version of every type that they or the cases' own evaluators use."""
+
+    def __init__(self, entries: list[PreparedEntry], evaluation: Evaluation) -> None:
+        self.entries = entries
+        self.evaluation = evaluation
+        self.versions: dict[str, int] = {}
+        self.of_cases: dict[str, list[PreparedEntry]] = {}
+        for entry in entries:
+            self.versions.update(entry.versions)
+        self.entry_fingerprints = {entry.id: fingerprint({"entry": entry.document, "versions": entry.versions}) for entry in entries}
+
+    @property
+    def fingerprint(self) -> str:
+        """'sha256:…' of the entries and the versions of their types."""
+        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions})
+
+    @property
+    def types_used(self) -> set[str]:
+        """Names of the types of all entries, also inside combinators and in the cases' own evaluators."""
+        return set(self.versions)
+
+    def entries_for(self, case: Case) -> list[PreparedEntry]:
+        """The entries with those that *case* brings itself, which replace the ones of the same id."""
+        if not case.document.get("evaluators"):
+            return self.entries
+        known = self.of_cases.get(case.id)
+        if known is None:
+            own = [prepare_entry(entry) for entry in case_entries(case, self.evaluation, Breaches())]
+            known = merged_entries(self.entries, own)
+            if len(self.of_cases) < CASES_KEPT:
+                self.of_cases[case.id] = known
+        return known
+
+    def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
+        """The result line of *observation*, which is one of *case*."""
+        entries = self.entries_for(case)
+        if observation["status"] == "completed":
+            memo: JsonObject = {}
+            outcomes = [entry.evaluate(observation, case.document, memo) for entry in entries]
+        else:
+            outcomes = [errored(runner_failure(observation))] * len(entries)
+        outcome, reason = trial_outcome(entries, outcomes)
+        score, coverage = trial_score(entries, outcomes)
+        return {
+            "case_id": observation["case_id"],
+            "trial": observation["trial"],
+            "status": observation["status"],
+            "outcome": outcome,
+            **({"reason": reason} if reason else {}),
+            "score": score,
+            "coverage": coverage,
+            "evaluations": [evaluation_record(entry, found) for entry, found in zip(entries, outcomes, strict=True)],
+            "duration_ms": trial_duration_ms(observation),
+            "cost_usd": trial_cost_usd(observation),
+            "usage": observation.get("usage"),
+        }
+
+
+def evaluation_record(entry: PreparedEntry, outcome: Outcome) -> JsonObject:
+    """What a result line says of one entry."""
+    return {
+        "id": entry.id,
+        "type": entry.type.name,
+        "severity": entry.severity,
+        "status": outcome.status,
+        "score": outcome.score,
+        "value": outcome.value,
+        "reason": outcome.reason,
+        "evidence": list(outcome.evidence),
+    }
+
+
+def runner_failure(observation: JsonObject) -> str:
+    """One sentence on why a trial has no usable evidence."""
+    error = observation.get("error")
+    error = error if isinstance(error, dict) else {}
+    message = visible(str(error.get("message") or ""))
+    return f"the trial ended with status {observation['status']}{f': {message}' if message else ''}"
+
+
+def trial_outcome(entries: list[PreparedEntry], outcomes: list[Outcome]) -> tuple[str, str]:
+    """(pass, fail or error, reason code or '') of a trial: the three-valued AND over hard and gate entries."""
+    statuses = {outcome.status for entry, outcome in zip(entries, outcomes, strict=True) if entry.severity in DECIDING}
+    if FAIL in statuses:
+        return FAIL, ""
+    if ERROR in statuses:
+        return ERROR, ""
+    return (PASS, "") if PASS in statuses else (ERROR, NOTHING_CHECKED)
+
+
+def trial_score(entries: list[PreparedEntry], outcomes: list[Outcome]) -> tuple[float | None, float | None]:
+    """(weighted mean of the scores, measured share of the weight); None when there is no score, no weight.
+
+    Entries of severity info and those that do not apply count in neither.
+    """
+    measured, weights = [], []
+    for entry, outcome in zip(entries, outcomes, strict=True):
+        if entry.severity != "info" and outcome.status != NOT_APPLICABLE:
+            weights.append((0 if outcome.score is None else 1, entry.weight))
+            if outcome.score is not None:
+                measured.append((outcome.score, entry.weight))
+    return exact_mean(measured), exact_mean(weights)
+
+
+# --- Building ----------------------------------------------------------------------------
+
+
+def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) -> Suite:
+    """The suite of *evaluation* for *dataset*. What is wrong goes to *breaches*, and the caller raises."""
+    entries: list[PreparedEntry] = []
+    first_place: dict[str, int] = {}
+    for index, document in enumerate(evaluation.evaluators):
+        pointer = f"/evaluators/{index}"
+        entry = note_configuration(document, breaches, evaluation.path, evaluation.line, pointer)
+        if entry is None:
+            continue
+        if entry.id in first_place:
+            message = f"duplicate id {quoted(entry.id)} (first at /evaluators/{first_place[entry.id]})"
+            breaches.add(evaluation.path, evaluation.line(pointer + "/id"), pointer + "/id", message)
+            continue
+        first_place[entry.id] = index
+        entries.append(entry)
+    suite = Suite(entries, evaluation)
+    check_cases(suite, dataset, breaches)
+    brought = any(case.document.get("evaluators") for case in dataset.cases.values())
+    if not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
+        message = "no evaluator decides (severity hard or gate), so no trial can pass"
+        breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "leave out severity where a failure matters")
+    return suite
+
+
+def note_configuration(document: Any, breaches: Breaches, path: str, line: Any, pointer: str) -> PreparedEntry | None:
+    """The prepared entry, or None and a breach at the line that *line* (a number, or a function of the pointer) gives."""
+    try:
+        return prepare_entry(document)
+    except ConfigurationError as error:
+        place = pointer + error.pointer
+        identity = document.get("id") if isinstance(document, dict) else None
+        who = f"evaluator {quoted(identity)}: " if isinstance(identity, str) and identity else ""
+        breaches.add(path, line(place) if callable(line) else line, place, who + error.message, error.hint)
+        return None
+
+
+def check_cases(suite: Suite, dataset: Dataset, breaches: Breaches) -> None:
+    """Prepares for every case what depends on it, so that no run meets a case whose values or entries cannot be used."""
+    varying = [entry for entry in suite.entries if entry.takes_from_case]
+    missing: dict[str, list[Case]] = {}
+    reasons: dict[str, str] = {}
+    for case in dataset.cases.values():
+        for entry in varying:
+            reason = note_case_value(entry, case, breaches)
+            if reason and entry.on_missing is None:
+                missing.setdefault(entry.id, []).append(case)
+                reasons.setdefault(entry.id, reason)
+        if case.document.get("evaluators"):
+            check_own_entries(suite, case, breaches)
+    for identity, cases in missing.items():
+        message = f"evaluator {quoted(identity)}: {reasons[identity]} in {counted(len(cases), 'case')}, which is an error there"
+        breaches.warn(cases[0].path, cases[0].line, "", message, "say with on_missing what follows, or with when which cases are meant")
+
+
+def note_case_value(entry: PreparedEntry, case: Case, breaches: Breaches) -> str:
+    """What *entry* asks of *case* and does not find; '' when nothing. A value that cannot be used is a breach of the case."""
+    try:
+        return entry.missing_in(case.document)
+    except ConfigurationError as error:
+        breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)} cannot use what the case brings: {error.message}", error.hint)
+    except PatternTimeout as timeout:
+        breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)}: {timeout.reason}")
+    return ""
+
+
+def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
+    """Prepares the evaluators that *case* brings itself; what is wrong with them is a breach of the case."""
+    seen: set[str] = set()
+    for index, document in enumerate(case_entries(case, suite.evaluation, breaches)):
+        pointer = f"/evaluators/{index}"
+        entry = note_configuration(document, breaches, case.path, case.line, pointer)
+        if entry is None:
+            continue
+        if entry.id in seen:
+            breaches.add(case.path, case.line, pointer + "/id", f"duplicate id {quoted(entry.id)}")
+        seen.add(entry.id)
+        for name in PROGRAM_TYPES:
+            if name in entry.versions:
+                breaches.add(case.path, case.line, pointer, f"type {name} cannot stand in a case", "write it into evaluation.json")
+        suite.versions.update(entry.versions)
+        note_case_value(entry, case, breaches)
+
+
+def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> list[PreparedEntry]:
+    """*entries* with each of *own* in the place of the one with its id, or behind them."""
+    replaced = {entry.id: entry for entry in own}
+    merged = [replaced.pop(entry.id, entry) for entry in entries]
+    return [*merged, *replaced.values()]
+
+# endregion
+
+# region evaluators/stage_results.py
+# =============================================================================
+# Evaluating a stage: its results, their meta file, and when they are stale.
+#
+# Results hold no time and no path, so evaluating twice gives the same bytes. The meta file
+# holds the digests of what the results were made from; results are stale when one of them
+# is no longer what it was.
+# =============================================================================
+
+RESULTS = ".evaluated.jsonl"
+RESULTS_META = ".evaluated.meta.json"
+LOCK = ".lock"
+
+
+class StageState(NamedTuple):
+    """Results meta of a stage ({} when there is none) and [(reason code, sentence)] of what makes it unusable."""
+
+    meta: JsonObject
+    problems: list[tuple[str, str]]
+
+
+def repetitions_of(improvement: Improvement, stage: str) -> int | None:
+    """Repetitions as the stage's meta file says; None when there is no meta file."""
+    if not os.path.exists(improvement.stage_file(stage, ".meta.json")):
+        return None
+    return int(read_stage_meta(improvement, stage)["repetitions"])
+
+
+def evaluate_stage(
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None] = lambda count: None
+) -> JsonObject:
+    """Evaluates every observation of *stage* and writes results and meta file; returns the meta document.
+
+    Streams: memory does not grow with the number of observations. *report* is called with the number done.
+    Raises InputError for an observation file that cannot be used; the old results stay then.
+    """
+    with FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'"):
+        return evaluate_locked_stage(improvement, stage, dataset, suite, report)
+
+
+def evaluate_locked_stage(
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]
+) -> JsonObject:
+    """As `evaluate_stage`, for a caller that holds the stage's lock."""
+    path = improvement.stage_file(stage)
+    shown = shown_path(path)
+    repetitions = repetitions_of(improvement, stage)
+    observed, written = LineDigest(), LineDigest()
+    counts = {"pass": 0, "fail": 0, "error": 0}
+    by_evaluator: dict[str, dict[str, int]] = {}
+    seen: dict[tuple[str, int], int] = {}
+    highest = 0
+    with replacing(improvement.stage_file(stage, RESULTS)) as stream:
+        for line in iter_observations(path):
+            observed.add(line.raw)
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            earlier = seen.setdefault(key, line.number)
+            if earlier != line.number:
+                raise InputError(
+                    f"{shown}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice (first at line {earlier})",
+                    "remove one of the two lines, or run the stage again with --overwrite",
+                    "invalid_evidence",
+                )
+            highest = max(highest, key[1])
+            result = evaluate_observation(observation, dataset, suite)
+            counts[result["outcome"]] += 1
+            for entry in result["evaluations"]:
+                tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
+                tally[entry["status"]] += 1
+            raw = encode_compact(result).encode("utf-8")
+            written.add(raw)
+            stream.write(raw + b"\n")
+            report(len(seen))
+    meta: JsonObject = {
+        "version": 1,
+        "stage": stage,
+        "observations_sha256": observed.hexdigest(),
+        "results_sha256": written.hexdigest(),
+        "dataset_fingerprint": dataset.fingerprint,
+        "evaluator_fingerprint": suite.fingerprint,
+        "evaluators": suite.entry_fingerprints,
+        "counts": counts,
+        "by_evaluator": by_evaluator,
+        "repetitions": max(repetitions or 0, highest, 1),
+        "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
+        "evaluated_at": utc_now(),
+        "engine": VERSION,
+    }
+    write_json(improvement.stage_file(stage, RESULTS_META), meta)
+    return meta
+
+
+def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
+    """The result line of *observation*; an error when its case is gone or had another input when it was made."""
+    case = dataset.cases.get(observation["case_id"])
+    if case is not None and observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint:
+        return suite.evaluate(observation, case)
+    kind, message = ("unknown_case", "no case has this id") if case is None else ("input_changed", "made from another input of this case")
+    spoilt = {**observation, "status": "error", "error": {"class": "environment", "type": kind, "message": message}}
+    return suite.evaluate(spoilt, case or Case(observation["case_id"], {"id": observation["case_id"]}, "", 0, ""))
+
+
+def has_results(improvement: Improvement, stage: str) -> bool:
+    """True when results or their meta file are there."""
+    return any(os.path.exists(improvement.stage_file(stage, suffix)) for suffix in (RESULTS, RESULTS_META))
+
+
+def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
+    """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
+    try:
+        meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.shown()}")
+        expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
+        before = dict(meta["evaluators"])
+        int(meta["repetitions"])
+    except (KeyError, TypeError, ValueError):
+        return StageState(
+            {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
+        )
+    problems = []
+    if file_digest(improvement.stage_file(stage, RESULTS)) != expected[1]:
+        problems.append(("invalid_evidence", f"{stage}: the results are not the ones that evaluate wrote; evaluate again"))
+    if file_digest(improvement.stage_file(stage)) != expected[0]:
+        problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
+    if dataset.fingerprint != expected[2]:
+        problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
+    if suite.fingerprint != expected[3]:
+        names = changed_evaluators(before, suite.entry_fingerprints)
+        what = f": {listed(names)}" if names else ""
+        problems.append(("stale_results", f"{stage}: the evaluators have changed since it was evaluated{what}"))
+    return StageState(meta, problems)
+
+
+def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
+    """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+# endregion
+
+# region policy/comparison.py
+# =============================================================================
+# Baseline against candidate, case by case: shares, changes, rates.
+#
+# A trial is valid when its outcome is pass or fail. The case is the unit: its share is the
+# passed part of its valid trials. A case is not comparable when on either side fewer than
+# half of the planned trials are valid; nothing is assumed about the missing ones.
+# =============================================================================
+
+CHANGES = ("improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
+
+
+class CaseTally:
+    """What the trials of one case came to in one stage."""
+
+    __slots__ = ("costs", "durations", "errors", "failed", "hard", "passed", "scores")
+
+    def __init__(self) -> None:
+        self.passed = 0
+        self.failed = 0
+        self.errors = 0
+        self.hard = 0  # trials in which a hard evaluator failed
+        self.scores: list[float] = []
+        self.costs: list[float] = []
+        self.durations: list[float] = []
+
+    def valid(self) -> int:
+        """Trials that passed or failed."""
+        return self.passed + self.failed
+
+    def add(self, result: JsonObject) -> None:
+        """Counts one result line."""
+        outcome = result["outcome"]
+        if outcome == "pass":
+            self.passed += 1
+        elif outcome == "fail":
+            self.failed += 1
+        else:
+            self.errors += 1
+        if any(entry["status"] == "fail" and entry["severity"] == "hard" for entry in result["evaluations"]):
+            self.hard += 1
+        for values, key in ((self.scores, "score"), (self.costs, "cost_usd"), (self.durations, "duration_ms")):
+            if result.get(key) is not None:
+                values.append(result[key])
+
+
+class StageTally(NamedTuple):
+    """One stage: its name, planned trials a case, tallies by case id, ids with results that no case has."""
+
+    stage: str
+    repetitions: int
+    cases: dict[str, CaseTally]
+    unknown: list[str]
+
+    def tally(self, case_id: str) -> CaseTally:
+        """The tally of *case_id*; an empty one when it has no result."""
+        return self.cases.get(case_id) or CaseTally()
+
+
+def tally_stage(stage: str, path: str, repetitions: int, case_ids: "dict[str, object] | set[str]") -> StageTally:
+    """Reads the results file *path* once and counts; results of ids that are not in *case_ids* are left out and named."""
+    cases: dict[str, CaseTally] = {}
+    unknown: dict[str, None] = {}
+    for line in read_json_lines(path):
+        case_id = line.value["case_id"]
+        if case_id not in case_ids:
+            unknown[case_id] = None
+            continue
+        tally = cases.get(case_id)
+        if tally is None:
+            tally = cases[case_id] = CaseTally()
+        tally.add(line.value)
+    return StageTally(stage, repetitions, cases, list(unknown))
+
+
+def measured_too_little(tally: CaseTally, planned: int) -> bool:
+    """True when fewer than half of the *planned* trials are valid."""
+    return tally.valid() * 2 < planned
+
+
+def not_comparable_reason(baseline: CaseTally, candidate: CaseTally, before: StageTally, after: StageTally) -> str | None:
+    """Why the case cannot be compared, naming the side and its counts; None when it can."""
+    parts = []
+    for tally, stage in ((baseline, before), (candidate, after)):
+        if measured_too_little(tally, stage.repetitions):
+            missing = stage.repetitions - tally.valid() - tally.errors
+            detail = [counted(tally.errors, "error")] if tally.errors else []
+            detail += [f"{missing} not run"] if missing > 0 else []
+            parts.append(f"{stage.stage}: {tally.valid()} of {stage.repetitions} planned trials measured ({', '.join(detail)})")
+    return "; ".join(parts) or None
+
+
+def case_change(baseline: CaseTally, candidate: CaseTally) -> tuple[str, bool]:
+    """(change, newly flaky) of a comparable case, by formats.md 1.5.
+
+    regressed: all valid trials passed before and none passes now. improved: at most half passed before and
+    more than half pass now. Any other gain or loss is strengthened or weakened.
+    """
+    before, after = baseline.passed * candidate.valid(), candidate.passed * baseline.valid()  # over one denominator
+    if before == after:
+        return "unchanged", False
+    if after > before:
+        gained = baseline.passed * 2 <= baseline.valid() and candidate.passed * 2 > candidate.valid()
+        return ("improved" if gained else "strengthened"), False
+    passed_before = baseline.passed == baseline.valid()
+    if passed_before and candidate.passed == 0:
+        return "regressed", False
+    return "weakened", passed_before
+
+
+def is_flaky(tally: CaseTally) -> bool:
+    """True when its valid trials hold a pass and a fail."""
+    return tally.passed > 0 and tally.failed > 0
+
+
+def compare_cases(case_ids: list[str], before: StageTally, after: StageTally) -> list[JsonObject]:
+    """The `cases` list of comparison.json, in the order of *case_ids*."""
+    rows: list[JsonObject] = []
+    for case_id in case_ids:
+        baseline, candidate = before.tally(case_id), after.tally(case_id)
+        reason = not_comparable_reason(baseline, candidate, before, after)
+        change, newly_flaky = ("not_comparable", False) if reason else case_change(baseline, candidate)
+        row: JsonObject = {"id": case_id, "change": change, "reason": reason, "newly_flaky": newly_flaky}
+        row["hard"] = candidate.hard > 0
+        row["baseline"] = tally_document(baseline, before.repetitions)
+        row["candidate"] = tally_document(candidate, after.repetitions)
+        rows.append(row)
+    return rows
+
+
+def tally_document(tally: CaseTally, planned: int) -> JsonObject:
+    """One side of a case in comparison.json; `share` is [passed, valid], null when no trial is valid."""
+    share = [tally.passed, tally.valid()] if tally.valid() else None
+    return {"share": share, "pass": tally.passed, "fail": tally.failed, "error": tally.errors, "planned": planned}
+
+
+def stage_rates(case_ids: list[str], stage: StageTally) -> JsonObject:
+    """The entry of `rates` in comparison.json: counts of planned, exact rate with Wilson interval, means with their n."""
+    tallies = [stage.tally(case_id) for case_id in case_ids]
+    planned = len(tallies) * stage.repetitions
+    passed, failed, errors = (sum(getattr(tally, name) for tally in tallies) for name in ("passed", "failed", "errors"))
+    values = [(tally.passed, tally.valid()) for tally in tallies]
+    rate, n_eff = case_weighted_rate(values), effective_sample_size(values)
+    interval = None if rate is None or n_eff is None else wilson_interval(float(rate) * n_eff, n_eff)
+    costs = [cost for tally in tallies for cost in tally.costs]
+    durations = [duration for tally in tallies for duration in tally.durations]
+    scores = [score for tally in tallies for score in tally.scores]
+    return {
+        "passed": passed,
+        "failed": failed,
+        "errors": errors,
+        "planned": planned,
+        "not_run": max(0, planned - passed - failed - errors),
+        "cases": len(tallies),
+        "cases_measured": sum(1 for _, valid in values if valid),
+        "rate": fraction_document(rate),
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "n_eff": n_eff,
+        "mean_score": mean(scores),
+        "scored": len(scores),
+        "mean_cost_usd": mean(costs),
+        "priced": len(costs),
+        "median_duration_ms": median(durations),
+        "timed": len(durations),
+    }
+
+
+def fraction_document(value: "Fraction | None") -> JsonObject | None:
+    """An exact fraction as {"numerator", "denominator", "value"}; None stays None."""
+    return None if value is None else {"numerator": value.numerator, "denominator": value.denominator, "value": float(value)}
+
+
+def paired_delta(rows: list[JsonObject]) -> "Fraction | None":
+    """The mean over comparable cases of candidate share minus baseline share, exact; None for no comparable case."""
+    pairs = [(row["candidate"]["share"], row["baseline"]["share"]) for row in rows if row["change"] != "not_comparable"]
+    after = case_weighted_rate([(share[0], share[1]) for share, _ in pairs])
+    before = case_weighted_rate([(share[0], share[1]) for _, share in pairs])
+    return None if after is None or before is None else after - before
+
+
+def missingness_decides(rows: list[JsonObject]) -> bool:
+    """True when the sign of the delta hangs on how the excluded trials would have come out (statistics.md 1)."""
+
+    def bound(row: JsonObject, side: str, excluded_pass: bool) -> "tuple[int, int]":
+        tally = row[side]
+        return (tally["planned"] - tally["fail"] if excluded_pass else tally["pass"]), tally["planned"]
+
+    signs = []
+    for candidate_pass in (False, True):
+        after = case_weighted_rate([bound(row, "candidate", candidate_pass) for row in rows])
+        before = case_weighted_rate([bound(row, "baseline", not candidate_pass) for row in rows])
+        delta = 0 if after is None or before is None else after - before
+        signs.append((delta > 0) - (delta < 0))
+    return signs[0] != signs[1]
+
+
+def split_rates(rows: list[JsonObject], splits: dict[str, str]) -> JsonObject:
+    """{split: {"cases", "baseline", "candidate"}} with exact rates; cases without a split count as 'none'."""
+    groups: dict[str, list[JsonObject]] = {}
+    for row in rows:
+        groups.setdefault(splits.get(row["id"], "none"), []).append(row)
+    found: JsonObject = {}
+    for split in sorted(groups):
+        found[split] = {"cases": len(groups[split])}
+        for side in ("baseline", "candidate"):
+            values = [(row[side]["pass"], row[side]["pass"] + row[side]["fail"]) for row in groups[split]]
+            found[split][side] = fraction_document(case_weighted_rate(values))
+        found[split]["changes"] = change_counts(groups[split])
+    return found
+
+
+def change_counts(rows: list[JsonObject]) -> dict[str, int]:
+    """{"cases", each change, "newly_flaky"} as counts over *rows*."""
+    counts = {"cases": len(rows), **dict.fromkeys(CHANGES, 0), "newly_flaky": 0}
+    for row in rows:
+        counts[row["change"]] += 1
+        counts["newly_flaky"] += row["newly_flaky"]
+    return counts
+
+# endregion
+
+# region policy/acceptance.py
+# =============================================================================
+# The thresholds of `acceptance`, compared on exact fractions.
+#
+# Each threshold is three-valued: met, missed, or unknown while evidence is missing. A
+# threshold that even the most favourable outcome of the missing trials could not meet is
+# missed, whatever is missing.
+# =============================================================================
+
+
+class Missed(NamedTuple):
+    """A threshold that is not met: reason code, sentence, and whether no missing evidence could change that."""
+
+    code: str
+    text: str
+    is_certain: bool
+
+
+class Unmeasured(NamedTuple):
+    """A threshold that cannot be looked at: reason code and sentence."""
+
+    code: str
+    text: str
+
+
+def exact_percent(value: "Fraction", limit: "Fraction") -> tuple[str, str]:
+    """Both as percentages with as many digits as it takes to tell them apart (2 to 12)."""
+    for digits in range(2, 13):
+        shown = decimal_text(value * 100, digits), decimal_text(limit * 100, digits)
+        if shown[0] != shown[1] or value == limit:
+            break
+    return f"{shown[0]} %", f"{shown[1]} %"
+
+
+def decimal_text(value: "Fraction", digits: int) -> str:
+    """*value* rounded half up to *digits* decimals, without trailing zeros: '99.95', '0.8', '-3'."""
+    scale = 10**digits
+    scaled = (abs(value) * scale * 2 + 1) // 2
+    whole, part = divmod(int(scaled), scale)
+    text = f"{whole}.{part:0{digits}d}".rstrip("0").rstrip(".")
+    return f"-{text}" if value < 0 and scaled else text
+
+
+def number_text(value: "Fraction", limit: "Fraction") -> tuple[str, str]:
+    """Both as decimals with as many digits as it takes to tell them apart (2 to 12)."""
+    for digits in range(2, 13):
+        shown = decimal_text(value, digits), decimal_text(limit, digits)
+        if shown[0] != shown[1] or value == limit:
+            break
+    return shown
+
+
+def missed_thresholds(
+    acceptance: JsonObject, counts: dict[str, int], delta: "Fraction | None", candidate: StageTally, case_ids: list[str]
+) -> list[Missed]:
+    """Thresholds of *acceptance* on counts, rate and delta that are not met, in a fixed order."""
+    tallies = [candidate.tally(case_id) for case_id in case_ids]
+    open_cases = counts["not_comparable"]
+    missed = []
+    if acceptance["maximum_weakened"] is not None and counts["weakened"] > acceptance["maximum_weakened"]:
+        text = f"{counted(counts['weakened'], 'case')} weakened (at most {acceptance['maximum_weakened']})"
+        missed.append(Missed("above_maximum_weakened", text, True))
+    minimum = acceptance["minimum_improvements"]
+    if minimum is not None and counts["improved"] < minimum:
+        text = f"{counted(counts['improved'], 'improvement')} (at least {minimum})"
+        missed.append(Missed("below_minimum_improvements", text, counts["improved"] + open_cases < minimum))
+    limit = acceptance["minimum_pass_rate"]
+    rate = case_weighted_rate([(tally.passed, tally.valid()) for tally in tallies])
+    if limit is not None and rate is not None and rate < exact_fraction(limit):
+        planned = candidate.repetitions
+        best = case_weighted_rate([(planned - tally.failed, planned) for tally in tallies])
+        shown = exact_percent(rate, exact_fraction(limit))
+        text = f"pass rate {shown[0]} (at least {shown[1]})"
+        missed.append(Missed("below_minimum_pass_rate", text, best is not None and best < exact_fraction(limit)))
+    limit = acceptance["minimum_delta"]
+    if limit is not None and delta is not None and delta < exact_fraction(limit):
+        shown = exact_percent(delta, exact_fraction(limit))
+        missed.append(Missed("below_minimum_delta", f"change of the pass rate {shown[0]} (at least {shown[1]})", False))
+    return missed
+
+
+def missed_pass_k(acceptance: JsonObject, candidate: StageTally, case_ids: list[str]) -> Missed | Unmeasured | None:
+    """What `minimum_pass_k` says of the candidate; None when it is met or not asked for."""
+    wanted = acceptance["minimum_pass_k"]
+    if wanted is None:
+        return None
+    tallies = [candidate.tally(case_id) for case_id in case_ids]
+    value, left_out = pass_hat_k([(tally.passed, tally.valid()) for tally in tallies], wanted["k"])
+    if value is None or left_out:
+        text = f"pass^{wanted['k']} needs {wanted['k']} valid trials a case; {counted(left_out, 'case')} have fewer"
+        return Unmeasured("unmeasured_minimum_pass_k", text)
+    limit = exact_fraction(wanted["rate"])
+    shown = exact_percent(value, limit)
+    return Missed("below_minimum_pass_k", f"pass^{wanted['k']} {shown[0]} (at least {shown[1]})", True) if value < limit else None
+
+
+def missed_ratios(acceptance: JsonObject, baseline: StageTally, candidate: StageTally, comparable: list[str]) -> list[Missed | Unmeasured]:
+    """What the cost and latency ratios (candidate / baseline over *comparable* cases) say; empty when met or not asked for."""
+    found: list[Missed | Unmeasured] = []
+    for key, attribute, code, what in (
+        ("maximum_cost_ratio", "costs", "unpriced", "cost"),
+        ("maximum_latency_ratio", "durations", "unmeasured_latency", "duration"),
+    ):
+        if acceptance[key] is None:
+            continue
+        limit = exact_fraction(acceptance[key])
+        middles = [ratio_side([stage.tally(case_id) for case_id in comparable], attribute) for stage in (baseline, candidate)]
+        if middles[0] is None or middles[1] is None or middles[0] == 0:
+            side = "baseline" if not middles[0] else "candidate"
+            why = "is 0, so there is no ratio" if middles[0] == 0 else "is not known for every trial"
+            found.append(Unmeasured(code, f"a {what} ratio of at most {acceptance[key]} is asked for, but the {what} of the {side} {why}"))
+        elif middles[1] / middles[0] > limit:
+            shown = number_text(middles[1] / middles[0], limit)
+            found.append(Missed(f"above_{key}", f"{what} ratio {shown[0]} (at most {shown[1]})", False))
+    return found
+
+
+def ratio_side(tallies: list[object], attribute: str) -> "Fraction | None":
+    """Mean cost or median duration of one side, exact; None when a valid trial has none."""
+    from fractions import Fraction
+
+    values: list[float] = []
+    for tally in tallies:
+        known = getattr(tally, attribute)
+        if len(known) < tally.valid():  # type: ignore[attr-defined]
+            return None
+        values += known
+    if not values:
+        return None
+    exact = sorted(exact_fraction(value) for value in values)
+    if attribute == "costs":
+        return sum(exact, Fraction(0)) / len(exact)
+    middle = len(exact) // 2
+    return exact[middle] if len(exact) % 2 else (exact[middle - 1] + exact[middle]) / 2
+
+# endregion
+
+# region policy/recommendation.py
+# =============================================================================
+# The recommendation and its reasons, by a list of precedence.
+#
+# The document is comparison.json (formats.md 1.5). The first rule that fires decides, all
+# that fire are listed. Nothing here reads a clock or writes a file.
+# =============================================================================
+
+EXCLUDED_LIMIT = (1, 20)  # formats.md 1.5 rule 5: more than 5 % of the planned trials
+ELIGIBLE, REJECTED, MANUAL_REVIEW = "eligible", "rejected", "manual_review"
+
+
+def reason(rule: int, code: str, text: str, cases: list[str] | None = None) -> JsonObject:
+    """One entry of `reasons`."""
+    return {"code": code, "rule": rule, "text": text, "cases": cases or []}
+
+
+def comparison_document(
+    evaluation: Evaluation,
+    cases: dict[str, Case],
+    stages: dict[str, tuple[StageTally, JsonObject]],
+    fingerprints: tuple[str, str],
+    problems: list[tuple[str, str]],
+) -> JsonObject:
+    """The document of comparison.json.
+
+    *stages* holds for 'baseline' and 'candidate' the tally and the results meta; *fingerprints* are those of
+    the dataset and the evaluators now; *problems* are (reason code, sentence) that make the evidence
+    unusable (rule 1): then every case is not comparable.
+    """
+    (before, before_meta), (after, after_meta) = stages["baseline"], stages["candidate"]
+    case_ids = list(cases)
+    rows = compare_cases(case_ids, before, after)
+    if problems:
+        for row in rows:
+            row.update(change="not_comparable", reason=problems[0][0], newly_flaky=False)
+    delta = paired_delta(rows)
+    reasons = [reason(1, code, text) for code, text in problems]
+    reasons += [] if problems else fired_rules(evaluation, cases, rows, (before, after), delta)
+    reasons.sort(key=lambda entry: int(entry["rule"]))
+    flaky = [row["id"] for row in rows if is_flaky(after.tally(row["id"]))]
+    return {
+        "version": 1,
+        "baseline": stage_document(before, before_meta),
+        "candidate": stage_document(after, after_meta),
+        "evidence": evidence_digest(before_meta, after_meta, fingerprints, evaluation),
+        "dataset_fingerprint": fingerprints[0],
+        "evaluator_fingerprint": fingerprints[1],
+        "recommendation": recommendation_of(reasons),
+        "reasons": reasons,
+        "notes": notes_of(rows, before, after, delta),
+        "counts": change_counts(rows),
+        "rates": {"baseline": stage_rates(case_ids, before), "candidate": stage_rates(case_ids, after)},
+        "delta": fraction_document(delta),
+        "delta_reason": None if delta is not None else "no_comparable_cases",
+        "flaky": flaky,
+        "newly_flaky": [row["id"] for row in rows if row["newly_flaky"]],
+        "splits": split_rates(rows, {case_id: case.document["split"] for case_id, case in cases.items() if "split" in case.document}),
+        "cases": rows,
+    }
+
+
+def stage_document(stage: StageTally, meta: JsonObject) -> JsonObject:
+    """The entry of a stage in comparison.json: its name, digests and repetitions."""
+    return {
+        "stage": stage.stage,
+        "observations_sha256": meta.get("observations_sha256"),
+        "results_sha256": meta.get("results_sha256"),
+        "repetitions": stage.repetitions,
+    }
+
+
+def evidence_digest(before: JsonObject, after: JsonObject, fingerprints: tuple[str, str], evaluation: Evaluation) -> str:
+    """What a decision is about: the digest of both stages' observations and results, both fingerprints, and the policy."""
+    digests = [[meta.get("observations_sha256"), meta.get("results_sha256")] for meta in (before, after)]
+    return fingerprint([digests, list(fingerprints), evaluation.acceptance, evaluation.reliability])
+
+
+def recommendation_of(reasons: list[JsonObject]) -> str:
+    """The recommendation of the first rule that fired; eligible when none did. *reasons* are in the order of rules."""
+    if not reasons:
+        return ELIGIBLE
+    return REJECTED if reasons[0]["rule"] in (2, 3, 4) else MANUAL_REVIEW
+
+
+def fired_rules(
+    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], stages: tuple[StageTally, StageTally], delta: "Fraction | None"
+) -> list[JsonObject]:
+    """The reasons of rules 2 to 6 that fire."""
+    (before, after), acceptance = stages, evaluation.acceptance
+    case_ids = list(cases)
+    missing = missing_evidence(acceptance, rows, before, after)
+    comparable = [row["id"] for row in rows if row["change"] != "not_comparable"]
+    ratios = missed_ratios(acceptance, before, after, comparable)
+    pass_k = missed_pass_k(acceptance, after, case_ids)
+    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, after, case_ids), *ratios, *([pass_k] if pass_k else [])]
+    found = veto_rules(acceptance, cases, rows, after)
+    for item in measured:
+        if not isinstance(item, Missed):
+            missing.append(reason(5, item.code, item.text))
+        elif item.is_certain or not missing:
+            found.append(reason(4, item.code, item.text))
+    found += missing
+    if evaluation.reliability is not None:
+        text = "a reliability block is present, and this version of Kaizen does not measure reliability yet"
+        found.append(reason(6, "reliability_not_measured", text))
+    return found
+
+
+def veto_rules(acceptance: JsonObject, cases: dict[str, Case], rows: list[JsonObject], after: StageTally) -> list[JsonObject]:
+    """The reasons of rules 2 and 3: hard and critical failures, regressions."""
+    found = []
+    hard = [row["id"] for row in rows if row["hard"]]
+    if hard:
+        found.append(reason(2, "hard_failure", f"a hard evaluator fails in {counted(len(hard), 'case')} of the candidate", hard))
+    critical = [row["id"] for row in rows if cases[row["id"]].document.get("critical") and after.tally(row["id"]).failed]
+    if critical:
+        found.append(reason(2, "critical_failure", f"{counted(len(critical), 'critical case')} failed in the candidate", critical))
+    regressed = [row["id"] for row in rows if row["change"] == "regressed"]
+    limit = acceptance["maximum_regressions"]
+    if limit is not None and len(regressed) > limit:
+        found.append(reason(3, "regressions", f"{counted(len(regressed), 'regression')} (at most {limit})", regressed))
+    return found
+
+
+def missing_evidence(acceptance: JsonObject, rows: list[JsonObject], before: StageTally, after: StageTally) -> list[JsonObject]:
+    """The reasons of rule 5 that hang on missing trials."""
+    found = []
+    unmeasured = [row["id"] for row in rows if row["change"] == "not_comparable"]
+    limit = acceptance["maximum_not_comparable"]
+    if limit is not None and len(unmeasured) > limit:
+        why = next(row["reason"] for row in rows if row["change"] == "not_comparable")
+        text = f"{counted(len(unmeasured), 'case')} not comparable (at most {limit}); the first: {why}"
+        found.append(reason(5, "not_comparable", text, unmeasured))
+    for stage in (before, after):
+        planned = len(rows) * stage.repetitions
+        excluded = planned - sum(stage.tally(row["id"]).valid() for row in rows)
+        if excluded * EXCLUDED_LIMIT[1] > planned * EXCLUDED_LIMIT[0]:
+            text = f"{stage.stage}: {excluded:,} of {planned:,} planned trials have no usable evidence (at most 5 %)"
+            found.append(reason(5, "excluded_trials", text))
+    if missingness_decides(rows):
+        text = "whether the candidate is better or worse hangs on how the trials without evidence would have come out"
+        found.append(reason(5, "missingness_decides", text))
+    return found
+
+
+def notes_of(rows: list[JsonObject], before: StageTally, after: StageTally, delta: "Fraction | None") -> list[str]:
+    """Whole sentences about what is not known."""
+    notes = []
+    regressed = sum(1 for row in rows if row["change"] == "regressed")
+    if before.repetitions == 1 and after.repetitions == 1:
+        some = f"some of the {counted(regressed, 'regression')} may be noise" if regressed > 1 else "a change may be noise"
+        notes.append(f"Each case ran once on each side, so {some}; run both stages with --repetitions 5 to tell.")
+    for stage in (before, after):
+        errors = sum(stage.tally(row["id"]).errors for row in rows)
+        missing = len(rows) * stage.repetitions - errors - sum(stage.tally(row["id"]).valid() for row in rows)
+        if errors or missing > 0:
+            lost = f"{counted(errors, 'trial')} ended in an error and {missing:,} did not run"
+            notes.append(f"{stage.stage}: {lost}; they count neither as pass nor as fail.")
+        if stage.unknown:
+            notes.append(f"{stage.stage}: results of {counted(len(stage.unknown), 'case')} that the dataset no longer holds were left out.")
+    if delta is None:
+        notes.append("There is no change of the pass rate to report: no case could be compared.")
+    return notes
+
+# endregion
+
+# region exporters/junit.py
+# =============================================================================
+# JUnit XML for CI systems: one test case a case.
+# =============================================================================
+
+# XML 1.0 cannot hold these characters at all, escaped or not.
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+FAILING = ("regressed", "weakened")
+
+
+def xml_text(text: str) -> str:
+    """*text* escaped for an XML attribute or element; characters that XML cannot hold become U+FFFD."""
+    text = NOT_XML.sub("\ufffd", text)
+    for character, entity in (
+        ("&", "&amp;"),
+        ("<", "&lt;"),
+        (">", "&gt;"),
+        ('"', "&quot;"),
+        ("\n", "&#10;"),
+        ("\r", "&#13;"),
+        ("\t", "&#9;"),
+    ):
+        text = text.replace(character, entity)
+    return text
+
+
+def junit_text(name: str, comparison: JsonObject, hidden: frozenset[str]) -> str:
+    """The JUnit document of *comparison*: a suite for the gate's reasons and one for the cases; ids in *hidden* are only counted.
+
+    A case is a failure when it regressed, weakened or fails a hard evaluator, an error when it is not comparable.
+    """
+    gate = [junit_case("recommendation", name, *gate_verdict(comparison))]
+    rows = [row for row in comparison["cases"] if row["id"] not in hidden]
+    cases = [junit_case(row["id"], name, *case_verdict(row)) for row in rows]
+    if len(rows) < len(comparison["cases"]):
+        count = len(comparison["cases"]) - len(rows)
+        cases.append(junit_case(f"{count} holdout cases", name, "skipped", "counted in the rates, not shown"))
+    suites = [junit_suite("kaizen gate", gate), junit_suite("kaizen cases", cases)]
+    return '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n' + "".join(suites) + "</testsuites>\n"
+
+
+def gate_verdict(comparison: JsonObject) -> tuple[str, str]:
+    """(kind, message) of the recommendation: '' when eligible, 'failure' when rejected, 'error' when a person must decide."""
+    text = "; ".join(f"{entry['code']}: {entry['text']}" for entry in comparison["reasons"])
+    return {"eligible": "", "rejected": "failure"}.get(comparison["recommendation"], "error"), text
+
+
+def case_verdict(row: JsonObject) -> tuple[str, str]:
+    """(kind, message) of one case."""
+    if row["change"] == "not_comparable":
+        return "error", f"not comparable: {row['reason']}"
+    if row["change"] in FAILING or row["hard"]:
+        shares = [f"{row[side]['share'][0]} of {row[side]['share'][1]}" for side in ("baseline", "candidate")]
+        return "failure", f"{row['change']}: passed {shares[0]} before, {shares[1]} now"
+    return "", ""
+
+
+def junit_case(name: str, group: str, kind: str, message: str) -> tuple[str, str]:
+    """(kind, XML of one test case)."""
+    head = f'    <testcase classname="{xml_text(group)}" name="{xml_text(name)}"'
+    return kind, f"{head}/>\n" if not kind else f'{head}><{kind} message="{xml_text(message)}"/></testcase>\n'
+
+
+def junit_suite(name: str, cases: list[tuple[str, str]]) -> str:
+    """The XML of one test suite with its counts."""
+    kinds = [kind for kind, _ in cases]
+    counts = " ".join(
+        f'{word}="{kinds.count(kind)}"' for word, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    )
+    return (
+        f'  <testsuite name="{xml_text(name)}" tests="{len(cases)}" {counts}>\n' + "".join(text for _, text in cases) + "  </testsuite>\n"
+    )
+
+# endregion
+
+# region web/page.py
+# =============================================================================
+# The frame all pages share: one look, a strict content policy, and text that stays data.
+#
+# A page is one file that opens from disk and asks nothing of anybody. Its policy allows the
+# inline style and script by their SHA-256 and nothing else, so markup that slipped through
+# an escape could still run nothing. Colours follow the system or the switch in the corner,
+# which is plain CSS and needs no storage.
+# =============================================================================
+
+PAGE_HTML = r"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>$title</title>
+<style>$css</style>
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header class="bar">
+<p class="brand"><span class="brand-mark" aria-hidden="true"></span>Kaizen <span class="brand-page">$kind</span></p>
+<fieldset class="theme">
+<legend class="unseen">Colours</legend>
+<label><input type="radio" name="theme" id="theme-auto" checked><span>Auto</span></label>
+<label><input type="radio" name="theme" id="theme-light"><span>Light</span></label>
+<label><input type="radio" name="theme" id="theme-dark"><span>Dark</span></label>
+</fieldset>
+</header>
+<main id="main">
+$content
+</main>
+<script>$js</script>
+$data
+</body>
+</html>
+"""
+PAGE_CSS = r"""/* Kaizen pages: tokens, type, and the pieces that all pages share. */
+:root {
+  color-scheme: light dark;
+  --paper: light-dark(#faf9f6, #171614);
+  --card: light-dark(#ffffff, #1f1e1b);
+  --sunk: light-dark(#f3f1ec, #282622);
+  --ink: light-dark(#23211d, #ece9e2);
+  --soft: light-dark(#615c53, #aca69a);
+  --line: light-dark(#e6e2d9, #37342e);
+  --edge: light-dark(#958e81, #7d776b);
+  --accent: light-dark(#1f5a85, #8fc2e8);
+  --good: light-dark(#1f6b41, #80cfa0);
+  --good-soft: light-dark(#e4f2e8, #1d3325);
+  --bad: light-dark(#a4291f, #f29d91);
+  --bad-soft: light-dark(#fae7e3, #41221d);
+  --warn: light-dark(#7d5000, #e5b768);
+  --warn-soft: light-dark(#faf0db, #3a2d12);
+  --odd: light-dark(#5a468f, #bfaef2);
+  --odd-soft: light-dark(#eeeaf7, #2d2646);
+  --calm: light-dark(#57534b, #b3ada1);
+  --calm-soft: light-dark(#efece6, #2e2b27);
+  --mono: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "Liberation Mono", monospace;
+  --radius: 10px;
+  --gutter: clamp(1rem, 3vw, 2.5rem);
+}
+:root:has(#theme-light:checked) { color-scheme: light; }
+:root:has(#theme-dark:checked) { color-scheme: dark; }
+
+*, ::before, ::after { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; scroll-padding-top: 3.75rem; }
+body {
+  margin: 0;
+  background: var(--paper);
+  color: var(--ink);
+  font: 1rem/1.55 -apple-system, "Segoe UI", Roboto, Inter, "Noto Sans", "Liberation Sans", system-ui, sans-serif;
+  font-variant-numeric: tabular-nums;
+  overflow-wrap: break-word;
+}
+main { max-width: 84rem; margin: 0 auto; padding: 0 var(--gutter) 4rem; }
+h1, h2, h3, h4, p, ul, ol, dl, dd, figure, pre, blockquote, fieldset { margin: 0; }
+h1 { font-size: clamp(1.6rem, 1.15rem + 2.1vw, 2.5rem); line-height: 1.18; font-weight: 620; letter-spacing: -0.018em; text-wrap: balance; }
+h2 { font-size: 1.05rem; line-height: 1.3; font-weight: 640; letter-spacing: -0.005em; }
+h3 { font-size: 1rem; font-weight: 640; }
+h4 { font-size: 0.875rem; font-weight: 640; }
+ul { padding-left: 1.15rem; }
+a { color: var(--accent); text-underline-offset: 0.18em; text-decoration-thickness: 1px; }
+code, kbd, pre, .mono { font-family: var(--mono); font-size: 0.875em; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+small, .small { font-size: 0.8125rem; line-height: 1.45; color: var(--soft); font-weight: 400; }
+table { border-collapse: collapse; width: 100%; }
+th, td { text-align: left; vertical-align: top; font-weight: inherit; }
+blockquote { padding-left: 0.9rem; border-left: 3px solid var(--line); color: var(--soft); }
+kbd { padding: 0.05em 0.4em; border: 1px solid var(--line); border-bottom-width: 2px; border-radius: 5px; background: var(--sunk); color: var(--soft); }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 4px; }
+[hidden] { display: none !important; }
+
+.unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.skip { position: absolute; left: -99rem; top: 0.5rem; padding: 0.5rem 1rem; background: var(--card); z-index: 9; }
+.skip:focus { left: 0.5rem; }
+.missing { color: var(--soft); font-style: italic; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: var(--radius); padding: 1.25rem 1.4rem; }
+.tag { display: inline-block; padding: 0.05rem 0.5rem; border-radius: 99px; background: var(--sunk); color: var(--soft); font-size: 0.75rem; font-weight: 500; vertical-align: 0.1em; }
+
+button, select, input[type="search"] { font: inherit; font-size: 0.875rem; color: var(--ink); background: var(--card); border: 1px solid var(--edge); border-radius: 7px; padding: 0.35rem 0.65rem; min-height: 2.15rem; }
+button { cursor: pointer; }
+button:hover, select:hover { background: var(--sunk); }
+button.quiet { border-color: transparent; background: none; color: var(--accent); padding: 0.1rem 0.35rem; min-height: 0; }
+button.quiet:hover { text-decoration: underline; }
+
+.bar { display: flex; align-items: center; justify-content: space-between; gap: 1rem; max-width: 84rem; margin: 0 auto; padding: 0.9rem var(--gutter); }
+.brand { font-weight: 640; letter-spacing: -0.01em; }
+.brand-page { font-weight: 400; color: var(--soft); }
+.brand-mark { display: inline-block; width: 0.75em; height: 0.75em; margin-right: 0.5em; border-radius: 50%; border: 0.16em solid var(--accent); border-right-color: transparent; transform: rotate(-45deg); }
+.theme { display: flex; border: 1px solid var(--line); border-radius: 99px; padding: 2px; background: var(--card); }
+.theme label { position: relative; cursor: pointer; }
+.theme input { position: absolute; inset: 0; margin: 0; opacity: 0; cursor: pointer; }
+.theme span { display: block; padding: 0.15rem 0.7rem; border-radius: 99px; font-size: 0.8125rem; color: var(--soft); }
+.theme input:checked + span { background: var(--sunk); color: var(--ink); }
+.theme input:focus-visible + span { outline: 2px solid var(--accent); outline-offset: 1px; }
+
+/* Outcomes by shape first: a disc, a cross, a triangle, a bar, a ring. */
+.dot { display: inline-block; width: 0.75rem; height: 0.75rem; flex: none; vertical-align: -0.06em; forced-color-adjust: none; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.dot.p { background: var(--good); border-radius: 50%; }
+.dot.f { background: var(--bad); clip-path: polygon(18% 0, 50% 32%, 82% 0, 100% 18%, 68% 50%, 100% 82%, 82% 100%, 50% 68%, 18% 100%, 0 82%, 32% 50%, 0 18%); }
+.dot.e { background: var(--odd); clip-path: polygon(50% 2%, 100% 96%, 0 96%); }
+.dot.n { background: linear-gradient(var(--edge) 0 0) center / 100% 3px no-repeat; }
+.dot.u { border: 2px solid var(--edge); border-radius: 50%; }
+
+@media (prefers-reduced-motion: no-preference) {
+  html { scroll-behavior: smooth; }
+}
+@media print {
+  :root, :root:has(input) { color-scheme: light; }
+  html { font-size: 11px; }
+  body { background: none; }
+  main { padding: 0; max-width: none; }
+  .theme, .skip, button.quiet, button[data-copy] { display: none !important; }
+  .bar { padding: 0 0 0.5rem; }
+  h2, h3, h4 { break-after: avoid; }
+  a { color: inherit; text-decoration: none; }
+  @page { margin: 14mm 12mm; }
+}
+"""
+PAGE_JS = r""""use strict";
+// What all pages of Kaizen share. Text is data: it reaches the page as text nodes, never as markup.
+const page = (() => {
+  // C0 and C1 controls but tab and line feed, and the marks that reorder or hide text; the joiner inside an emoji stays.
+  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|(?<!\p{Extended_Pictographic}\ufe0f?)\u200d/gu;
+
+  // An element with attributes (on…: a listener; true: present; null or false: absent) and children.
+  function make(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes || {})) {
+      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+      else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
+    }
+    element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+    return element;
+  }
+
+  // Appends text to parent with each hidden character shown as an escape.
+  function addText(parent, text) {
+    let last = 0;
+    for (const match of text.matchAll(HIDDEN)) {
+      if (match.index > last) parent.append(text.slice(last, match.index));
+      const code = match[0].charCodeAt(0).toString(16);
+      const shown = code.length < 3 ? `\\x${code.padStart(2, "0")}` : `\\u${code.padStart(4, "0")}`;
+      parent.append(make("span", { class: "ctl", title: "a character that is not visible" }, shown));
+      last = match.index + 1;
+    }
+    if (last < text.length) parent.append(text.slice(last));
+    return parent;
+  }
+
+  const textElement = (tag, attributes, text) => addText(make(tag, attributes), text);
+  const readJson = (id) => JSON.parse(document.getElementById(id).textContent);
+
+  function copyFrom(button) {
+    const source = document.getElementById(button.dataset.copy);
+    const done = (word) => { button.textContent = word; setTimeout(() => { button.textContent = "Copy"; }, 2000); };
+    const select = () => { getSelection().selectAllChildren(source); done("Selected"); };
+    if (navigator.clipboard) navigator.clipboard.writeText(source.textContent).then(() => done("Copied"), select);
+    else select();
+  }
+
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copyFrom(button));
+  }
+  return { make, addText, textElement, readJson };
+})();
+"""
+
+PLACEHOLDER = re.compile(r"\$([a-z_]+)\b")
+# < and > end a script or a comment, & begins a character reference, U+2028 and U+2029 end a line of old JavaScript.
+SCRIPT_ESCAPES = [(character, f"\\u{ord(character):04x}") for character in "<>&\u2028\u2029"]
+HTML_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;", ord("'"): "&#39;"}
+
+
+def html_text(text: str) -> str:
+    """*text* for an HTML element or attribute: escaped, on one line, hidden characters made visible, nothing cut."""
+    return visible(text, None).translate(HTML_ESCAPES)
+
+
+def text_to_script_json(value: Any) -> str:
+    """*value* as JSON that may stand in a script element of type application/json; it holds no <, > or &."""
+    text = encode_compact(value)
+    for character, escape in SCRIPT_ESCAPES:  # ten times faster than str.translate where there are few
+        text = text.replace(character, escape)
+    return text
+
+
+def script_data(identity: str, value: Any) -> str:
+    """The inert script element `#identity` with *value* as JSON, on a line of its own."""
+    return f'<script type="application/json" id="{html_text(identity)}">{text_to_script_json(value)}</script>\n'
+
+
+def content_hash(text: str) -> str:
+    """The source expression of a content policy that allows exactly the inline block *text*."""
+    import base64
+
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode('utf-8')).digest()).decode('ascii')}'"
+
+
+def fill_template(template: str, values: dict[str, str]) -> str:
+    """*template* with each $name replaced by the markup in *values*; what is put in is not looked at again.
+
+    Raises KeyError for a name without a value.
+    """
+    return PLACEHOLDER.sub(lambda match: values[match.group(1)], template)
+
+
+def page_frame(title: str, kind: str, css: str, js: str) -> tuple[str, str, str]:
+    """The markup before the content, between content and further data, and after both.
+
+    *title* is for the tab, *kind* stands beside the brand; *css* and *js* follow the shared ones in one style
+    and one script block. The script stands between, so that it runs while large data still arrives.
+    """
+    style, script = PAGE_CSS + css, PAGE_JS + js
+    policy = f"default-src 'none'; style-src {content_hash(style)}; script-src {content_hash(script)}; base-uri 'none'; form-action 'none'"
+    values = {"policy": policy, "title": html_text(title), "kind": html_text(kind), "css": style, "js": script}
+    before, rest = PAGE_HTML.split("$content")
+    between, after = rest.split("$data")
+    return fill_template(before, values), fill_template(between, values), fill_template(after, values)
+
+# endregion
+
+# region web/evidence.py
+# =============================================================================
+# Where each trial stands in the files of a stage, for pages written case by case.
+#
+# Observations and results lie in the order (trial, case); a page needs them by case. One pass
+# over each file notes byte offsets and outcomes; after that the lines of a case are read when
+# its turn comes, and nothing holds more than one of them.
+# =============================================================================
+
+# The engine writes these two keys first; a line that begins otherwise is parsed whole.
+LINE_HEAD = re.compile(rb'\s*\{\s*"case_id"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"trial"\s*:\s*(\d{1,9})\s*[,}]')
+OUTCOME_LETTERS = {"pass": "p", "fail": "f", "error": "e"}
+NOT_RUN_LETTER, NOT_EVALUATED = "n", "u"
+BINDING = ("hard", "gate")  # severities whose failure fails the trial
+MAX_NOTE = 300  # characters kept of the reason that stands in the row of a case
+
+
+class EvaluatorTable:
+    """Evaluators in the order in which they are met: `rows` of (id, type, severity); the numbers of them are page data."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, str, str]] = []
+        self.numbers: dict[str, int] = {}
+
+    def number(self, evaluation: JsonObject) -> int:
+        """The number of the evaluator that made *evaluation*; a new one is added to the table."""
+        name = str(evaluation.get("id", ""))
+        number = self.numbers.get(name)
+        if number is None:
+            number = self.numbers[name] = len(self.rows)
+            self.rows.append((name, str(evaluation.get("type", "")), str(evaluation.get("severity", "gate"))))
+        return number
+
+
+class Note(NamedTuple):
+    """What decided a case in a stage: rank (0 hard failure, 1 failure, 2 error), number of the evaluator, its reason."""
+
+    rank: int
+    evaluator: int
+    reason: str
+
+
+class TrialEvidence(NamedTuple):
+    """One trial: its number, letter of its outcome, line of its observation (0: none), both records as read."""
+
+    trial: int
+    letter: str
+    line: int
+    observation: JsonObject
+    result: JsonObject
+
+
+class LineFile:
+    """A JSON Lines file whose lines can be read again by number, from 1."""
+
+    def __init__(self, path: str) -> None:
+        from array import array
+
+        self.offsets = array("Q", [0])
+        self.stream: IO[bytes] | None = open_for_reading(path) if os.path.exists(path) else None
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """(number, bytes) of each line, noting where it stands."""
+        position = 0
+        for number, raw in enumerate(self.stream or (), 1):
+            position += len(raw)
+            self.offsets.append(position)
+            yield number, raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw
+
+    def line(self, number: int) -> JsonObject:
+        """The object on line *number*; {} for line 0 and for a line that cannot be read."""
+        if not number or self.stream is None:
+            return {}
+        descriptor, start = self.stream.fileno(), self.offsets[number - 1]
+        # Below the stream's buffer, which would read a megabyte for each line.
+        os.lseek(descriptor, start, os.SEEK_SET)
+        raw, wanted = b"", self.offsets[number] - start
+        while len(raw) < wanted:
+            block = os.read(descriptor, wanted - len(raw))
+            if not block:
+                break
+            raw += block
+        return object_on_line(raw.removeprefix(BYTE_ORDER_MARK) if number == 1 else raw) or {}
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self.stream is not None:
+            self.stream.close()
+
+
+def object_on_line(raw: bytes) -> JsonObject | None:
+    """The object that *raw* holds; None when it cannot be read, which the comparison reports as invalid evidence."""
+    try:
+        return parse_line(raw.strip(), "")
+    except InputError:
+        return None
+
+
+def line_key(raw: bytes) -> tuple[str, int] | None:
+    """(case id, trial) of an observation line, without parsing the whole of it where that can be avoided."""
+    match = LINE_HEAD.match(raw)
+    if match:
+        try:
+            return str(json.loads(match.group(1))), int(match.group(2))
+        except ValueError:
+            pass
+    return record_key(object_on_line(raw) or {})
+
+
+def record_key(record: JsonObject) -> tuple[str, int] | None:
+    """(case id, trial) of an observation or a result; None when it has no usable ones."""
+    case_id, trial = record.get("case_id"), record.get("trial")
+    return (case_id, trial) if isinstance(case_id, str) and isinstance(trial, int) and 0 < trial < 10**9 else None
+
+
+def evaluations_of(result: JsonObject) -> list[JsonObject]:
+    """The evaluations of a result that are objects, in their order."""
+    evaluations = result.get("evaluations")
+    return [entry for entry in evaluations if isinstance(entry, dict)] if isinstance(evaluations, list) else []
+
+
+class StageEvidence:
+    """The trials of one stage by case: outcomes at hand, observations and results read when asked for.
+
+    Only cases in *shown* are kept. `applied` and `failed` hold numbers of *evaluators* by case id.
+    """
+
+    def __init__(self, observations_path: str, results_path: str, shown: Container[str], evaluators: EvaluatorTable) -> None:
+        self.observations, self.results = LineFile(observations_path), LineFile(results_path)
+        self.shown, self.evaluators = shown, evaluators
+        self.places: dict[str, Any] = {}  # case id -> array of (trial, observation line, result line, letter) one after the other
+        self.applied: dict[str, tuple[int, ...]] = {}
+        self.failed: dict[str, tuple[int, ...]] = {}
+        self.notes: dict[str, Note] = {}
+        self.unreadable = 0
+        self.same: dict[tuple[int, ...], tuple[int, ...]] = {}
+        for number, raw in self.observations.lines():
+            key = line_key(raw) if raw.strip() else None
+            if key is not None and key[0] in shown:
+                places, start = self.place(*key)
+                places[start + 1] = number
+            self.unreadable += key is None and bool(raw.strip())
+        for number, raw in self.results.lines():
+            self.add_result(number, object_on_line(raw) or {})
+
+    def place(self, case_id: str, trial: int) -> tuple[Any, int]:
+        """(array of the case, where the four numbers of *trial* begin in it); a new trial begins without lines."""
+        from array import array
+
+        places = self.places.get(case_id)
+        if places is None:
+            places = self.places[case_id] = array("Q")
+        for start in range(0, len(places), 4):
+            if places[start] == trial:
+                return places, start
+        places.extend((trial, 0, 0, ord(NOT_EVALUATED)))
+        return places, len(places) - 4
+
+    def add_result(self, number: int, result: JsonObject) -> None:
+        """Notes the result on line *number* of the results file."""
+        key = record_key(result)
+        if key is None or key[0] not in self.shown:
+            return
+        case_id = key[0]
+        places, start = self.place(*key)
+        places[start + 2] = number
+        places[start + 3] = ord(NOT_RUN_LETTER if result.get("status") == "not_run" else OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED))
+        applied, failed = set(self.applied.get(case_id, ())), set(self.failed.get(case_id, ()))
+        for evaluation in evaluations_of(result):
+            status, evaluator = evaluation.get("status"), self.evaluators.number(evaluation)
+            if status != "not_applicable":
+                applied.add(evaluator)
+            if status == "fail":
+                failed.add(evaluator)
+            if status in ("fail", "error") and evaluation.get("severity") in BINDING:
+                rank = 2 if status == "error" else BINDING.index(evaluation["severity"])
+                note = self.notes.get(case_id)
+                if note is None or rank < note.rank:
+                    self.notes[case_id] = Note(rank, evaluator, str(evaluation.get("reason", ""))[:MAX_NOTE])
+        self.applied[case_id], self.failed[case_id] = self.kept(applied), self.kept(failed)
+
+    def kept(self, numbers: set[int]) -> tuple[int, ...]:
+        """*numbers* in order; equal sets are one object, since most cases have the same."""
+        ordered = tuple(sorted(numbers))
+        return self.same.setdefault(ordered, ordered)
+
+    def letters(self, case_id: str, planned: int) -> str:
+        """One letter a trial, planned or recorded, in order: p, f, e (no verdict), n (not run), u (not evaluated)."""
+        places = self.places.get(case_id, ())
+        found = {places[start]: chr(places[start + 3]) for start in range(0, len(places), 4)}
+        return "".join(found.get(trial, NOT_RUN_LETTER) for trial in sorted({*range(1, planned + 1), *found}))
+
+    def lengths(self, case_id: str) -> list[int]:
+        """Bytes of each observation line of a case."""
+        lines, offsets = self.places.get(case_id, ())[1::4], self.observations.offsets
+        return [offsets[line] - offsets[line - 1] for line in lines if line]
+
+    def trials(self, case_id: str) -> Iterator[TrialEvidence]:
+        """The trials of a case in their order, each read as it is asked for."""
+        places = self.places.get(case_id, ())
+        for trial, line, result, letter in sorted(tuple(places[start : start + 4]) for start in range(0, len(places), 4)):
+            yield TrialEvidence(trial, chr(letter), line, self.observations.line(line), self.results.line(result))
+
+    def close(self) -> None:
+        """Closes both files."""
+        self.observations.close()
+        self.results.close()
+
+# endregion
+
+# region web/case_data.py
+# =============================================================================
+# One case as the data a page shows: its title, and the detail that opens below it.
+#
+# All values travel as text, so that the page shows what was recorded and not what JavaScript
+# makes of it (1.0 and 12345678901234567890 stay themselves). A text is a string, or, when it
+# is JSON or was cut, [text, characters left out, digest of the whole, kind] with kind 0 text,
+# 1 JSON, 2 the end of a text. Texts and steps that come again within a case (its trials are
+# much alike) are written once and named by number.
+# =============================================================================
+
+PageText = str | list[Any]
+PooledText = PageText | int
+
+PLAIN_TEXT, JSON_TEXT, END_OF_TEXT = 0, 1, 2
+TITLE_LENGTH = 140
+TITLE_KEYS = ("message", "question", "prompt", "query", "text", "task", "content", "title", "instruction", "messages", "input", "user")
+MAX_EVIDENCE = 20
+MAX_VALUE = 200
+SHORT_TEXT = 30
+STATUS_LETTERS = {"pass": "p", "fail": "f", "error": "e", "not_applicable": "-"}
+BIG_PAGE = 20_000_000  # bytes, from which on unchanged cases that passed lose their texts (formats.md 1.5)
+
+
+class TextPool:
+    """The texts and steps of one case: each is kept once, and named by its number where that is shorter."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, int] = {}
+        self.steps: dict[str, int] = {}
+        self.values: dict[str, list[Any]] = {"texts": [], "steps": []}
+
+    def number(self, kind: str, value: Any) -> int:
+        """The number of *value* among the "texts" or "steps"; it is added when it is new."""
+        known, values = getattr(self, kind), self.values[kind]
+        key = value if isinstance(value, str) else encode_compact(value)
+        number: int = known.setdefault(key, len(values))
+        if number == len(values):
+            values.append(value)
+        return number
+
+    def text(self, value: PageText) -> PooledText:
+        """*value* itself when it is short, else its number."""
+        return self.number("texts", value) if len(value[0] if isinstance(value, list) else value) > SHORT_TEXT else value
+
+
+class TextLimits(NamedTuple):
+    """Characters kept of a long text, of a text in a step, of all steps of a trial; and how many steps."""
+
+    text: int
+    step: int
+    trial: int
+    steps: int
+
+
+def text_limits(all_lengths: list[int], kept_lengths: list[int]) -> TextLimits:
+    """The widest limits with which the texts stay near 20 MB, from the bytes of each observation.
+
+    First for all cases; when that cannot be, for the changed and failed ones, which always keep their texts.
+    """
+    tries = [(limit, all_lengths) for limit in (20_000, 8_000, 4_000)] + [(limit, kept_lengths) for limit in (4_000, 2_000)]
+    fitting = (limit for limit, lengths in tries if sum(min(length, 3 * limit) for length in lengths) <= BIG_PAGE)
+    limit = next(fitting, 1_000)
+    return TextLimits(limit, limit // 4, limit * 5, max(50, limit // 100))
+
+
+def cut_point(text: str, limit: int) -> int:
+    """The largest index up to *limit* at which *text* can be cut without parting a character from its marks."""
+    from unicodedata import combining
+
+    point = min(limit, len(text))
+    while 0 < point < len(text) and (combining(text[point]) or text[point] in "\u200d\ufe0e\ufe0f" or text[point - 1] == "\u200d"):
+        point -= 1
+    return point or min(limit, len(text))
+
+
+def page_text(value: Any, limit: int, in_key_order: bool = False) -> PageText:
+    """*value* as a text of at most *limit* characters; JSON values as compact JSON, with sorted keys if *in_key_order*."""
+    is_json = not isinstance(value, str)
+    text = (encode_sorted if in_key_order else encode_compact)(value) if is_json else value
+    if len(text) <= limit:
+        return [text, 0, "", JSON_TEXT] if is_json else text
+    point = cut_point(text, limit)
+    return [text[:point], len(text) - point, sha256_hex(text.encode("utf-8", "replace"))[:8], int(is_json)]
+
+
+def page_text_end(text: str, limit: int) -> PageText:
+    """The last *limit* characters of *text*, for logs, whose end says what went wrong."""
+    return text if len(text) <= limit else [text[-limit:], len(text) - limit, "", END_OF_TEXT]
+
+
+def case_title(value: Any, depth: int = 0) -> str:
+    """A line that tells a reader what the input *value* is about: its first or most telling text, cut to 140 characters."""
+    if isinstance(value, str):
+        line = next((line for line in value.split("\n") if line.strip()), "")
+        return re.sub(r"\s+", " ", line).strip()[:TITLE_LENGTH]
+    if isinstance(value, dict) and depth < 4:
+        found = (case_title(value[key], depth + 1) for key in TITLE_KEYS if key in value)
+        return next((title for title in found if title), "") or (encode_compact(value)[:TITLE_LENGTH] if not depth else "")
+    if isinstance(value, list) and depth < 4:
+        return next((title for title in (case_title(item, depth + 1) for item in reversed(value[-20:])) if title), "")
+    return "" if value is None or depth else encode_compact(value)[:TITLE_LENGTH]
+
+
+def step_data(step: Any, limits: TextLimits, left: int, pool: TextPool) -> tuple[JsonObject, int]:
+    """(a step as page data, characters that are left for the further steps of its trial)."""
+    if not isinstance(step, dict):
+        step = {"kind": "unknown", "result": step}
+    data: JsonObject = {key: str(step[key])[:MAX_VALUE] for key in ("kind", "name", "status", "role", "agent") if step.get(key) is not None}
+    for key in ("args", "text", "result"):
+        if step.get(key) is not None:
+            text = page_text(step[key], max(120, min(limits.step, left)), key == "args")
+            left -= len(text if isinstance(text, str) else text[0])
+            data[key] = pool.text(text)
+    if isinstance(step.get("duration_ms"), (int, float)):
+        data["ms"] = step["duration_ms"]
+    if step.get("truncated"):
+        data["truncated"] = [str(name)[:MAX_VALUE] for name in list(step["truncated"])[:5]]
+    return data, left
+
+
+def steps_data(observation: JsonObject, limits: TextLimits, pool: TextPool) -> JsonObject:
+    """{"steps", "more"} of a trial: numbers of its steps (or tool calls) and how many further ones there are; {} for none recorded."""
+    steps = observation.get("steps")
+    if not isinstance(steps, list):
+        calls = observation.get("tool_calls")
+        if not isinstance(calls, list):
+            return {}
+        steps = [{"kind": "tool", **call} for call in calls if isinstance(call, dict)]
+    shown, left = [], limits.trial
+    for step in steps[: limits.steps]:
+        data, left = step_data(step, limits, left, pool)
+        shown.append(pool.number("steps", data))
+    return {"steps": shown, "more": len(steps) - len(shown)} if len(steps) > len(shown) else {"steps": shown}
+
+
+def evidence_data(evidence: Any, output: Any) -> list[Any]:
+    """Pointers of an evaluation as page data: objects with `step`, `start` and `end` with the `text` that stands there, else JSON."""
+    items = list(evidence) if isinstance(evidence, (list, tuple)) else [evidence]
+    found: list[Any] = []
+    for item in items[:MAX_EVIDENCE]:
+        if isinstance(item, dict) and isinstance(item.get("step"), int):
+            found.append({"step": item["step"]})
+        elif isinstance(item, dict) and isinstance(item.get("start"), int) and isinstance(item.get("end"), int):
+            place = {"start": item["start"], "end": item["end"]}
+            found.append({**place, "text": output_text(output)[item["start"] : item["end"]][:80]} if output is not None else place)
+        else:
+            found.append(encode_compact(item)[:MAX_VALUE])
+    return found + ([f"and {len(items) - MAX_EVIDENCE} more"] if len(items) > MAX_EVIDENCE else [])
+
+
+def evaluation_data(evaluation: JsonObject, output: Any, limits: TextLimits, evaluators: EvaluatorTable, pool: TextPool) -> list[Any]:
+    """[number of the evaluator, letter of its status, score, value, reason, evidence] of one evaluation."""
+    value, evidence = evaluation.get("value"), evaluation.get("evidence")
+    data = [
+        evaluators.number(evaluation),
+        STATUS_LETTERS.get(str(evaluation.get("status")), "e"),
+        evaluation.get("score"),
+        None if value is None else encode_compact(value)[:MAX_VALUE],
+        pool.text(page_text(str(evaluation.get("reason") or ""), limits.step)),
+    ]
+    return [*data, evidence_data(evidence, output)] if evidence else data
+
+
+def error_data(observation: JsonObject, limits: TextLimits) -> JsonObject:
+    """{"error", "tries"} of a trial that did not complete or needed several attempts; {} for neither."""
+    error, execution = observation.get("error"), observation.get("execution")
+    data: JsonObject = {}
+    if isinstance(error, dict):
+        data["error"] = {key: page_text(error[key], limits.step) for key in ("class", "type", "message") if error.get(key) is not None}
+        if isinstance(error.get("stderr_tail"), str) and error["stderr_tail"].strip():
+            data["error"]["stderr"] = page_text_end(error["stderr_tail"], limits.step)
+        if isinstance(execution, dict) and execution.get("exit_code") not in (None, 0):
+            data["error"]["exit_code"] = str(execution["exit_code"])[:MAX_VALUE]
+    attempts = execution.get("attempts") if isinstance(execution, dict) else None
+    if isinstance(attempts, list) and attempts:
+        data["tries"] = [encode_compact(attempt)[:MAX_VALUE] for attempt in attempts[:MAX_EVIDENCE]]
+    return data
+
+
+def trial_data(trial: TrialEvidence, limits: TextLimits, evaluators: EvaluatorTable, pool: TextPool) -> JsonObject:
+    """One trial as page data: outcome, measurements, output, steps, checks, error."""
+    observation, result = trial.observation, trial.result
+    output = observation.get("output")
+    data: JsonObject = {"outcome": trial.letter, "line": trial.line, "status": str(observation.get("status", "not run"))[:MAX_VALUE]}
+    for key in ("score", "coverage", "duration_ms", "cost_usd"):
+        if isinstance(result.get(key), (int, float)):
+            data[key] = result[key]
+    usage = result.get("usage")
+    if isinstance(usage, dict):
+        data["usage"] = [[str(key)[:MAX_VALUE], encode_compact(value)[:MAX_VALUE]] for key, value in list(usage.items())[:8]]
+    if observation.get("finish_reason") is not None:
+        data["finish"] = str(observation["finish_reason"])[:MAX_VALUE]
+    if output is not None:
+        data["output"] = pool.text(page_text(output, limits.text))
+    data["checks"] = [evaluation_data(evaluation, output, limits, evaluators, pool) for evaluation in evaluations_of(result)]
+    return {**data, **steps_data(observation, limits, pool), **error_data(observation, limits)}
+
+
+def case_facts(case: Case, limits: TextLimits) -> JsonObject:
+    """Input, context, expected value and further facts of a case as page data."""
+    document = case.document
+    facts = {key: page_text(document[key], limits.text) for key in ("input", "context", "expected") if document.get(key) is not None}
+    source = document.get("source")
+    labels = [("cluster", document.get("cluster")), ("source", source.get("kind") if isinstance(source, dict) else None)]
+    labels += [("owner", document.get("owner")), ("notes", document.get("notes"))]
+    return {**facts, "facts": [[label, page_text(value, limits.step)] for label, value in labels if value is not None]}
+
+
+def case_detail(case: Case, stages: dict[str, StageEvidence], limits: TextLimits, evaluators: EvaluatorTable) -> JsonObject:
+    """All that opens below the row of a case; *stages* by role."""
+    pool = TextPool()
+    trials = {
+        role: {str(trial.trial): trial_data(trial, limits, evaluators, pool) for trial in stage.trials(case.id)}
+        for role, stage in stages.items()
+    }
+    return {**case_facts(case, limits), "trials": trials, **pool.values}
+
+# endregion
+
+# region web/review_words.py
+# =============================================================================
+# What a review says in words and numbers, the same on the page and in review.md.
+#
+# A value that was not measured is "not measured", never 0; a rate stands with its n, its
+# interval and the counts of planned trials it rests on.
+# =============================================================================
+
+NOT_MEASURED = "not measured"
+VERDICTS = {"eligible": "Eligible", "rejected": "Rejected", "manual_review": "Manual review", None: "One stage measured"}
+CHANGE_WORDS = {
+    "regressed": "regressed", "weakened": "weakened", "not_comparable": "not comparable", "improved": "improved",
+    "strengthened": "strengthened", "unchanged": "unchanged", None: "no comparison",
+}  # fmt: skip
+RULE_WORDS = {
+    "stale_results": "the evidence is stale: it was evaluated before something changed",
+    "invalid_evidence": "the evidence is not usable",
+    "incomparable_dataset": "the two sides were evaluated with different cases",
+    "incomparable_evaluators": "the two sides were graded by different evaluators",
+}
+
+
+class Group(NamedTuple):
+    """A group of cases: key, title, tone of its colour and sign, what it means; collapsed groups open on demand."""
+
+    key: str
+    title: str
+    tone: str
+    text: str
+    is_collapsed: bool = False
+
+
+GROUPS = (
+    Group("hard_regressed", "Hard regressions", "bad", "Lost ground, and a hard evaluator or a critical case fails. One is enough to reject."),
+    Group("hard", "Hard failures", "bad", "A hard evaluator or a critical case fails, though not for the first time. One is enough to reject."),
+    Group("regressed", "Regressions", "bad", "Passed in every trial before, in none now."),
+    Group("newly_flaky", "Newly flaky", "warn", "Passed in every trial before, only in some now."),
+    Group("weakened", "Weakened", "warn", "Pass less often than before."),
+    Group("not_comparable", "Not comparable", "odd", "Too little evidence on one side to say anything."),
+    Group("improved", "Improved", "good", "Pass now in most trials, before in at most half."),
+    Group("strengthened", "Strengthened", "good", "Pass more often than before."),
+    Group("unchanged", "Unchanged", "calm", "The same share of trials passes on both sides.", True),
+    Group("failed", "Failed", "bad", "No trial passed."),
+    Group("flaky", "Flaky", "warn", "Some trials passed and some failed."),
+    Group("no_verdict", "No verdict", "odd", "No trial has usable evidence."),
+    Group("passed", "Passed", "good", "Every trial with usable evidence passed.", True),
+)
+LOST_GROUPS = ("hard_regressed", "hard", "regressed", "newly_flaky", "weakened")
+
+
+def is_hard(row: JsonObject, is_critical: bool) -> bool:
+    """True when the candidate's row fails a hard evaluator, or any trial of a critical case fails."""
+    return bool(row.get("hard")) or (is_critical and row["candidate"]["fail"] > 0)
+
+
+def group_of(row: JsonObject, is_critical: bool) -> str:
+    """The key of the group in which a row of comparison.json stands on the page."""
+    change, side = row.get("change"), row["candidate"]
+    if is_hard(row, is_critical):
+        return "hard_regressed" if change in ("regressed", "weakened") else "hard"
+    if change is not None:
+        return "newly_flaky" if row.get("newly_flaky") else str(change)
+    if not side["pass"] + side["fail"]:
+        return "no_verdict"
+    return "flaky" if side["pass"] and side["fail"] else "passed" if side["pass"] else "failed"
+
+
+def sentence_end(text: str) -> str:
+    """*text* with a full stop, unless it ends a sentence already."""
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def capitalised(text: str) -> str:
+    """*text* with its first letter as a capital."""
+    return text[:1].upper() + text[1:]
+
+
+def headline_parts(comparison: JsonObject) -> tuple[str, str]:
+    """(verdict, the reason that decided), e.g. ('Rejected', '2 regressions (at most 0).')."""
+    recommendation, reasons, counts = comparison["recommendation"], comparison["reasons"], comparison["counts"]
+    if recommendation is None:
+        return VERDICTS[None], "there is no baseline to compare with."
+    because = reasons[0]["text"] if reasons else f"{counted(counts['improved'], 'improvement')}, no regression, every threshold met"
+    return VERDICTS[recommendation], sentence_end(because)
+
+
+def change_sentence(comparison: JsonObject) -> str:
+    """'Of 200 cases 14 regressed, 34 improved and 152 did not change.' with the changes that occur."""
+    counts = comparison["counts"]
+    if comparison["recommendation"] is None:
+        return f"{counted(counts['cases'], 'case')} in this stage."
+    parts = [f"{counts['regressed']:,} regressed"]
+    parts += [f"{counts['weakened']:,} weakened"] if counts["weakened"] else []
+    parts.append(f"{counts['improved']:,} improved")
+    parts += [f"{counts['strengthened']:,} strengthened"] if counts["strengthened"] else []
+    parts += [f"{counts['not_comparable']:,} could not be compared"] if counts["not_comparable"] else []
+    parts.append(f"{counts['unchanged']:,} did not change")
+    return f"Of {counted(counts['cases'], 'case')} {', '.join(parts[:-1])} and {parts[-1]}."
+
+
+def share_percent(value: float) -> str:
+    """A float in [0, 1] as a percentage with one decimal that is 0 or 100 only if it is exactly that."""
+    return percent(round(value * 10**9), 10**9, 1) if 0 < value < 1 else percent(int(value), 1, 1)
+
+
+def rate_percent(rate: JsonObject | None) -> str:
+    """An exact rate as a percentage; 'not measured' for none."""
+    return NOT_MEASURED if rate is None else percent(rate["numerator"], rate["denominator"], 2)
+
+
+def interval_text(rates: JsonObject) -> str:
+    """'95 % interval 17.3 % to 28.8 %'; '' when there is none."""
+    if rates.get("low") is None or rates.get("high") is None:
+        return ""
+    return f"95 % interval {share_percent(rates['low'])} to {share_percent(rates['high'])}"
+
+
+def basis_text(rates: JsonObject) -> str:
+    """'n = 200 of 200 cases' and, where trials are repeated, how many independent ones they are worth."""
+    text = f"n = {rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
+    n_eff = rates.get("n_eff")
+    is_repeated = n_eff is not None and rates["passed"] + rates["failed"] > rates["cases_measured"]
+    return text + (f", {rates['passed'] + rates['failed']:,} trials worth {n_eff:.1f} independent ones" if is_repeated else "")
+
+
+def money(value: float) -> str:
+    """US dollars with as many decimals as a small price needs: '$1.25', '$0.0021'."""
+    return f"${value:.2f}" if value >= 1 else f"${value:.6f}".rstrip("0").ljust(5, "0") if value >= 0.000001 or not value else f"${value:.2g}"
+
+
+def covered(value: str, rates: JsonObject, key: str, word: str) -> tuple[str, str]:
+    """(value, '600 of 600 trials priced'); the coverage is '' when comparison.json does not count it."""
+    return value, f"{rates[key]:,} of {counted(rates['planned'], 'trial')} {word}" if rates.get(key) is not None else ""
+
+
+def number_rows(rates: JsonObject) -> list[tuple[str, str, str]]:
+    """(label, value, small print) of one stage, the same labels in the same order for every stage."""
+    planned = f"of {counted(rates['planned'], 'planned trial')}"
+    cost, time, score = rates.get("mean_cost_usd"), rates.get("median_duration_ms"), rates.get("mean_score")
+    small = ", ".join(part for part in (interval_text(rates), basis_text(rates)) if part)
+    return [
+        ("Pass rate", rate_percent(rates["rate"]), small),
+        ("Passed", f"{rates['passed']:,}", planned),
+        ("Failed", f"{rates['failed']:,}", planned),
+        ("Errors, no verdict", f"{rates['errors']:,}", planned),
+        ("Not run", f"{rates['not_run']:,}", planned),
+        ("Mean score", *covered(NOT_MEASURED if score is None else f"{score:.3f}", rates, "scored", "scored")),
+        ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else money(cost), rates, "priced", "priced")),
+        ("Median duration", *covered(NOT_MEASURED if time is None else duration(time / 1000), rates, "timed", "timed")),
+    ]
+
+
+def delta_text(comparison: JsonObject) -> str:
+    """'+10 percentage points'; when there is none, 'not measured' and why."""
+    delta = comparison.get("delta")
+    if delta is None:
+        why = str(comparison.get("delta_reason") or "no baseline").replace("_", " ")
+        return f"{NOT_MEASURED} ({why})"
+    size = percent(abs(delta["numerator"]), delta["denominator"]).removesuffix(" %")
+    sign = "+" if delta["numerator"] > 0 else "−" if delta["numerator"] < 0 else ""
+    return f"{sign}{size} percentage points"
+
+
+def row_reason(row: JsonObject) -> str:
+    """Why a case is not comparable, as words; '' when it is."""
+    reason = row.get("reason")
+    return "" if reason is None else RULE_WORDS.get(str(reason), str(reason).replace("_", " "))
+
+
+def side_text(side: JsonObject) -> str:
+    """'2 of 3 passed, 1 error': what the trials of a case came to, with those that gave no verdict."""
+    parts = [f"{side['pass']} of {side['planned']} passed"]
+    parts += [counted(side["error"], "error")] if side["error"] else []
+    not_run = side["planned"] - side["pass"] - side["fail"] - side["error"]
+    return ", ".join(parts + ([f"{not_run} not run"] if not_run > 0 else []))
+
+
+def decision_sentence(decision: Any, evidence: str) -> str:
+    """One sentence on the state of *decision* (a Decision or None): who, when, through what, and whether it is stale."""
+    if decision is None or decision.status == "pending":
+        return "No decision is recorded yet."
+    words = decision.status.replace("_", " ")
+    via = f", recorded from inside {decision.via}" if decision.via else ""
+    stale = "" if decision.evidence == evidence else " It was made about other evidence than this page shows, so it is stale and counts for nothing."
+    return f"{capitalised(words)} by {decision.decided_by or 'nobody named'} on {decision.decided_at or 'an unknown day'}{via}.{stale}"
+
+
+def hidden_sentence(count: int, opened: int) -> str:
+    """What is said of holdout cases that are counted but not shown, and of how often the holdout was opened."""
+    parts = [f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in every number here and not shown."] if count else []
+    if opened:
+        parts.append(f"The holdout has been opened {'once' if opened == 1 else f'{opened} times'} so far.")
+    return " ".join(parts)
+
+
+def hidden_count(case_ids: Iterable[str], holdout: frozenset[str]) -> int:
+    """How many of *case_ids* must not be shown."""
+    return sum(1 for case_id in case_ids if case_id in holdout)
+
+# endregion
+
+# region web/review_html.py
+# =============================================================================
+# The parts of the review page that need no JavaScript: sentence, numbers, reasons.
+# =============================================================================
+
+STATIC_CASES = 200  # regressions listed in plain HTML, for a reader without JavaScript
+REASON_CASES = 8
+TONES = {"eligible": "good", "rejected": "bad", "manual_review": "warn", None: "calm"}
+
+
+class StaticRow(NamedTuple):
+    """A case in the plain list: id, group, row of comparison.json, what decided it in the candidate."""
+
+    id: str
+    group: str
+    row: JsonObject
+    note: str
+
+
+def table_html(caption: str, columns: list[str], rows: list[list[str]], kind: str = "") -> str:
+    """A table with an unseen caption, column headings (as markup; none: no heading row), and rows of markup whose first cell heads the row."""
+    head = "".join(f'<th scope="col" role="columnheader">{cell}</th>' for cell in columns)
+    head = f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n' if columns else ""
+    body = ""
+    for row in rows:
+        cells = "".join(f'<td role="cell">{cell}</td>' for cell in row[1:])
+        body += f'<tr role="row"><th scope="row" role="rowheader">{row[0]}</th>{cells}</tr>\n'
+    # The roles say again what the elements say, for browsers that forget it where narrow screens stack the cells.
+    start = f'<table class="{kind}" role="table">' if kind else '<table role="table">'
+    return f'{start}<caption class="unseen">{html_text(caption)}</caption>\n{head}<tbody role="rowgroup">\n{body}</tbody></table>'
+
+
+def list_html(items: list[str], kind: str = "") -> str:
+    """A list of markup items."""
+    start = f'<ul class="{kind}">' if kind else "<ul>"
+    return start + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
+
+
+def notes_html(comparison: JsonObject) -> str:
+    """What is not known, as a list; a sentence when the comparison notes nothing."""
+    if comparison["notes"]:
+        return list_html([html_text(capitalised(note)) for note in comparison["notes"]])
+    return "<p>Nothing is missing from the evidence: every planned trial gave a verdict.</p>"
+
+
+def chart_html(comparison: JsonObject, roles: list[str]) -> str:
+    """Pass rate and interval of each stage on one scale, as SVG; the exact values stand in the table below it."""
+    lines = []
+    for role in roles:
+        rates = comparison["rates"][role]
+        shapes = '<line class="axis" x1="0" x2="100%" y1="50%" y2="50%"/>'
+        if rates["rate"] is not None:
+            point = f"{100 * rates['rate']['numerator'] / rates['rate']['denominator']:.3f}%"
+            if rates.get("low") is not None:
+                limits = f'x1="{100 * rates["low"]:.3f}%" x2="{100 * rates["high"]:.3f}%"'
+                shapes += f'<line class="range" {limits} y1="50%" y2="50%"/>'
+            shapes += f'<circle class="point" cx="{point}" cy="50%" r="7"/>'
+        value = html_text(rate_percent(rates["rate"]))
+        svg = f'<svg class="track track-{role}" width="100%" height="24" focusable="false">{shapes}</svg>'
+        lines.append(f'<div class="chart-row"><span class="chart-name">{html_text(role.capitalize())}</span>{svg}<span class="chart-value">{value}</span></div>')
+    scale = '<div class="chart-row chart-scale"><span></span><span class="ticks"><i>0 %</i><i>50 %</i><i>100 %</i></span><span></span></div>'
+    return f'<div class="chart" aria-hidden="true">{"".join(lines)}{scale}</div>'
+
+
+def figure_html(text: str) -> str:
+    """Our own *text* with numbers, which do not part from their unit at the end of a line."""
+    return html_text(text.replace(" %", "\u00a0%").replace("n = ", "n\u00a0=\u00a0"))
+
+
+def role_columns(names: dict[str, str]) -> list[str]:
+    """Column headings of the roles; the stage's name stands beside where it is another word."""
+    return [html_text(role.capitalize()) + (f" <small>{html_text(name)}</small>" if name != role else "") for role, name in names.items()]
+
+
+def numbers_html(comparison: JsonObject, names: dict[str, str]) -> str:
+    """The numbers of the stages side by side; *names* are the stage names by role."""
+    columns = role_columns(names)
+    sides = [number_rows(comparison["rates"][role]) for role in names]
+    rows = []
+    for entries in zip(*sides, strict=True):
+        cells = []
+        for _, value, small in entries:
+            kind = ' class="missing"' if value == NOT_MEASURED else ""
+            cells.append(f"<span{kind}>{figure_html(value)}</span>" + (f" <small>{figure_html(small)}</small>" if small else ""))
+        rows.append([html_text(entries[0][0]), *cells])
+    table = table_html("Numbers of the stages side by side", ['<span class="unseen">Measure</span>', *columns], rows, "figures")
+    if len(names) < 2:
+        return table
+    return f'{table}\n<p class="delta">Change of the pass rate: <strong>{html_text(delta_text(comparison))}</strong></p>'
+
+
+def splits_html(comparison: JsonObject, names: dict[str, str]) -> str:
+    """Rates by split, when the cases have more than one."""
+    splits = comparison.get("splits") or {}
+    if len(splits) < 2:
+        return ""
+    rows = []
+    for split, entry in splits.items():
+        rates = [figure_html(rate_percent(entry.get(role))) for role in names]
+        changes = entry.get("changes") or {}
+        moved = [f"{changes[key]:,} {key}" for key in ("regressed", "improved") if key in changes] if len(names) > 1 else []
+        rows.append([html_text(split), f"{entry['cases']:,}", *rates, html_text(", ".join(moved))])
+    return table_html("Pass rates by split", ["Split", "Cases", *[html_text(role.capitalize()) for role in names], "Changes"], rows, "figures splits")
+
+
+def case_link(case_id: str) -> str:
+    """A link that opens the case on this page."""
+    from urllib.parse import quote
+
+    return f'<a href="#case={html_text(quote(case_id, safe=""))}">{html_text(case_id)}</a>'
+
+
+def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
+    """All reasons that fired, in the order of the rules, with the first cases of each; the first one decided."""
+    if not comparison["reasons"]:
+        text = "No rule of the acceptance policy speaks against the candidate." if comparison["recommendation"] else "There is nothing to compare with."
+        return f"<p>{text}</p>"
+    items = []
+    for number, entry in enumerate(comparison["reasons"]):
+        shown = [case_id for case_id in entry["cases"] if case_id not in holdout]
+        more = len(entry["cases"]) - min(len(shown), REASON_CASES)
+        links = ", ".join(map(case_link, shown[:REASON_CASES]))
+        rest = f"{' and ' if links else ''}{counted(more, 'case')} {'more' if links else 'not shown'}" if more else ""
+        decided = ' <span class="tag">decided</span>' if not number else ""
+        cases = f'<p class="reason-cases">{links}{rest}</p>' if entry["cases"] else ""
+        code = f'<code class="code">{html_text(entry["code"])}</code>'
+        items.append(f"<p>{html_text(capitalised(entry['text']))}{decided}</p>{cases}<p class=\"small\">rule {entry['rule']} · {code}</p>")
+    return list_html(items, "reasons")
+
+
+def decision_html(decision: Any, evidence: str, command: str) -> str:
+    """The state of the decision, and the command that records one, to be copied."""
+    parts = [f"<p>{html_text(decision_sentence(decision, evidence))}</p>"]
+    if decision is not None and decision.status != "pending":
+        if decision.rationale:
+            parts.append(f"<blockquote>{html_text(decision.rationale)}</blockquote>")
+        if decision.conditions:
+            parts.append("<p>Conditions:</p>" + list_html([html_text(condition) for condition in decision.conditions]))
+    parts.append(
+        "<p class=\"small\">To record a decision about exactly this evidence, put in who decides and why:</p>"
+        f'<div class="command"><pre id="command" tabindex="0">{html_text(command)}</pre>'
+        '<button type="button" data-copy="command" hidden>Copy</button></div>'
+        '<p class="small">Or with <code>--status rejected</code>, or <code>--status accepted_with_conditions --condition TEXT</code>.</p>'
+    )
+    return "\n".join(parts)
+
+
+def static_cases_html(rows: list[StaticRow], has_baseline: bool) -> str:
+    """The cases that lost ground (or, without a baseline, that failed), at most 200, as a plain table."""
+    wanted = LOST_GROUPS if has_baseline else ("hard", "failed", "flaky")
+    lost = [row for row in rows if row.group in wanted]
+    what = "regressed or weakened" if has_baseline else "failed"
+    if not lost:
+        return f'<p class="empty">No case {what}.</p>'
+    roles = ["baseline", "candidate"] if has_baseline else ["candidate"]
+    body = []
+    for row in lost[:STATIC_CASES]:
+        sides = [html_text(side_text(row.row[role])) for role in roles]
+        body.append([html_text(row.id), html_text((row.row.get("change") or row.group).replace("_", " ")), *sides, html_text(row.note)])
+    rest = f"<p>and {len(lost) - STATIC_CASES:,} more</p>" if len(lost) > STATIC_CASES else ""
+    intro = f"<p>The {counted(len(lost), 'case')} that {what}. Every other case, outputs and trajectories need JavaScript.</p>"
+    columns = ["Case", "Change", *[html_text(role.capitalize()) for role in roles], "What decided"]
+    return intro + table_html(f"Cases that {what}", columns, body, "plain") + rest
+
+
+def command_text(meta: JsonObject) -> str:
+    """The command of a stage as one line; what is known instead when it was replayed or not recorded."""
+    from shlex import join
+
+    command, source = meta.get("command"), meta.get("replayed_from")
+    if isinstance(source, dict):
+        return f"replayed from {source.get('file')}"
+    return join(map(str, command)) if isinstance(command, list) else "not recorded"
+
+
+def commit_text(meta: JsonObject) -> str:
+    """Commit, branch and whether files were changed; the reason when there is none."""
+    commit = meta.get("commit")
+    if not isinstance(commit, dict):
+        return "not recorded"
+    if not commit.get("hash"):
+        return str(commit.get("reason") or "none")
+    branch = f" on {commit['branch']}" if commit.get("branch") else ""
+    return f"{commit['hash']}{branch}" + (", with uncommitted changes" if commit.get("dirty") else "")
+
+
+def selection_text(meta: JsonObject) -> str:
+    """Which cases were run."""
+    selection = meta.get("selection")
+    chosen = [f"{key} {', '.join(map(str, values))}" for key, values in selection.items() if values] if isinstance(selection, dict) else []
+    return "; ".join(chosen) or ("every case" if meta else "not recorded")
+
+
+def provenance_values(side: JsonObject, meta: JsonObject, results: JsonObject) -> list[tuple[str, str]]:
+    """(label, text) of how one stage was made: its entry in comparison.json, its meta file, the meta file of its results."""
+    values = [
+        ("Command", command_text(meta)),
+        ("Commit", commit_text(meta)),
+        ("Cases", selection_text(meta)),
+        ("Repetitions", str(side["repetitions"])),
+        ("Run", " to ".join(str(meta[key]) for key in ("started_at", "finished_at") if meta.get(key))),
+        ("Evaluated", str(results.get("evaluated_at") or "")),
+        ("Engine", str(meta.get("engine") or results.get("engine") or "")),
+        ("Observations", str(side.get("observations_sha256") or "")),
+        ("Results", str(side.get("results_sha256") or "")),
+    ]
+    return [(label, text or "not recorded") for label, text in values]
+
+
+def provenance_html(comparison: JsonObject, stages: dict[str, tuple[JsonObject, JsonObject, str]], lines: list[str]) -> str:
+    """How the stages were made, with digests; *stages* has (meta, results meta, file name) by role; *lines* are sentences about the page."""
+    sides = [provenance_values(comparison[role], meta, results) for role, (meta, results, _) in stages.items()]
+    rows = [[entries[0][0], *[html_text(text) for _, text in entries]] for entries in zip(*sides, strict=True)]
+    columns = role_columns({role: name for role, (_, _, name) in stages.items()})
+    parts = [table_html("How the stages were made", ['<span class="unseen">What</span>', *columns], rows, "provenance")]
+    digests = [("Evidence", "evidence"), ("Dataset", "dataset_fingerprint"), ("Evaluators", "evaluator_fingerprint")]
+    prints = [[label, f"<code>{html_text(str(comparison[key]))}</code>"] for label, key in digests if comparison.get(key)]
+    parts.append(table_html("Fingerprints", [], prints, "provenance"))
+    parts += [f"<p>{html_text(line)}</p>" for line in lines]
+    return "\n".join(parts)
+
+# endregion
+
+# region web/review_markdown.py
+# =============================================================================
+# review.md: the review as a comment on a pull request, at most 60,000 characters.
+#
+# Text we did not write is shown as it is and does nothing: no markup, no link, no mention
+# that pings a person, no reference that shows up in another issue.
+# =============================================================================
+
+MAX_COMMENT = 60_000  # characters; GitHub refuses comments above 65,536
+MAX_LISTED = 50
+MAX_REASON = 200
+MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
+BLOCK_START = re.compile(r"^(\s*\d*)([-+=#.)](?!\d))")  # begins a list, a heading or a rule
+# What a forge turns into a ping or a link by itself: @name, #12, GH-12, addresses.
+REFERENCES = re.compile(r"@|#|(?<=[Gg][Hh])-(?=\d)|(?<=:)//|(?<=[Ww][Ww][Ww])\.")
+ZERO_WIDTH_SPACE = "&#8203;"  # parts a reference without changing what a reader sees
+
+
+class MarkdownRow(NamedTuple):
+    """A case in the comment: id, group, row of comparison.json, what decided it."""
+
+    id: str
+    group: str
+    row: JsonObject
+    note: str
+
+
+def markdown_text(text: str, limit: int | None = None) -> str:
+    """*text* for the middle of a line of Markdown: shown as it is, markup and references made inert; cut to *limit* characters."""
+    shown = visible(text, limit)
+    parts, position = [], 0
+    for match in REFERENCES.finditer(shown):
+        parts += [markdown_escaped(shown[position : match.end()]), ZERO_WIDTH_SPACE]
+        position = match.end()
+    return "".join([*parts, markdown_escaped(shown[position:])])
+
+
+def markdown_item(text: str, limit: int | None = None) -> str:
+    """*text* like `markdown_text`, for the start of a line, where a few characters more would begin a block."""
+    return BLOCK_START.sub(r"\1\\\2", markdown_text(text, limit))
+
+
+def markdown_escaped(text: str) -> str:
+    """*text* with the characters of HTML and of Markdown's inline markup escaped."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return MARKDOWN_SPECIAL.sub(r"\\\1", text)
+
+
+def markdown_code(text: str, limit: int | None = None) -> str:
+    """*text* as a code span, in which a forge looks for nothing; the fence is longer than any run of backticks inside."""
+    shown = visible(text, limit)
+    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def markdown_table(comparison: JsonObject, names: dict[str, str]) -> list[str]:
+    """The numbers of the stages as a table."""
+    sides = [number_rows(comparison["rates"][role]) for role in names]
+    lines = ["| | " + " | ".join(markdown_text(name) for name in names.values()) + " |", "|---|" + "---|" * len(names)]
+    for entries in zip(*sides, strict=True):
+        cells = [value + (f" ({small})" if small and value != "0" else "") for _, value, small in entries]
+        lines.append(f"| {entries[0][0]} | " + " | ".join(markdown_text(cell) for cell in cells) + " |")
+    return lines
+
+
+def case_lines(rows: list[MarkdownRow], roles: list[str]) -> list[str]:
+    """One item a case, at most 50, then a count."""
+    lines = []
+    for row in rows[:MAX_LISTED]:
+        sides = " → ".join(markdown_text(side_text(row.row[role])) for role in roles)
+        note = f"  \n  {markdown_item(row.note, MAX_REASON)}" if row.note else ""
+        lines.append(f"- {markdown_code(row.id)}: {sides}{note}")
+    return lines + ([f"- and {len(rows) - MAX_LISTED:,} more"] if len(rows) > MAX_LISTED else [])
+
+
+def group_lines(rows: list[MarkdownRow], roles: list[str]) -> list[list[str]]:
+    """A block of lines for each group that has cases, in the order of the page; gains are folded away."""
+    blocks = []
+    for group in GROUPS:
+        members = [row for row in rows if row.group == group.key]
+        if members and not group.is_collapsed:
+            title = f"{group.title}: {len(members):,}"
+            is_open = group.key in (*LOST_GROUPS, "not_comparable", "failed", "flaky", "no_verdict")
+            lines = case_lines(members, roles)
+            folded = ["<details>", f"<summary>{title}</summary>", "", *lines, "", "</details>"]
+            blocks.append([f"### {title}", "", *lines] if is_open else folded)
+    return blocks
+
+
+def head_lines(comparison: JsonObject, name: str, names: dict[str, str], hidden: str) -> list[str]:
+    """Sentence, what is not known, numbers, further reasons."""
+    verdict, because = headline_parts(comparison)
+    lines = [f"## {verdict}: {markdown_text(because)}", "", f"{markdown_code(name)}: {markdown_text(change_sentence(comparison))} {hidden}".rstrip(), ""]
+    if comparison["notes"]:
+        lines += ["What is not known:", "", *[f"- {markdown_item(note)}" for note in comparison["notes"]], ""]
+    lines += [*markdown_table(comparison, names), ""]
+    if len(names) > 1:
+        lines += [f"Change of the pass rate: {markdown_text(delta_text(comparison))}", ""]
+    if len(comparison["reasons"]) > 1:
+        lines += ["Also:", "", *[f"- {markdown_item(entry['text'])} ({markdown_code(entry['code'])})" for entry in comparison["reasons"][1:]], ""]
+    return lines
+
+
+def tail_lines(decision: Any, evidence: str, command: str) -> list[str]:
+    """The state of the decision and the command that records one."""
+    lines = ["### Decision", "", markdown_text(decision_sentence(decision, evidence)), ""]
+    if command:
+        shown = visible(command, None)
+        fence = "`" * max(3, len(max(re.findall("`+", shown), default="")) + 1)
+        lines += ["Look at every case with its evidence in `review.html`, beside this file. Then:", "", fence, shown, fence, ""]
+    return lines
+
+
+def markdown_document(
+    comparison: JsonObject, name: str, names: dict[str, str], rows: list[MarkdownRow], hidden: str, decision: Any, command: str
+) -> str:
+    """The comment; lists of cases that would make it longer than 60,000 characters are left out and counted."""
+    head = head_lines(comparison, name, names, hidden)
+    tail = tail_lines(decision, str(comparison.get("evidence", "")), command)
+    room = MAX_COMMENT - sum(len(line) + 1 for line in head + tail) - 200
+    body: list[str] = []
+    left_out = 0
+    for block in group_lines(rows, list(names)):
+        size = sum(len(line) + 1 for line in block) + 1
+        if size <= room:
+            room -= size
+            body += [*block, ""]
+        else:
+            left_out += 1
+    if left_out:
+        body += [f"{counted(left_out, 'list')} of cases left out here for length; review.html has every case.", ""]
+    return "\n".join([*head, *body, *tail])
+
+# endregion
+
+# region web/review.py
+# =============================================================================
+# review.html and review.md: what improved, what regressed, and the command to decide.
+#
+# review.html is written case by case: the sentence, numbers and regressions first, as plain
+# HTML; then the index from which the script draws the table, while the rest still arrives:
+# an inert block of JSON for each case, parsed when the case is opened. Cases of the holdout
+# appear in neither file.
+# =============================================================================
+
+REVIEW_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$verdict:</span> $because</h1>
+<p class="lead">$changes</p>
+<div class="unknown">
+<h2>What is not known</h2>
+$notes
+</div>
+</section>
+
+<div class="columns">
+<section class="card numbers" aria-labelledby="numbers-title">
+<h2 id="numbers-title">$numbers_title</h2>
+$chart
+$numbers
+$splits
+</section>
+<div class="stack">
+<section class="card" aria-labelledby="reasons-title">
+<h2 id="reasons-title">Why this recommendation</h2>
+$reasons
+</section>
+<section class="card decision" aria-labelledby="decision-title">
+<h2 id="decision-title">The decision is yours</h2>
+$decision
+</section>
+</div>
+</div>
+
+<section class="cases" aria-labelledby="cases-title">
+<div class="cases-head">
+<h2 id="cases-title" tabindex="-1">Cases</h2>
+<p class="legend"><span class="dot p"></span>passed <span class="dot f"></span>failed <span class="dot e"></span>error, no verdict <span class="dot n"></span>not run</p>
+</div>
+<div class="filters" id="filters" role="search" aria-label="Filter the cases" hidden>
+<div class="changes" id="changes" role="group" aria-label="Show only these changes"></div>
+<div class="selects">
+<label class="field field-wide"><span>Search <kbd>/</kbd></span><input type="search" id="query" placeholder="id, input, output, reason …" autocomplete="off" spellcheck="false"></label>
+<label class="field"><span>Split</span><select id="split"></select></label>
+<label class="field"><span>Tag</span><select id="tag"></select></label>
+<label class="field"><span>Evaluator</span><select id="evaluator"></select></label>
+<label class="field"><span>which</span><select id="how"><option value="failed">failed in the candidate</option><option value="new">failed only in the candidate</option><option value="before">failed in the baseline</option><option value="any">was asked at all</option></select></label>
+</div>
+<p class="count"><span id="count" role="status"></span> <button type="button" class="quiet" id="clear" hidden>Clear the filters</button> <button type="button" class="quiet" id="open-help">Keys <kbd>?</kbd></button></p>
+</div>
+<div id="cases">
+$cases
+</div>
+</section>
+
+<section class="made" aria-labelledby="made-title">
+<h2 id="made-title">How this was measured</h2>
+$provenance
+</section>
+
+<dialog id="help" aria-labelledby="help-title">
+<h2 id="help-title">Keys</h2>
+<table>
+<caption class="unseen">Keys and what they do</caption>
+<tbody>
+<tr><th scope="row"><kbd>j</kbd> <kbd>k</kbd></th><td>next and previous case</td></tr>
+<tr><th scope="row"><kbd>n</kbd> <kbd>p</kbd></th><td>next and previous regression</td></tr>
+<tr><th scope="row"><kbd>Enter</kbd> <kbd>o</kbd></th><td>open or close the case</td></tr>
+<tr><th scope="row"><kbd>[</kbd> <kbd>]</kbd></th><td>previous and next trial of the open case</td></tr>
+<tr><th scope="row"><kbd>/</kbd></th><td>search</td></tr>
+<tr><th scope="row"><kbd>?</kbd></th><td>this list</td></tr>
+<tr><th scope="row"><kbd>Esc</kbd></th><td>leave the search, close the case or this list</td></tr>
+</tbody>
+</table>
+<p><label><input type="checkbox" id="keys-on" checked> Keys of one letter are on</label></p>
+<p><button type="button" id="close-help">Close</button></p>
+</dialog>
+"""
+REVIEW_CSS = r"""
+/* The review. */
+.tone-good { --tone: var(--good); --tone-soft: var(--good-soft); }
+.tone-bad { --tone: var(--bad); --tone-soft: var(--bad-soft); }
+.tone-warn { --tone: var(--warn); --tone-soft: var(--warn-soft); }
+.tone-odd { --tone: var(--odd); --tone-soft: var(--odd-soft); }
+.tone-calm { --tone: var(--calm); --tone-soft: var(--calm-soft); }
+
+.verdict { padding: clamp(1.25rem, 4vw, 3rem) 0 clamp(1.5rem, 3vw, 2.25rem); }
+.eyebrow { color: var(--soft); font-size: 0.9375rem; margin-bottom: 0.6rem; overflow-wrap: anywhere; }
+.verdict h1 { max-width: 34em; }
+.verdict-word { color: var(--tone); }
+.lead { margin-top: 0.9rem; font-size: 1.125rem; color: var(--soft); max-width: 54em; text-wrap: pretty; }
+.unknown { margin-top: 1.4rem; padding-left: 1rem; border-left: 3px solid var(--line); max-width: 50em; }
+.unknown h2 { font-size: 0.875rem; margin-bottom: 0.15rem; }
+.unknown ul { padding: 0; list-style: none; }
+.unknown li + li { margin-top: 0.25rem; }
+.unknown li, .unknown p { color: var(--soft); font-size: 0.9375rem; }
+.sign { display: inline-block; width: 0.72em; height: 0.72em; margin-right: 0.28em; background: var(--tone); forced-color-adjust: none; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.sign-good { clip-path: polygon(36% 66%, 86% 8%, 100% 20%, 38% 94%, 0 58%, 13% 45%); }
+.sign-bad { clip-path: polygon(12% 0, 50% 38%, 88% 0, 100% 12%, 62% 50%, 100% 88%, 88% 100%, 50% 62%, 12% 100%, 0 88%, 38% 50%, 0 12%); }
+.sign-warn { clip-path: polygon(50% 0, 100% 92%, 0 92%); }
+.sign-odd { border-radius: 50%; background: none; border: 0.16em solid var(--tone); }
+.sign-calm { clip-path: polygon(0 24%, 100% 24%, 100% 42%, 0 42%, 0 60%, 100% 60%, 100% 78%, 0 78%); }
+
+.columns { display: grid; gap: 1.25rem; align-items: start; }
+.columns > * { min-width: 0; }
+.stack { display: grid; gap: 1.25rem; }
+.card > h2 { margin-bottom: 0.9rem; }
+@media (min-width: 62rem) { .columns { grid-template-columns: minmax(0, 1.25fr) minmax(0, 1fr); } }
+
+.chart { margin-bottom: 1rem; }
+.chart-row { display: grid; grid-template-columns: 5rem minmax(0, 1fr) 4.75rem; gap: 0.8rem; align-items: center; }
+.chart-name { font-size: 0.875rem; color: var(--soft); overflow: hidden; text-overflow: ellipsis; }
+.chart-value { text-align: right; font-weight: 620; white-space: nowrap; }
+.track { display: block; overflow: visible; }
+.track .axis { stroke: var(--line); stroke-width: 6; stroke-linecap: round; }
+.track .range { stroke: var(--accent); stroke-width: 6; stroke-linecap: round; opacity: 0.45; }
+.track .point { fill: var(--accent); stroke: var(--card); stroke-width: 2; }
+.track-baseline .range { stroke: var(--edge); }
+.track-baseline .point { fill: var(--card); stroke: var(--calm); stroke-width: 2.5; }
+.ticks { display: flex; justify-content: space-between; font-size: 0.75rem; color: var(--soft); }
+.ticks i { font-style: normal; width: 0; display: flex; justify-content: center; white-space: nowrap; }
+.ticks i:first-child { justify-content: flex-start; }
+.ticks i:last-child { justify-content: flex-end; }
+
+.figures th, .figures td { padding: 0.45rem 0.75rem 0.45rem 0; border-top: 1px solid var(--line); }
+.figures thead th { border: 0; padding-top: 0; color: var(--soft); font-size: 0.875rem; }
+.figures tbody th { color: var(--soft); font-size: 0.875rem; width: 26%; padding-top: 0.55rem; }
+.figures td small { margin-left: 0.25rem; }
+.figures:not(.splits) tbody tr:first-child td small { display: block; margin: 0.15rem 0 0; }
+.figures td { font-weight: 540; }
+.figures td small, .figures .missing { font-weight: 400; }
+.figures:not(.splits) tbody tr:first-child td > span:first-child { font-size: 1.3rem; font-weight: 640; letter-spacing: -0.01em; }
+.figures:not(.splits) tbody tr:first-child th { padding-top: 0.9rem; }
+.delta { padding-top: 0.6rem; border-top: 1px solid var(--line); }
+.splits { margin-top: 1.4rem; }
+.splits td, .splits tbody th { font-size: 0.875rem; width: auto; }
+.reasons { list-style: none; padding: 0; }
+.reasons li + li { margin-top: 0.9rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }
+.reason-cases { font-size: 0.875rem; overflow-wrap: anywhere; }
+.decision > * + * { margin-top: 0.7rem; }
+.command { display: flex; gap: 0.5rem; align-items: flex-start; }
+.command pre { flex: 1; min-width: 0; padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+
+.cases { margin-top: 3rem; }
+.cases-head { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between; gap: 0.25rem 1.5rem; }
+.cases-head h2 { font-size: 1.4rem; letter-spacing: -0.012em; }
+.legend { font-size: 0.8125rem; color: var(--soft); }
+.legend .dot { margin: 0 0.15rem 0 0.7rem; }
+.legend .dot:first-child { margin-left: 0; }
+.filters { margin: 1rem 0 0.25rem; }
+.changes { display: flex; flex-wrap: wrap; gap: 0.4rem; }
+.changes button { border-radius: 99px; border-color: var(--line); min-height: 2rem; padding: 0.2rem 0.8rem; }
+.changes button .sign { width: 0.6em; height: 0.6em; margin-right: 0.45em; }
+.changes button[aria-pressed="true"] { background: var(--tone-soft); border-color: var(--tone); color: var(--tone); }
+.selects { display: flex; flex-wrap: wrap; gap: 0.6rem; margin-top: 0.8rem; }
+.field { display: grid; gap: 0.15rem; flex: 1 1 8rem; min-width: 0; }
+.field-wide { flex: 3 1 16rem; }
+.field > span { font-size: 0.75rem; color: var(--soft); }
+.field > * { min-width: 0; width: 100%; }
+.count { margin-top: 0.7rem; font-size: 0.875rem; color: var(--soft); min-height: 1.6rem; }
+.empty { padding: 2.2rem 0; color: var(--soft); }
+.plain th, .plain td { padding: 0.5rem 0.9rem 0.5rem 0; border-top: 1px solid var(--line); overflow-wrap: anywhere; }
+
+.group { margin-top: 1.6rem; }
+.group-head { position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 0.75rem; padding: 0.5rem 0; background: var(--paper); border-bottom: 1px solid var(--line); }
+.group-head h3 { display: flex; align-items: baseline; }
+.group-head h3 button { all: unset; cursor: pointer; display: inline-flex; align-items: baseline; gap: 0.45rem; }
+.group-head h3 button:focus-visible { outline: 2px solid var(--accent); outline-offset: 3px; border-radius: 4px; }
+.group-head h3 .number { color: var(--soft); font-weight: 400; }
+.group-head h3 .sign { width: 0.65em; height: 0.65em; margin: 0; }
+.group-head h3 .turn { width: 0.45em; height: 0.45em; border: solid var(--soft); border-width: 0 1.5px 1.5px 0; transform: rotate(-45deg) translate(-1px, -1px); }
+.group-head h3 [aria-expanded="true"] .turn { transform: rotate(45deg) translate(-1px, -1px); }
+.group-head p { font-size: 0.8125rem; color: var(--soft); }
+.rows { table-layout: fixed; }
+.rows thead th { font-size: 0.75rem; color: var(--soft); padding: 0.4rem 0.75rem 0.25rem; }
+.rows .col-side { width: 11rem; }
+.rows .col-why { width: 32%; }
+.group + .group .rows thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+.row > * { padding: 0.6rem 0.75rem; border-top: 1px solid var(--line); }
+.row { cursor: pointer; }
+.row:hover > * { background: var(--sunk); }
+.row > :first-child { box-shadow: inset 3px 0 0 var(--tone); padding-left: 0.95rem; }
+.row button.open { all: unset; cursor: pointer; font-weight: 600; font-size: 0.9375rem; overflow-wrap: anywhere; white-space: pre-wrap; }
+.row button.open:focus-visible { outline: 2px solid var(--accent); outline-offset: 3px; border-radius: 3px; }
+.row:has(button.open:focus-visible) > * { background: var(--sunk); }
+.row .title { display: block; font-size: 0.875rem; color: var(--soft); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.row .why { font-size: 0.875rem; color: var(--soft); display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; overflow: hidden; overflow-wrap: anywhere; }
+.dots { display: inline-flex; flex-wrap: wrap; gap: 3px; vertical-align: -0.08em; margin-right: 0.5rem; }
+.share { font-size: 0.875rem; color: var(--soft); white-space: nowrap; }
+.side-name { display: none; }
+.chip { display: inline-flex; align-items: center; gap: 0.35em; padding: 0 0.5rem; border-radius: 5px; font-size: 0.75rem; line-height: 1.5rem; background: var(--sunk); color: var(--ink); overflow-wrap: anywhere; }
+.chip .dot { width: 0.6rem; height: 0.6rem; }
+.chips { display: flex; flex-wrap: wrap; gap: 0.25rem; margin-bottom: 0.15rem; }
+.more { margin: 0.8rem 0 0; display: flex; gap: 0.5rem; flex-wrap: wrap; align-items: center; font-size: 0.875rem; color: var(--soft); }
+
+.detail > td { padding: 0; }
+.panel { margin: 0 0 1rem; padding: 1.1rem 1.25rem 1.4rem; background: var(--card); border: 1px solid var(--line); border-top: 0; border-radius: 0 0 var(--radius) var(--radius); box-shadow: inset 3px 0 0 var(--tone); }
+.panel > section { margin-top: 1.5rem; }
+.panel h4 { margin-bottom: 0.5rem; display: flex; flex-wrap: wrap; gap: 0.3rem 0.7rem; align-items: baseline; }
+.panel h4 small { font-weight: 400; }
+.panel-head { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; }
+.facts { display: flex; flex-wrap: wrap; gap: 0.3rem 0.4rem; }
+.trials { display: flex; flex-wrap: wrap; gap: 0.35rem; align-items: center; font-size: 0.8125rem; color: var(--soft); }
+.trials button { display: inline-flex; align-items: center; gap: 0.35rem; min-height: 1.9rem; padding: 0.1rem 0.6rem; font-size: 0.8125rem; border-color: var(--line); }
+.trials button[aria-pressed="true"] { border-color: var(--accent); box-shadow: inset 0 0 0 1px var(--accent); }
+.pair { display: grid; gap: 0.9rem; }
+@media (min-width: 56rem) { .pair.two { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); } }
+.pane { min-width: 0; }
+.pane-name { font-size: 0.75rem; color: var(--soft); margin-bottom: 0.25rem; }
+.text { padding: 0.7rem 0.85rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; line-height: 1.55; max-height: 28rem; overflow: auto; }
+.text.prose { font-family: inherit; font-size: 0.9375rem; }
+.cut { margin-top: 0.3rem; font-size: 0.8125rem; color: var(--soft); }
+.text del, .text ins { text-decoration: none; border-radius: 3px; padding: 0.05em 0; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.text del { background: var(--bad-soft); color: var(--bad); text-decoration: line-through; text-decoration-thickness: 1px; }
+.text ins { background: var(--good-soft); color: var(--good); text-decoration: underline; text-decoration-thickness: 1px; text-underline-offset: 0.2em; }
+.text mark { background: none; color: inherit; outline: 1.5px solid var(--accent); outline-offset: 1px; border-radius: 3px; }
+.text mark.lit { background: var(--accent); color: var(--paper); }
+.ctl { font-family: var(--mono); font-size: 0.75em; padding: 0 0.2em; border-radius: 3px; background: var(--warn-soft); color: var(--warn); }
+
+.checks th, .checks td { padding: 0.5rem 0.9rem 0.5rem 0; border-top: 1px solid var(--line); font-size: 0.875rem; overflow-wrap: anywhere; }
+.checks thead th { border: 0; font-size: 0.75rem; color: var(--soft); padding: 0 0.9rem 0.2rem 0; }
+.checks tbody th { width: 22%; }
+.checks tbody th small { display: block; }
+.checks tbody th span { font-weight: 600; }
+.checks td { width: 39%; }
+.checks .reason { color: var(--soft); white-space: pre-wrap; }
+.checks td small { display: block; }
+.checks .status { font-weight: 600; margin-right: 0.35rem; white-space: nowrap; }
+.checks .status .dot { margin-right: 0.3rem; }
+.pointers { display: flex; flex-wrap: wrap; gap: 0.15rem 0.7rem; }
+.pointers button { all: unset; cursor: pointer; color: var(--accent); font-size: 0.8125rem; text-decoration: underline; text-underline-offset: 0.18em; text-decoration-thickness: 1px; }
+.pointers button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
+.pointers span { font-size: 0.8125rem; color: var(--soft); }
+
+.steps { table-layout: fixed; }
+.steps > thead th { font-size: 0.75rem; color: var(--soft); padding: 0 0.75rem 0.25rem; }
+.steps td { padding: 0.5rem 0.75rem; border-top: 1px solid var(--line); font-size: 0.8125rem; overflow-wrap: anywhere; }
+.steps .gap { color: var(--soft); font-style: italic; }
+.steps .differs td { background: var(--warn-soft); }
+.steps .first td { border-top: 2px solid var(--warn); }
+.first-label td { padding: 0.9rem 0.75rem 0.25rem; border: 0; color: var(--warn); font-weight: 640; font-size: 0.8125rem; }
+.step-head { display: flex; flex-wrap: wrap; gap: 0.1rem 0.5rem; align-items: baseline; }
+.step-number { color: var(--soft); min-width: 1.2rem; }
+.step-name { font-weight: 640; }
+.step-kind { color: var(--soft); }
+.step-body { margin-top: 0.2rem; padding-left: 1.7rem; }
+.step-body pre { font-size: 0.75rem; line-height: 1.5; max-height: 18rem; overflow: auto; }
+.step-body .said { font-size: 0.875rem; white-space: pre-wrap; }
+.step-body .result { color: var(--soft); }
+.step.lit { outline: 2px solid var(--accent); outline-offset: 4px; border-radius: 4px; }
+
+.made { margin-top: 3.5rem; padding-top: 1.5rem; border-top: 1px solid var(--line); color: var(--soft); font-size: 0.875rem; }
+.made h2 { color: var(--ink); margin-bottom: 0.7rem; }
+.made table + table { margin-top: 1rem; }
+.made p { margin-top: 0.8rem; }
+.provenance th, .provenance td { padding: 0.3rem 1rem 0.3rem 0; overflow-wrap: anywhere; font-size: 0.8125rem; }
+.provenance thead th { color: var(--ink); }
+.provenance tbody th { width: 8.5rem; color: var(--soft); }
+.provenance td { font-family: var(--mono); font-size: 0.75rem; padding-top: 0.4rem; }
+.size-note { max-width: 84rem; margin: -2.5rem auto 2rem; padding: 0 var(--gutter); }
+
+dialog { max-width: min(30rem, calc(100vw - 2rem)); padding: 1.5rem; border: 1px solid var(--line); border-radius: var(--radius); background: var(--card); color: var(--ink); }
+dialog::backdrop { background: rgb(0 0 0 / 35%); }
+dialog th, dialog td { padding: 0.3rem 1rem 0.3rem 0; font-size: 0.9375rem; white-space: nowrap; }
+dialog td { white-space: normal; }
+dialog p { margin-top: 1rem; font-size: 0.9375rem; }
+
+@media screen and (max-width: 46rem) {
+  .chart-row { grid-template-columns: 4.6rem minmax(0, 1fr) 4.2rem; gap: 0.6rem; }
+  .card { padding: 1.1rem; }
+  .figures tr { display: grid; grid-template-columns: 1fr 1fr; border-top: 1px solid var(--line); padding: 0.45rem 0; gap: 0 0.75rem; }
+  .figures thead tr { border: 0; }
+  .figures tr > *, .figures tbody th, .figures tbody td { display: block; border: 0; padding: 0 !important; width: auto; }
+  .figures:not(.splits) tbody th { grid-column: 1 / -1; }
+  .figures:not(.splits) thead th:first-child { position: absolute; }
+  .splits tr { grid-template-columns: 1.5fr 0.8fr 1fr 1fr; }
+  .splits tr > :last-child { grid-column: 1 / -1; color: var(--soft); }
+  .splits thead tr > :last-child { position: absolute; width: 1px; overflow: hidden; clip-path: inset(50%); }
+  .group-head { position: static; }
+  .rows, .rows tbody { display: block; }
+  .rows thead { display: none; }
+  .row { display: grid; grid-template-columns: 1fr 1fr; border-top: 1px solid var(--line); box-shadow: inset 3px 0 0 var(--tone); padding: 0.6rem 0.6rem 0.6rem 0.9rem; gap: 0.35rem 0.75rem; }
+  .row > *, .row > :first-child, .row:hover > *, .row:has(button.open:focus-visible) > * { border: 0; padding: 0; box-shadow: none; background: none; }
+  .row > :first-child, .row > :last-child { grid-column: 1 / -1; }
+  .side-name { display: block; font-size: 0.75rem; color: var(--soft); }
+  .detail, .detail > td { display: block; }
+  .panel { padding: 0.9rem; }
+  .provenance thead { display: none; }
+  .provenance tr, .provenance td, .provenance tbody th { display: block; width: auto; padding: 0.1rem 0; }
+  .provenance tr { padding: 0.4rem 0; }
+  .checks thead, .steps > thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .checks, .checks tbody, .checks tr, .checks th, .checks td, .steps, .steps tbody, .steps tr, .steps td { display: block; width: auto; }
+  .checks tr, .steps tr { border-top: 1px solid var(--line); padding: 0.5rem 0; }
+  .checks th, .checks td, .steps td, .steps .first td { border: 0; padding: 0.2rem 0; }
+  .steps .differs { background: var(--warn-soft); padding-inline: 0.5rem; }
+  .steps .first { border-top: 2px solid var(--warn); }
+  .steps .first-label { border: 0; padding-bottom: 0; }
+  .checks tbody th { width: auto; }
+  .checks td .side-name, .steps td .side-name { display: block; }
+}
+@media print {
+  .filters, dialog, .more button, .turn, .trials button:not([aria-pressed="true"]) { display: none !important; }
+  .columns, .stack, .pair.two { display: block; }
+  .card, .pair.two > .pane + .pane { margin-top: 0.9rem; }
+  .pair.two { columns: 2; }
+  .pane { break-inside: avoid; }
+  .trials button { border: 0 !important; box-shadow: none !important; padding: 0; }
+  .group-head { position: static; break-after: avoid; }
+  .row, .steps tr, .checks tr, .reasons li { break-inside: avoid; }
+  .row, .panel-head { break-after: avoid; }
+  .text, .step-body pre { max-height: none; overflow: visible; }
+  .row .why, .row .title { display: block; white-space: normal; overflow: visible; }
+  .panel { box-shadow: none; }
+  .rows .col-side { width: 8.5rem; }
+  .cases { margin-top: 1.5rem; }
+}
+"""
+REVIEW_JS = r"""// The review: a table of cases from #index, details from #case-N, parsed when a case is opened.
+(() => {
+  const { make, addText, textElement, readJson } = page;
+  const index = readJson("index");
+  const byId = (id) => document.getElementById(id);
+  const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+  const CRITICAL = 2;
+  const FIRST_ROWS = 100, MORE_ROWS = 300, PRINTED_ROWS = 1000, PRINTED_DETAILS = 40;
+  const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated" };
+  const STATUSES = { ...OUTCOMES, "-": "not asked" };
+
+  const groups = new Map(index.groups.map(([key, title, tone, text, closed]) => [key, { key, title, tone, text, closed }]));
+  const evaluators = index.evaluators.map(([id, type, severity]) => ({ id, type, severity, binding: severity === "hard" || severity === "gate" }));
+  const cases = index.cases.map(([id, group, flags, letters, split, tags, applied, failed, title, decider, why], position) => (
+    { position, id, group, flags, letters, split, tags, applied, failed, title, decider, why }));
+  const candidate = index.roles.length - 1; // its place in letters and failed; the baseline, if any, is 0
+  const LOST = new Set(["hard_regressed", "hard", "regressed", "newly_flaky", "weakened", "failed", "flaky"]);
+
+  // --- Texts: [text, characters left out, digest, kind], or the text alone; kind 1 is compact JSON, 2 the end of a text.
+
+  const unpack = (value) => (typeof value === "string" ? { text: value, left: 0, digest: "", kind: 0 }
+    : { text: value[0], left: value[1], digest: value[2], kind: value[3] });
+  const sameText = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+  // Where the bracket at `start` closes, if within `limit` characters; else -1.
+  function closing(text, start, limit) {
+    let depth = 0, quoted = false;
+    for (let at = start; at < Math.min(text.length, start + limit); at++) {
+      const c = text[at];
+      if (quoted) { if (c === "\\") at++; else if (c === '"') quoted = false; }
+      else if (c === '"') quoted = true;
+      else if (c === "{" || c === "[") depth++;
+      else if ((c === "}" || c === "]") && --depth === 0) return at;
+    }
+    return -1;
+  }
+
+  // Compact JSON with line breaks and blanks; place(n) is where character n of the compact text stands. Cut texts do too.
+  function pretty(compact) {
+    const parts = [], places = new Uint32Array(compact.length + 1);
+    let length = 0, depth = 0, quoted = false, inlineUntil = -1;
+    const put = (text) => { parts.push(text); length += text.length; };
+    const newline = () => put("\n" + "  ".repeat(Math.max(0, depth)));
+    for (let at = 0; at < compact.length; at++) {
+      const c = compact[at], inline = at <= inlineUntil;
+      if (!quoted && (c === "}" || c === "]") && !inline) { depth--; newline(); }
+      places[at] = length;
+      put(c);
+      if (quoted) {
+        if (c === "\\" && at + 1 < compact.length) { at++; places[at] = length; put(compact[at]); } else if (c === '"') quoted = false;
+      } else if (c === '"') quoted = true;
+      else if (c === ":") put(" ");
+      else if (c === ",") { if (inline) put(" "); else newline(); }
+      else if ((c === "{" || c === "[") && !inline) {
+        const end = closing(compact, at, 72);
+        if (end > 0) inlineUntil = end; else { depth++; newline(); }
+      }
+    }
+    places[compact.length] = length;
+    return { text: parts.join(""), place: (n) => places[Math.max(0, Math.min(n, compact.length))] };
+  }
+
+  // A text as shown, and the function from code points (as Python counts) of the recorded text to places in the shown one.
+  function shown(value) {
+    const { text, left, kind } = unpack(value);
+    const form = kind === 1 ? pretty(text) : { text, place: (n) => n };
+    const units = (n) => {
+      if (!/[\ud800-\udbff]/.test(text)) return n;
+      let at = 0;
+      for (let count = 0; count < n && at < text.length; count++) at += text.codePointAt(at) > 0xffff ? 2 : 1;
+      return at;
+    };
+    return { text: form.text, left, kind, place: (n) => form.place(units(n)) };
+  }
+
+  function cutNote(left, kind, file, line) {
+    if (!left) return null;
+    const where = file ? ` The whole text stands in ${file}${line ? `, line ${line}` : ""}.` : "";
+    return textElement("p", { class: "cut" }, `${plural(left, "character")} ${kind === 2 ? "before this" : "more"} left out here.${where}`);
+  }
+
+  // Appends text with marks: [start, end, tag, key]; pieces may overlap and are nested.
+  function paint(parent, text, marks) {
+    const edges = [...new Set([0, text.length, ...marks.flatMap(([start, end]) => [start, end])])].filter((edge) => edge <= text.length).sort((a, b) => a - b);
+    for (let n = 0; n + 1 < edges.length; n++) {
+      let spot = parent;
+      for (const [start, end, tag, key] of marks) {
+        if (start <= edges[n] && end >= edges[n + 1] && start < end) {
+          const wrap = make(tag, key ? { "data-mark": key } : null);
+          spot.append(wrap);
+          spot = wrap;
+        }
+      }
+      addText(spot, text.slice(edges[n], edges[n + 1]));
+    }
+    return parent;
+  }
+
+  // --- Differences: Myers' greedy algorithm (E. Myers 1986, An O(ND) difference algorithm), with a bound on the work.
+
+  // {gone, added}: which items of a are not in b and of b not in a; null when more than `limit` edits would be needed.
+  function edits(a, b, limit) {
+    let start = 0, endA = a.length, endB = b.length;
+    while (start < endA && start < endB && a[start] === b[start]) start++;
+    while (endA > start && endB > start && a[endA - 1] === b[endB - 1]) { endA--; endB--; }
+    const n = endA - start, m = endB - start, most = Math.min(limit, n + m), base = most + 1;
+    const reach = new Int32Array(2 * most + 3), trace = [];
+    const gone = new Uint8Array(a.length), added = new Uint8Array(b.length);
+    for (let d = 0; d <= most; d++) {
+      trace.push(reach.slice(base - d - 1, base + d + 2));
+      for (let k = -d; k <= d; k += 2) {
+        const down = k === -d || (k !== d && reach[base + k - 1] < reach[base + k + 1]);
+        let x = down ? reach[base + k + 1] : reach[base + k - 1] + 1;
+        while (x < n && x - k < m && a[start + x] === b[start + x - k]) x++;
+        reach[base + k] = x;
+        if (x >= n && x - k >= m) return walkBack(trace, d, k, n, m, start, gone, added);
+      }
+    }
+    return null;
+  }
+
+  function walkBack(trace, edit, diagonal, n, m, start, gone, added) {
+    let x = n, k = diagonal;
+    for (let d = edit; d > 0; d--) {
+      const before = trace[d], at = (diag) => before[diag + d + 1];
+      const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
+      const previous = down ? k + 1 : k - 1, from = at(previous);
+      if (down) added[start + from - previous] = 1; else gone[start + from] = 1;
+      x = from;
+      k = previous;
+    }
+    return { gone, added };
+  }
+
+  const words = (text) => text.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) || [];
+  const lines = (text) => text.match(/[^\n]*\n|[^\n]+$/g) || [];
+
+  // What stayed between two larger changes (a blank, a lone word) reads better as part of them.
+  function joinChanges(a, b, { gone, added }) {
+    const runs = []; // [kept characters, changed characters after them, places of the kept items]
+    let i = 0, j = 0;
+    while (i < a.length || j < b.length) {
+      const run = { kept: 0, changed: 0, items: [] };
+      while (i < a.length && j < b.length && !gone[i] && !added[j]) { run.kept += a[i].length; run.items.push([i++, j++]); }
+      let left = 0, right = 0;
+      while (i < a.length && gone[i]) left += a[i++].length;
+      while (j < b.length && added[j]) right += b[j++].length;
+      run.changed = Math.max(left, right);
+      runs.push(run);
+    }
+    for (let n = 1; n < runs.length; n++) {
+      const { kept, changed, items } = runs[n];
+      if (kept <= Math.min(runs[n - 1].changed, changed, 24)) for (const [x, y] of items) gone[x] = added[y] = 1;
+    }
+  }
+
+  const ranges = (items, flags, tag) => {
+    const found = [];
+    let at = 0;
+    items.forEach((item, n) => {
+      const last = found[found.length - 1];
+      if (flags[n]) { if (last && last[1] === at) last[1] += item.length; else found.push([at, at + item.length, tag]); }
+      at += item.length;
+    });
+    return found;
+  };
+
+  // {left, right, parts} of two texts by words, or by lines where they are long; null when marking would help nobody.
+  function difference(a, b) {
+    for (const [split, limit] of [[words, 800], [lines, 600]]) {
+      const left = split(a), right = split(b);
+      if (left.length + right.length > 24000) continue;
+      const change = edits(left, right, limit);
+      if (!change) continue;
+      const kept = left.reduce((sum, item, n) => sum + (change.gone[n] ? 0 : item.trim().length), 0);
+      if (kept < 0.12 * Math.max(a.length, b.length)) return null;
+      if (split === words) joinChanges(left, right, change);
+      return { left: ranges(left, change.gone, "del"), right: ranges(right, change.added, "ins"), parts: merged(left, right, change) };
+    }
+    return null;
+  }
+
+  // One text that holds both: [text, tag or ""].
+  function merged(a, b, { gone, added }) {
+    const parts = [];
+    const put = (text, tag) => { const last = parts[parts.length - 1]; if (last && last[1] === tag) last[0] += text; else parts.push([text, tag]); };
+    let i = 0, j = 0;
+    while (i < a.length || j < b.length) {
+      if (i < a.length && gone[i]) put(a[i++], "del");
+      else if (j < b.length && added[j]) put(b[j++], "ins");
+      else { put(a[i], ""); i++; j++; }
+    }
+    return parts;
+  }
+
+  // --- Steps: pairs of the two trajectories, in order.
+
+  const stepKey = (step) => JSON.stringify([step.kind, step.name, step.role, step.args, step.text]);
+  const stepKind = (step) => JSON.stringify([step.kind, step.name, step.role]);
+
+  // [[place in a or null, place in b or null, same]]: the pairing with most equal steps, then most of one kind and name.
+  function alignSteps(a, b) {
+    const keysA = a.map(stepKey), keysB = b.map(stepKey), kindsA = a.map(stepKind), kindsB = b.map(stepKind);
+    const value = (i, j) => (keysA[i] === keysB[j] ? 1001 : kindsA[i] === kindsB[j] ? 1000 * 0.4 : 0);
+    const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
+    for (let i = a.length - 1; i >= 0; i--) {
+      for (let j = b.length - 1; j >= 0; j--) {
+        const pair = value(i, j);
+        best[i][j] = Math.max(best[i + 1][j], best[i][j + 1], pair ? pair + best[i + 1][j + 1] : 0);
+      }
+    }
+    const rows = [];
+    let i = 0, j = 0;
+    while (i < a.length || j < b.length) {
+      const pair = i < a.length && j < b.length ? value(i, j) : 0;
+      if (pair && best[i][j] === pair + best[i + 1][j + 1]) rows.push([i, j, keysA[i++] === keysB[j++]]);
+      else if (j >= b.length || (i < a.length && best[i][j] === best[i + 1][j])) rows.push([i++, null, false]);
+      else rows.push([null, j++, false]);
+    }
+    return rows;
+  }
+
+  // The detail of a case; texts and steps that stand in it by number are put in their places.
+  function caseDetail(source) {
+    const detail = JSON.parse(source.textContent);
+    const text = (value) => (typeof value === "number" ? detail.texts[value] : value);
+    for (const step of detail.steps) for (const key of ["args", "text", "result"]) step[key] = text(step[key]);
+    for (const trial of Object.values(detail.trials).flatMap(Object.values)) {
+      trial.output = text(trial.output);
+      trial.steps = trial.steps && trial.steps.map((number) => detail.steps[number]);
+      for (const check of trial.checks) check[4] = text(check[4]);
+    }
+    return detail;
+  }
+
+  // --- Pieces of a case.
+
+  const dot = (letter) => make("span", { class: `dot ${letter === "-" ? "n" : letter}` });
+  const sign = (tone) => make("span", { class: `sign sign-${tone}`, "aria-hidden": "true" });
+
+  function outcomeText(letters) {
+    const count = (letter) => [...letters].filter((each) => each === letter).length;
+    const extra = [["e", "error"], ["n", "not run"], ["u", "not evaluated"]].filter(([letter]) => count(letter))
+      .map(([letter, word]) => `${count(letter)} ${word}${letter === "e" && count(letter) > 1 ? "s" : ""}`);
+    return [`${count("p")} of ${letters.length} passed`, ...extra].join(", ");
+  }
+
+  function dotStrip(letters, role) {
+    const text = outcomeText(letters);
+    return [
+      make("span", { class: "dots", role: "img", "aria-label": `${role}: ${text}` }, [...letters].slice(0, 60).map(dot)),
+      textElement("span", { class: "share", "aria-hidden": "true" }, text.replace(" passed", "")),
+    ];
+  }
+
+  function chips(item) {
+    if (candidate === 0) return [];
+    const [before, after] = item.failed;
+    const binding = (number) => evaluators[number].binding;
+    const fresh = after.filter((number) => !before.includes(number) && binding(number)).map((number) => ["f", number, "fails now"]);
+    const fixed = before.filter((number) => !after.includes(number) && binding(number)).map((number) => ["p", number, "passes now"]);
+    return [...fresh, ...fixed].slice(0, 4).map(([letter, number, words]) => make("span", { class: "chip" }, dot(letter), textElement("span", null, evaluators[number].id), make("span", { class: "unseen" }, words)));
+  }
+
+  function caseRow(item) {
+    const labels = item.flags & CRITICAL ? ["critical"] : [];
+    const marks = chips(item);
+    const decider = item.decider >= 0 ? evaluators[item.decider].id : "";
+    const named = item.failed.some((numbers, side) => numbers.includes(item.decider) && candidate && !item.failed[1 - side].includes(item.decider));
+    const why = decider && !(marks.length && named) ? `${decider}: ${item.why}` : item.why;
+    return make("tr", { class: "row", role: "row", "data-position": item.position },
+      make("th", { scope: "row", role: "rowheader" },
+        textElement("button", { type: "button", class: "open", "aria-expanded": "false" }, item.id), " ",
+        labels.map((label) => make("span", { class: "tag" }, label)),
+        textElement("span", { class: "title" }, item.title)),
+      index.roles.map((role, side) => make("td", { role: "cell" }, make("span", { class: "side-name" }, title(role)), dotStrip(item.letters[side], role))),
+      make("td", { role: "cell" }, marks.length ? make("span", { class: "chips" }, marks) : null, why ? textElement("span", { class: "why" }, why) : null));
+  }
+
+  const textBox = (content, label, kind) => make("pre", { class: `text ${kind || ""}`, tabindex: "0", role: "region", "aria-label": label }, content);
+
+  function valueBlock(title, value, file) {
+    if (value === undefined) return null;
+    const form = shown(value);
+    const box = textBox(null, title, form.kind === 1 ? "" : "prose");
+    addText(box, form.text);
+    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, title), box, cutNote(form.left, form.kind, file));
+  }
+
+  const title = (word) => word[0].toUpperCase() + word.slice(1);
+  const sideNames = (role, trial) => `${title(role)}, trial ${trial}`;
+
+  // --- Sections of an open case; `sides` is [{role, trial, data}] with data undefined for a trial that is not there.
+
+  function errorSection(sides) {
+    const found = sides.filter(({ data }) => data && (data.error || data.tries));
+    if (!found.length) return null;
+    return make("section", null, make("h4", null, "Errors"), make("div", { class: "pair two" }, found.map(({ role, trial, data }) => {
+      const error = data.error || {};
+      const head = [error.class && unpack(error.class).text, error.type && unpack(error.type).text, error.exit_code && `exit ${error.exit_code}`].filter(Boolean);
+      const stderr = error.stderr && shown(error.stderr);
+      return make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(role, trial)),
+        head.length ? textElement("p", null, [...new Set(head)].join(" · ")) : null,
+        error.message ? textElement("p", { class: "small" }, unpack(error.message).text) : null,
+        stderr ? [make("p", { class: "pane-name" }, "end of standard error"), addText(textBox(null, `standard error, ${role}`), stderr.text), cutNote(stderr.left, 2)] : null,
+        data.tries ? make("p", { class: "small" }, `after ${plural(data.tries.length, "earlier attempt")}`) : null);
+    })));
+  }
+
+  function askedSection(detail) {
+    const blocks = [valueBlock("Input", detail.input), valueBlock("Context", detail.context), valueBlock("Expected", detail.expected)].filter(Boolean);
+    return make("section", null, make("h4", null, detail.expected === undefined ? "What was asked" : "What was asked, and what is expected"),
+      make("div", { class: `pair ${blocks.length > 1 ? "two" : ""}` }, blocks));
+  }
+
+  function pointerList(check, side, panel) {
+    const found = (check[5] || []).map((pointer, n) => {
+      if (typeof pointer === "string") return textElement("span", null, pointer);
+      if (pointer.step !== undefined) return make("button", { type: "button", onclick: () => lightStep(panel, side.role, pointer.step) }, `step ${pointer.step + 1}`);
+      const label = `characters ${pointer.start}–${pointer.end}`;
+      const words = pointer.text ? `“${pointer.text}”` : label;
+      return textElement("button", { type: "button", title: label, onclick: () => lightMark(panel, side.role, `${check[0]}-${n}`) }, words);
+    });
+    return found.length ? make("div", { class: "pointers" }, found) : null;
+  }
+
+  function light(target) {
+    if (!target) return;
+    for (const lit of document.querySelectorAll(".lit")) lit.classList.remove("lit");
+    target.classList.add("lit");
+    target.scrollIntoView({ block: "center" });
+  }
+  const lightStep = (panel, role, step) => light(panel.querySelector(`.step[data-step="${role}-${step}"]`));
+  const lightMark = (panel, role, key) => light(panel.querySelector(`mark[data-mark="${role}-${key}"]`));
+
+  function checkCell(detail, side, number, panel) {
+    const check = side.data && side.data.checks.find((each) => each[0] === number);
+    if (!check) return make("td", { role: "cell" }, make("span", { class: "missing" }, side.data ? "not part of this trial" : "no such trial"));
+    const trials = Object.values(detail.trials[side.role] || {});
+    const passed = trials.filter((trial) => trial.checks.some((each) => each[0] === number && each[1] === "p")).length;
+    const score = check[2] !== null && check[2] !== 0 && check[2] !== 1 ? `score ${check[2]}` : "";
+    const extra = [score, check[3] !== null ? `value ${check[3]}` : "", passed && passed < trials.length ? `passes in ${passed} of ${trials.length} trials` : ""].filter(Boolean);
+    return make("td", { role: "cell" }, make("span", { class: "side-name" }, title(side.role)),
+      make("span", { class: "status" }, dot(check[1]), STATUSES[check[1]]), textElement("span", { class: "reason" }, unpack(check[4]).text),
+      extra.length ? textElement("small", null, ` ${extra.join(", ")}`) : null, pointerList(check, side, panel));
+  }
+
+  function checkSection(detail, sides, panel) {
+    const numbers = [...new Set(sides.flatMap(({ data }) => (data ? data.checks.map((check) => check[0]) : [])))];
+    if (!numbers.length) return make("section", null, make("h4", null, "Evaluators"), make("p", { class: "missing" }, "No evaluator has looked at this trial."));
+    return make("section", null, make("h4", null, "Evaluators"), make("table", { class: "checks", role: "table" },
+      make("caption", { class: "unseen" }, "What each evaluator said"),
+      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, make("th", { scope: "col", role: "columnheader" }, "Evaluator"), sides.map(({ role, trial }) => make("th", { scope: "col", role: "columnheader" }, sideNames(role, trial))))),
+      make("tbody", { role: "rowgroup" }, numbers.map((number) => make("tr", { role: "row" },
+        make("th", { scope: "row", role: "rowheader" }, textElement("span", null, evaluators[number].id), textElement("small", null, `${evaluators[number].type}, ${evaluators[number].severity}`)),
+        sides.map((side) => checkCell(detail, side, number, panel)))))));
+  }
+
+  function evidenceMarks(side, form) {
+    return side.data.checks.flatMap((check) => (check[5] || []).map((pointer, n) => [pointer, n])
+      .filter(([pointer]) => typeof pointer === "object" && pointer.start !== undefined && pointer.end > pointer.start)
+      .map(([pointer, n]) => [form.place(pointer.start), form.place(pointer.end), "mark", `${side.role}-${check[0]}-${n}`]));
+  }
+
+  function outputPane(side, form, marks, title) {
+    const box = textBox(null, `output, ${title}`, form.kind === 1 ? "" : "prose");
+    paint(box, form.text, [...marks, ...evidenceMarks(side, form)]);
+    if (!form.text) box.append(make("span", { class: "missing" }, "an empty text"));
+    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, title), box, cutNote(form.left, form.kind, index.files[side.role], side.data.line));
+  }
+
+  function missingPane(side, what) {
+    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(side.role, side.trial)), make("p", { class: "missing" }, side.data ? what : "This trial was not run."));
+  }
+
+  function outputSection(sides) {
+    const forms = sides.map(({ data }) => (data && data.output !== undefined ? shown(data.output) : null));
+    const heading = make("h4", null, "Output");
+    const section = make("section", null, heading);
+    if (forms.length === 2 && forms[0] && forms[1]) {
+      if (sameText(sides[0].data.output, sides[1].data.output)) {
+        heading.append(make("small", null, "the same on both sides"));
+        section.append(outputPane(sides[1], forms[1], [], `trial ${sides[1].trial}`));
+        return section;
+      }
+      const change = difference(forms[0].text, forms[1].text);
+      const pair = make("div", { class: "pair two" });
+      const besides = () => pair.replaceChildren(...sides.map((side, n) => outputPane(side, forms[n], change ? (n ? change.right : change.left) : [], sideNames(side.role, side.trial))));
+      const inOne = () => pair.replaceChildren(make("div", { class: "pane" }, make("p", { class: "pane-name" }, "struck out: only before; underlined: only now"),
+        textBox(change.parts.map(([text, tag]) => (tag ? textElement(tag, null, text) : addText(document.createDocumentFragment(), text))), "both outputs in one text", forms[1].kind === 1 ? "" : "prose")));
+      if (change) heading.append(make("button", { type: "button", class: "quiet", "aria-pressed": "false", onclick: (event) => {
+        const on = event.currentTarget.getAttribute("aria-pressed") !== "true";
+        event.currentTarget.setAttribute("aria-pressed", String(on));
+        pair.classList.toggle("two", !on);
+        if (on) inOne(); else besides();
+      } }, "Show in one text"));
+      else heading.append(make("small", null, "too different to mark word by word"));
+      besides();
+      section.append(pair);
+      return section;
+    }
+    section.append(make("div", { class: `pair ${sides.length > 1 ? "two" : ""}` }, sides.map((side, n) => (forms[n] ? outputPane(side, forms[n], [], sideNames(side.role, side.trial)) : missingPane(side, "There is no output.")))));
+    return section;
+  }
+
+  function stepText(value, kind) {
+    const form = shown(value);
+    return [addText(make(kind === "said" ? "p" : "pre", { class: kind }), form.text), cutNote(form.left, form.kind)];
+  }
+
+  function stepBlock(step, place, role) {
+    const status = step.status && step.status !== "ok" ? make("span", { class: "chip" }, dot(step.status === "error" ? "e" : "n"), textElement("span", null, step.status)) : null;
+    return make("div", { class: "step", "data-step": `${role}-${place}` },
+      make("div", { class: "step-head" }, make("span", { class: "step-number" }, String(place + 1)),
+        textElement("span", { class: "step-name" }, step.name || step.role || step.kind || "step"), textElement("span", { class: "step-kind" }, [step.kind, step.agent].filter(Boolean).join(" · ")), status),
+      make("div", { class: "step-body" }, step.args !== undefined ? stepText(step.args, "args") : null, step.text !== undefined ? stepText(step.text, "said") : null,
+        step.result !== undefined ? stepText(step.result, "result") : null, step.truncated ? textElement("p", { class: "small" }, `cut short by the runner: ${step.truncated.join(", ")}`) : null));
+  }
+
+  function stepCell(step, place, role) {
+    return make("td", { role: "cell" }, make("span", { class: "side-name" }, title(role)), step ? stepBlock(step, place, role) : make("span", { class: "gap" }, "nothing here"));
+  }
+
+  function moreSteps(sides) {
+    const notes = sides.filter(({ data }) => data && data.more).map(({ role, data }) => `${plural(data.more, "further step")} of the ${role} in ${index.files[role]}, line ${data.line}.`);
+    return notes.length ? textElement("p", { class: "cut" }, notes.join(" ")) : null;
+  }
+
+  function stepSection(sides) {
+    const lists = sides.map(({ data }) => (data ? data.steps : undefined));
+    const heading = make("h4", null, "Trajectory");
+    const section = make("section", null, heading);
+    if (lists.every((steps) => steps === undefined)) {
+      section.append(make("p", { class: "missing" }, "No steps were recorded."));
+      return section;
+    }
+    if (lists.length < 2 || lists.some((steps) => steps === undefined)) {
+      const table = (side, steps) => make("table", { class: "steps", role: "table" }, make("caption", { class: "unseen" }, `Steps of the ${side.role}`), make("tbody", { role: "rowgroup" }, steps.map((step, n) => make("tr", { role: "row" }, stepCell(step, n, side.role)))));
+      section.append(make("div", { class: `pair ${sides.length > 1 ? "two" : ""}` }, sides.map((side, n) => (lists[n] ? make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(side.role, side.trial)), table(side, lists[n])) : missingPane(side, "No steps were recorded.")))), moreSteps(sides));
+      return section;
+    }
+    const rows = alignSteps(lists[0], lists[1]);
+    const first = rows.findIndex(([, , same]) => !same);
+    heading.append(make("small", null, first < 0 ? "the same steps on both sides" : `the same up to here: ${plural(first, "step")}`));
+    const body = make("tbody", { role: "rowgroup" });
+    rows.forEach(([left, right, same], n) => {
+      if (n === first) body.append(make("tr", { class: "first-label", role: "row" }, make("td", { colspan: "2", role: "cell" }, "First difference")));
+      body.append(make("tr", { role: "row", class: `${same ? "" : "differs"} ${n === first ? "first" : ""}` },
+        stepCell(lists[0][left], left, sides[0].role), stepCell(lists[1][right], right, sides[1].role)));
+    });
+    section.append(make("table", { class: "steps", role: "table" }, make("caption", { class: "unseen" }, "Steps of both sides, aligned"),
+      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, sides.map(({ role, trial }) => make("th", { scope: "col", role: "columnheader" }, sideNames(role, trial))))), body), moreSteps(sides) || "");
+    return section;
+  }
+
+  function measureSection(sides) {
+    const rows = sides.filter(({ data }) => data).map(({ role, trial, data }) => {
+      const facts = [OUTCOMES[data.outcome] || data.outcome,
+        data.score !== undefined ? `score ${data.score}` : "score not measured",
+        data.duration_ms !== undefined ? `${data.duration_ms.toLocaleString("en")} ms` : "duration not measured",
+        data.cost_usd !== undefined ? `$${data.cost_usd}` : "cost not measured",
+        ...(data.usage || []).map(([key, value]) => `${key} ${value}`), data.finish ? `finished: ${data.finish}` : "", data.line ? `${index.files[role]}, line ${data.line}` : ""].filter(Boolean);
+      return make("p", { class: "small" }, `${sideNames(role, trial)}: `, addText(make("span"), facts.join(" · ")));
+    });
+    return make("section", { class: "measures" }, make("h4", { class: "unseen" }, "Measurements"), rows);
+  }
+
+  // --- The open case.
+
+  const trialsOf = (detail) => [...new Set(index.roles.flatMap((role) => Object.keys(detail.trials[role] || {})).map(Number))].sort((a, b) => a - b);
+
+  // The trial that shows most: one that got worse, else one that differs, else the first.
+  function tellingTrial(detail, trials) {
+    const outcome = (role, trial) => ((detail.trials[role] || {})[trial] || {}).outcome;
+    const worse = trials.find((trial) => outcome("candidate", trial) === "f" && outcome("baseline", trial) !== "f");
+    return worse || trials.find((trial) => outcome("candidate", trial) !== outcome("baseline", trial) && candidate) || trials[0] || 1;
+  }
+
+  function trialPicker(detail, trials, chosen, choose) {
+    if (trials.length < 2) return null;
+    return make("div", { class: "trials", role: "group", "aria-label": "Trial" }, "Trial", trials.map((trial) => {
+      const letters = index.roles.map((role) => ((detail.trials[role] || {})[trial] || { outcome: "n" }).outcome);
+      const words = index.roles.map((role, n) => `${role} ${OUTCOMES[letters[n]]}`).join(", ");
+      return make("button", { type: "button", "aria-pressed": String(trial === chosen), "aria-label": `Trial ${trial}: ${words}`, title: words, onclick: () => choose(trial) },
+        String(trial), letters.map((letter, n) => [n ? make("span", { "aria-hidden": "true" }, "→") : null, dot(letter)]).flat());
+    }));
+  }
+
+  function fillPanel(panel, item, wanted) {
+    const source = byId(`case-${item.position}`);
+    if (!source && document.readyState === "loading") {
+      panel.replaceChildren(make("p", { class: "missing" }, "The page is still being read …"));
+      document.addEventListener("DOMContentLoaded", () => fillPanel(panel, item, wanted), { once: true });
+      return;
+    }
+    if (!source) {
+      panel.replaceChildren(textElement("p", { class: "missing" }, `Nothing changed here and every trial passed. The texts of this case are left out because the page would be larger than 20 MB; they stand in ${Object.values(index.files).join(" and ")}.`));
+      return;
+    }
+    const detail = caseDetail(source);
+    const trials = trialsOf(detail);
+    const show = (trial, focus) => {
+      const sides = index.roles.map((role) => ({ role, trial, data: (detail.trials[role] || {})[trial] }));
+      const facts = [...(item.split ? [["split", item.split]] : []), ...item.tags.map((tag) => ["tag", tag]), ...detail.facts.map(([label, value]) => [label, unpack(value).text])];
+      panel.dataset.trial = trial;
+      panel.replaceChildren(
+        make("div", { class: "panel-head" }, make("p", { class: "facts" }, facts.map(([label, value]) => textElement("span", { class: "tag" }, `${label}: ${value}`))), trialPicker(detail, trials, trial, (next) => { show(next, true); address.write(); })),
+        ...[errorSection(sides), askedSection(detail), checkSection(detail, sides, panel), outputSection(sides), stepSection(sides), measureSection(sides)].filter(Boolean));
+      if (focus) panel.querySelector('.trials [aria-pressed="true"]').focus();
+    };
+    panel.step = (by) => { const next = trials[trials.indexOf(Number(panel.dataset.trial)) + by]; if (next) { show(next); address.write(); } };
+    show(trials.includes(wanted) ? wanted : tellingTrial(detail, trials));
+  }
+
+  // --- The list: groups of rows, drawn in pieces.
+
+  const opened = new Map(); // position -> trial asked for, of the cases that are open
+  const toggled = new Map(); // group key -> open or closed by hand
+  let shownGroups = [], current = null, printing = false;
+
+  const rowOf = (position) => document.querySelector(`.row[data-position="${position}"]`);
+
+  function isOpenGroup(group) {
+    if (printing) return true;
+    if (toggled.has(group.key)) return toggled.get(group.key);
+    return !group.closed || filters.active();
+  }
+
+  function drawRows(view, upTo) {
+    const fresh = view.items.slice(view.drawn, upTo);
+    view.body.append(...fresh.flatMap((item) => (opened.has(item.position) ? [caseRow(item), detailRow(item)] : [caseRow(item)])));
+    for (const item of fresh) if (opened.has(item.position)) rowOf(item.position)?.querySelector(".open").setAttribute("aria-expanded", "true");
+    view.drawn = Math.min(view.items.length, Math.max(view.drawn, upTo));
+    const left = view.items.length - view.drawn;
+    view.more.replaceChildren(...(left ? [
+      make("button", { type: "button", onclick: () => { const next = view.items[view.drawn]; drawRows(view, view.drawn + MORE_ROWS); focusCase(next.position); } }, `Show ${Math.min(left, MORE_ROWS)} more`),
+      `${left.toLocaleString("en")} not shown yet`] : []));
+    view.more.hidden = !left;
+  }
+
+  function groupView(group, items) {
+    const open = isOpenGroup(group);
+    const view = { group, items, open, drawn: 0, body: make("tbody", { role: "rowgroup" }), more: make("p", { class: "more" }) };
+    const heading = ["Case", ...index.roles.map(title), candidate ? "What changed" : "What decided"];
+    const widths = ["", ...index.roles.map(() => "col-side"), "col-why"];
+    const table = make("table", { class: "rows", role: "table" },
+      make("caption", { class: "unseen" }, `${group.title}: ${plural(items.length, "case")}`),
+      make("colgroup", null, widths.map((kind) => make("col", { class: kind }))),
+      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, heading.map((text) => make("th", { scope: "col", role: "columnheader" }, text)))), view.body);
+    const content = make("div", { id: `group-${group.key}`, hidden: !open }, table, view.more);
+    const turn = (event) => {
+      view.open = !view.open;
+      toggled.set(group.key, view.open);
+      content.hidden = !view.open;
+      event.currentTarget.setAttribute("aria-expanded", String(view.open));
+      if (view.open && !view.drawn) drawRows(view, FIRST_ROWS);
+    };
+    view.section = make("section", { class: `group tone-${group.tone}`, "aria-labelledby": `title-${group.key}` },
+      make("div", { class: "group-head" },
+        make("h3", { id: `title-${group.key}` }, make("button", { type: "button", "aria-expanded": String(open), "aria-controls": `group-${group.key}`, onclick: turn },
+          make("span", { class: "turn", "aria-hidden": "true" }), sign(group.tone), group.title, " ", make("span", { class: "number" }, items.length.toLocaleString("en")))),
+        make("p", null, group.text)), content);
+    if (open) drawRows(view, printing ? PRINTED_ROWS : FIRST_ROWS);
+    return view;
+  }
+
+  function drawList() {
+    const matching = cases.filter(filters.accepts());
+    const byGroup = new Map([...groups.keys()].map((key) => [key, []]));
+    for (const item of matching) byGroup.get(item.group).push(item);
+    shownGroups = [...byGroup].filter(([, items]) => items.length).map(([key, items]) => groupView(groups.get(key), items));
+    const nothing = make("p", { class: "empty" }, cases.length ? "No case fits these filters." : "There is no case to show.");
+    byId("cases").replaceChildren(...(shownGroups.length ? shownGroups.map((view) => view.section) : [nothing]));
+    byId("count").textContent = matching.length === cases.length ? plural(cases.length, "case") : `${matching.length.toLocaleString("en")} of ${plural(cases.length, "case")}`;
+    byId("clear").hidden = !filters.active();
+  }
+
+  function detailRow(item) {
+    const panel = make("div", { class: "panel" });
+    const row = make("tr", { class: "detail", id: `detail-${item.position}`, role: "row" }, make("td", { colspan: index.roles.length + 2, role: "cell" }, panel));
+    fillPanel(panel, item, opened.get(item.position));
+    return row;
+  }
+
+  function openCase(position, trial) {
+    opened.set(position, trial);
+    const row = reveal(position);
+    if (!row) return;
+    byId(`detail-${position}`)?.remove();
+    row.after(detailRow(cases[position]));
+    row.querySelector(".open").setAttribute("aria-expanded", "true");
+    row.querySelector(".open").setAttribute("aria-controls", `detail-${position}`);
+  }
+
+  function closeCase(position) {
+    opened.delete(position);
+    byId(`detail-${position}`)?.remove();
+    rowOf(position)?.querySelector(".open").setAttribute("aria-expanded", "false");
+  }
+
+  // The row of a case, drawn and in an open group; null when the filters leave it out.
+  function reveal(position) {
+    const view = shownGroups.find(({ group }) => group.key === cases[position].group);
+    const place = view ? view.items.indexOf(cases[position]) : -1;
+    if (place < 0) return null;
+    if (!view.open) view.section.querySelector("h3 button").click();
+    if (place >= view.drawn) drawRows(view, place + 50);
+    return rowOf(position);
+  }
+
+  function focusCase(position) {
+    const row = reveal(position);
+    if (!row) return;
+    current = position;
+    row.querySelector(".open").focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest" });
+  }
+
+  function toggleCase(position) {
+    current = position;
+    if (opened.has(position)) closeCase(position); else openCase(position);
+    address.write();
+  }
+
+  // --- Filters, and the address that keeps them.
+
+  const filters = {
+    changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "",
+    active() { return this.changes.size > 0 || [this.split, this.tag, this.evaluator, this.query].some(Boolean); },
+    clear() { Object.assign(this, { changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "" }); },
+    // A function that tells whether a case fits.
+    accepts() {
+      const number = evaluators.findIndex(({ id }) => id === this.evaluator);
+      const failed = (item, side) => item.failed[side].includes(number);
+      const asked = {
+        failed: (item) => failed(item, candidate), before: (item) => failed(item, 0), any: (item) => item.applied.includes(number),
+        new: (item) => failed(item, candidate) && !(candidate && failed(item, 0)),
+      }[this.how];
+      const holds = this.query ? textSearch(this.query) : null;
+      return (item) => (!this.changes.size || this.changes.has(item.group)) && (!this.split || item.split === this.split)
+        && (!this.tag || item.tags.includes(this.tag)) && (!this.evaluator || asked(item)) && (!holds || holds(item));
+    },
+  };
+
+  // Searches id, title, reason and tags, then the texts of the case: first as JSON text, which is fast, then for certain.
+  function textSearch(query) {
+    const lower = query.toLowerCase();
+    const inside = (value) => (typeof value === "string" ? value.toLowerCase().includes(lower) : value !== null && typeof value === "object" && Object.values(value).some(inside));
+    const json = JSON.stringify(query).slice(1, -1).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
+    const pattern = new RegExp(json.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
+    return (item) => {
+      if (inside([item.id, item.title, item.why, item.tags])) return true;
+      const source = byId(`case-${item.position}`);
+      return Boolean(source) && pattern.test(source.textContent) && inside(JSON.parse(source.textContent));
+    };
+  }
+
+  const address = {
+    write() {
+      const parts = new URLSearchParams();
+      if (filters.changes.size) parts.set("change", [...filters.changes].join(","));
+      for (const [key, value] of [["split", filters.split], ["tag", filters.tag], ["evaluator", filters.evaluator], ["q", filters.query]]) if (value) parts.set(key, value);
+      if (filters.evaluator && filters.how !== "failed") parts.set("how", filters.how);
+      const last = [...opened.keys()].pop();
+      if (last !== undefined) {
+        parts.set("case", cases[last].id);
+        const panel = byId(`detail-${last}`)?.querySelector(".panel");
+        if (panel?.querySelector(".trials")) parts.set("trial", panel.dataset.trial);
+      }
+      const hash = parts.toString();
+      if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+    },
+    read() {
+      const parts = new URLSearchParams(location.hash.slice(1));
+      const known = (key, list) => (list.includes(parts.get(key)) ? parts.get(key) : "");
+      filters.clear();
+      for (const key of (parts.get("change") || "").split(",")) if (groups.has(key)) filters.changes.add(key);
+      filters.split = known("split", splits);
+      filters.tag = known("tag", tags);
+      filters.evaluator = known("evaluator", evaluators.map(({ id }) => id));
+      filters.how = known("how", ["new", "before", "any"]) || "failed";
+      filters.query = parts.get("q") || "";
+      const wanted = parts.has("case") ? cases.find(({ id }) => id === parts.get("case")) : undefined;
+      opened.clear();
+      // A case that is asked for by name is shown, whatever the filters in the address say.
+      if (wanted && !filters.accepts()(wanted)) filters.clear();
+      return { wanted, trial: Number(parts.get("trial")) || undefined };
+    },
+  };
+
+  const distinct = (values) => [...new Set(values)].filter(Boolean).sort((a, b) => (a < b ? -1 : 1));
+  const splits = distinct(cases.map(({ split }) => split));
+  const tags = distinct(cases.flatMap((item) => item.tags));
+
+  function fillSelect(id, all, values) {
+    const select = byId(id);
+    select.replaceChildren(make("option", { value: "" }, all), ...values.map((value) => textElement("option", { value }, value)));
+    select.closest(".field").hidden = !values.length;
+    select.addEventListener("change", () => { filters[id] = select.value; refilter(); });
+  }
+
+  function showFilters() {
+    for (const id of ["split", "tag", "evaluator", "how"]) byId(id).value = filters[id];
+    byId("how").disabled = !filters.evaluator;
+    if (byId("query").value !== filters.query) byId("query").value = filters.query;
+    for (const button of byId("changes").children) button.setAttribute("aria-pressed", String(filters.changes.has(button.dataset.change)));
+  }
+
+  function refilter() {
+    toggled.clear();
+    showFilters();
+    drawList();
+    address.write();
+  }
+
+  function prepareFilters() {
+    byId("filters").hidden = false;
+    const counts = new Map();
+    for (const { group } of cases) counts.set(group, (counts.get(group) || 0) + 1);
+    byId("changes").append(...[...groups.values()].filter(({ key }) => counts.has(key)).map(({ key, title, tone }) => make("button",
+      { type: "button", class: `tone-${tone}`, "data-change": key, "aria-pressed": "false", onclick: () => { if (!filters.changes.delete(key)) filters.changes.add(key); refilter(); } },
+      sign(tone), `${title} ${counts.get(key).toLocaleString("en")}`)));
+    fillSelect("split", "all", splits);
+    fillSelect("tag", "all", tags);
+    fillSelect("evaluator", "any", evaluators.map(({ id }) => id));
+    byId("how").closest(".field").hidden = !evaluators.length;
+    if (!candidate) for (const value of ["new", "before"]) byId("how").querySelector(`[value="${value}"]`).remove();
+    byId("how").addEventListener("change", () => { filters.how = byId("how").value; refilter(); });
+    let timer = 0;
+    byId("query").addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => { filters.query = byId("query").value.trim(); refilter(); }, 150);
+    });
+    byId("clear").addEventListener("click", () => { filters.clear(); refilter(); byId("query").focus(); });
+  }
+
+  // --- Mouse and keys.
+
+  byId("cases").addEventListener("click", (event) => {
+    const row = event.target.closest(".row");
+    if (row && !getSelection().toString()) toggleCase(Number(row.dataset.position));
+  });
+  byId("cases").addEventListener("focusin", (event) => {
+    const row = event.target.closest(".row") || event.target.closest(".detail")?.previousElementSibling;
+    if (row) current = Number(row.dataset.position);
+  });
+
+  const visibleOrder = () => shownGroups.filter((view) => view.open).flatMap((view) => view.items);
+
+  function move(by, wanted) {
+    const order = wanted ? shownGroups.flatMap((view) => view.items).filter(wanted) : visibleOrder();
+    if (!order.length) return;
+    const here = order.findIndex(({ position }) => position === current);
+    let next = here + by;
+    if (here < 0) next = current === null ? (by > 0 ? 0 : order.length - 1) : order.findIndex(({ position }) => position > current) + (by > 0 ? 0 : -1);
+    if (wanted) next = (next + order.length) % order.length;
+    focusCase(order[Math.max(0, Math.min(next, order.length - 1))].position);
+  }
+
+  const isLost = (item) => LOST.has(item.group);
+  const panelOf = (position) => (position === null ? null : byId(`detail-${position}`)?.querySelector(".panel"));
+  const openHelp = () => byId("help").showModal();
+  const keys = {
+    j: () => move(1), k: () => move(-1), n: () => move(1, isLost), p: () => move(-1, isLost),
+    o: () => { if (current !== null) toggleCase(current); },
+    "[": () => panelOf(current)?.step(-1), "]": () => panelOf(current)?.step(1),
+    "/": () => { byId("query").focus(); byId("query").select(); }, "?": openHelp,
+  };
+
+  function escape() {
+    if (document.activeElement === byId("query")) { byId("query").blur(); if (current !== null) focusCase(current); } else if (current !== null && opened.has(current)) {
+      closeCase(current);
+      address.write();
+      focusCase(current);
+    }
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+    if (event.key === "Escape") { escape(); return; }
+    if (event.target.closest("input:not([type=radio]):not([type=checkbox]), select, textarea") || !byId("keys-on").checked) return;
+    // Enter on a button is the button's; elsewhere it opens the case that was looked at last.
+    if (event.key === "Enter" && current !== null && !event.target.closest("button, a, summary, label")) { event.preventDefault(); toggleCase(current); } else if (Object.hasOwn(keys, event.key)) {
+      event.preventDefault();
+      keys[event.key]();
+    }
+  });
+  byId("open-help").addEventListener("click", openHelp);
+  byId("close-help").addEventListener("click", () => byId("help").close());
+
+  // --- On paper everything is open, up to a bound.
+
+  addEventListener("beforeprint", () => {
+    printing = true;
+    const before = new Map(opened);
+    for (const item of cases.filter((each) => !groups.get(each.group).closed).slice(0, PRINTED_DETAILS)) if (!opened.has(item.position)) opened.set(item.position, undefined);
+    drawList();
+    addEventListener("afterprint", () => { printing = false; opened.clear(); for (const [key, value] of before) opened.set(key, value); drawList(); }, { once: true });
+  });
+
+  function start() {
+    const { wanted, trial } = address.read();
+    if (wanted) opened.set(wanted.position, trial);
+    showFilters();
+    drawList();
+    if (wanted) {
+      reveal(wanted.position);
+      current = wanted.position;
+      rowOf(wanted.position)?.scrollIntoView({ block: "start" });
+      rowOf(wanted.position)?.querySelector(".open").focus({ preventScroll: true });
+    }
+  }
+  prepareFilters();
+  start();
+  document.addEventListener("DOMContentLoaded", () => { if (filters.query) drawList(); }, { once: true });
+  addEventListener("hashchange", start);
+})();
+"""
+
+ROLES = ("baseline", "candidate")
+GROUP_ORDER = {group.key: number for number, group in enumerate(GROUPS)}
+FLAG_HARD, FLAG_CRITICAL = 1, 2
+
+
+class StageView(NamedTuple):
+    """One stage of the review: its role, name, files, and meta documents ({} when there is none)."""
+
+    role: str
+    stage: str
+    observations_path: str
+    results_path: str
+    meta: JsonObject
+    results_meta: JsonObject
+
+
+class ReviewData(NamedTuple):
+    """What a review shows.
+
+    `comparison` is the document of comparison.json; `stages` has "candidate" and, unless one stage stands
+    alone, "baseline"; ids in `holdout` are counted and not shown.
+    """
+
+    comparison: JsonObject
+    name: str
+    shown_folder: str
+    stages: dict[str, StageView]
+    cases: dict[str, Case]
+    holdout: frozenset[str]
+    holdout_opened: int
+    decision: Decision | None
+    decide_command: str
+
+
+class PageRow(NamedTuple):
+    """A case that the page shows: its place in a group, its row of comparison.json."""
+
+    case: Case
+    group: str
+    row: JsonObject
+
+
+def page_rows(review: ReviewData) -> list[PageRow]:
+    """The cases that may be shown, in the order of the page: by group, then as the dataset has them."""
+    rows = []
+    for row in review.comparison["cases"]:
+        case = review.cases.get(row["id"])
+        if case is not None and row["id"] not in review.holdout:
+            rows.append(PageRow(case, group_of(row, bool(case.document.get("critical"))), row))
+    return sorted(rows, key=lambda item: GROUP_ORDER[item.group])
+
+
+def write_review_page(path: str, review: ReviewData) -> None:
+    """Writes review.html as *path*. Reads the stage files twice and holds the texts of one trial at a time.
+
+    Raises InputError when a file cannot be read or the page not be written.
+    """
+    rows = page_rows(review)
+    evaluators = EvaluatorTable()
+    shown = {item.case.id for item in rows}
+    roles = [role for role in ROLES if role in review.stages]
+    stages = {
+        role: StageEvidence(review.stages[role].observations_path, review.stages[role].results_path, shown, evaluators) for role in roles
+    }
+    try:
+        with replacing(path) as stream:
+            write_review_stream(stream, review, rows, stages, evaluators)
+    finally:
+        for stage in stages.values():
+            stage.close()
+
+
+def write_review_stream(
+    stream: IO[bytes], review: ReviewData, rows: list[PageRow], stages: dict[str, StageEvidence], evaluators: EvaluatorTable
+) -> None:
+    """The page as bytes: frame and plain HTML, the index, the script, the details of each case."""
+    limits = page_limits(rows, stages)
+    before, between, after = page_frame(f"{headline_parts(review.comparison)[0]} · {review.name} · Kaizen review", "review", REVIEW_CSS, REVIEW_JS)
+    index = [index_row(item, stages) for item in rows]
+    body = review_body(review, rows, stages, evaluators) + "\n" + script_data("index", index_document(review, index, stages, evaluators))
+    stream.write((before + body + between).encode("utf-8", "replace"))
+    without_texts = 0
+    for number, item in enumerate(rows):
+        keeps_texts = stream.tell() < BIG_PAGE or is_kept(item, stages)
+        without_texts += not keeps_texts
+        if keeps_texts:
+            stream.write(script_data(f"case-{number}", case_detail(item.case, stages, limits, evaluators)).encode("utf-8", "replace"))
+    if without_texts:
+        text = f"{counted(without_texts, 'unchanged case')} that passed {'is' if without_texts == 1 else 'are'} listed without texts, because this page would be larger than 20 MB; the stage files hold them."
+        stream.write(f'<p class="small size-note">{html_text(text)}</p>'.encode())
+    stream.write(after.encode("utf-8", "replace"))
+
+
+def is_kept(item: PageRow, stages: dict[str, StageEvidence]) -> bool:
+    """True for a case that changed, could not be compared, or failed somewhere: its texts stay however large the page is."""
+    return item.group not in ("unchanged", "passed") or any(side["fail"] or side["error"] for side in map(item.row.get, stages) if side)
+
+
+def page_limits(rows: list[PageRow], stages: dict[str, StageEvidence]) -> TextLimits:
+    """How much of each text the page keeps."""
+    every: list[int] = []
+    kept: list[int] = []
+    for item in rows:
+        lengths = [length for stage in stages.values() for length in stage.lengths(item.case.id)]
+        every += lengths
+        if is_kept(item, stages):
+            kept += lengths
+    return text_limits(every, kept)
+
+
+def row_note(item: PageRow, stages: dict[str, StageEvidence]) -> tuple[int, str]:
+    """(number of the evaluator that decided the case or -1, why in one line): the candidate's failure, for a gain the baseline's."""
+    is_gain = item.group in ("improved", "strengthened")
+    stage = stages.get("baseline" if is_gain else "candidate")
+    note = stage.notes.get(item.case.id) if stage else None
+    if item.group == "not_comparable":
+        return -1, row_reason(item.row)
+    if note is None:
+        return -1, ""
+    return note.evaluator, ("before: " if is_gain else "") + note.reason
+
+
+def note_text(item: PageRow, stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
+    """What decided the case, as one line that names the evaluator."""
+    number, text = row_note(item, stages)
+    return text if number < 0 else f"{evaluators.rows[number][0]}: {text}"
+
+
+def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
+    """The part of the page that can be read without JavaScript."""
+    comparison = review.comparison
+    names = {role: review.stages[role].stage for role in stages}
+    hidden = hidden_sentence(hidden_count((row["id"] for row in comparison["cases"]), review.holdout), review.holdout_opened)
+    verdict, because = headline_parts(comparison)
+    static = [StaticRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in rows if item.group != "unchanged"]
+    made = {role: (review.stages[role].meta, review.stages[role].results_meta, review.stages[role].stage) for role in stages}
+    lines = [
+        f"{os.path.basename(review.stages[role].observations_path)}: {counted(stage.unreadable, 'line')} could not be read."
+        for role, stage in stages.items()
+        if stage.unreadable
+    ]
+    return fill_template(
+        REVIEW_HTML,
+        {
+            "tone": TONES[comparison["recommendation"]],
+            "name": html_text(review.name),
+            "verdict": html_text(verdict),
+            "because": html_text(because),
+            "changes": html_text(" ".join(part for part in (change_sentence(comparison), hidden) if part)),
+            "notes": notes_html(comparison),
+            "numbers_title": "Before and after" if len(stages) > 1 else "The numbers",
+            "chart": chart_html(comparison, list(stages)),
+            "numbers": numbers_html(comparison, names),
+            "splits": splits_html(comparison, names),
+            "reasons": reasons_html(comparison, review.holdout),
+            "decision": decision_html(review.decision, str(comparison.get("evidence", "")), review.decide_command),
+            "cases": static_cases_html(static, len(stages) > 1),
+            "provenance": provenance_html(comparison, made, lines),
+        },
+    )
+
+
+def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
+    """[id, group, flags, letters by role, split, tags, applied, failed by role, title, deciding evaluator, why]."""
+    document, row, case_id = item.case.document, item.row, item.case.id
+    flags = FLAG_HARD * is_hard(row, bool(document.get("critical"))) + FLAG_CRITICAL * bool(document.get("critical"))
+    applied = sorted({number for stage in stages.values() for number in stage.applied.get(case_id, ())})
+    return [
+        case_id,
+        item.group,
+        flags,
+        [stage.letters(case_id, row[role]["planned"]) for role, stage in stages.items()],
+        document.get("split") or "",
+        document.get("tags") or [],
+        applied,
+        [list(stage.failed.get(case_id, ())) for stage in stages.values()],
+        case_title(document.get("input")),
+        *row_note(item, stages),
+    ]
+
+
+def index_document(review: ReviewData, index: list[list[object]], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> JsonObject:
+    """What the page's script needs before any case is opened."""
+    return {
+        "roles": list(stages),
+        "files": {role: os.path.basename(review.stages[role].observations_path) for role in stages},
+        "groups": [list(group) for group in GROUPS],
+        "evaluators": [list(row) for row in evaluators.rows],
+        "cases": index,
+    }
+
+
+def review_markdown(review: ReviewData) -> str:
+    """The text of review.md: at most 60,000 characters, safe to post as a comment; it pings nobody."""
+    evaluators = EvaluatorTable()
+    wanted = [item for item in page_rows(review) if item.group not in ("unchanged", "passed")]
+    shown = {item.case.id for item in wanted}
+    stages = {}
+    for role in [role for role in ROLES if role in review.stages]:
+        stages[role] = StageEvidence("", review.stages[role].results_path, shown, evaluators)
+        stages[role].close()
+    rows = [MarkdownRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in wanted]
+    hidden = hidden_sentence(hidden_count((row["id"] for row in review.comparison["cases"]), review.holdout), review.holdout_opened)
+    names = {role: review.stages[role].stage for role in stages}
+    return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command)
+
+# endregion
+
+# region commands/table.py
+# =============================================================================
+# The table of commands, and how a module adds one to it.
+#
+#     @command("gate", "Prints the recommendation, for CI.", [IMPROVEMENT, Argument("--junit", "FILE", "…")], "kaizen gate refund")
+#     def command_gate(args: Namespace) -> Answer: ...
+#
+# Help, the docs table and completion come from this table. To add a command: one file in
+# commands/, nothing else. A command returns an Answer; `cli.main` prints it, as text or as
+# one JSON document.
+# =============================================================================
+
+
+class Answer(NamedTuple):
+    """What a command found: exit code, reason code, one sentence, the next step, data for --json, lines for people."""
+
+    code: int
+    reason: str
+    message: str
+    lines: list[str] = []  # noqa: RUF012 (never changed)
+    data: JsonObject = {}  # noqa: RUF012
+    next: str = ""
+
+
+class Argument(NamedTuple):
+    """An argument: its name ('improvement' or '--jobs'), how its value is shown ('' for a switch), its help.
+
+    `options` go to argparse (type, default, choices, action, nargs).
+    """
+
+    name: str
+    value: str
+    text: str
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+
+Run = Callable[[Namespace], Answer]
+
+
+class Command(NamedTuple):
+    """A command's function, one-sentence help, arguments, examples, group in the help, whether it takes `-- COMMAND`."""
+
+    name: str
+    run: Run
+    summary: str
+    arguments: tuple[Argument, ...]
+    example: str
+    group: str
+    rest: str
+
+
+COMMANDS: dict[str, Command] = {}
+IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
+
+
+def command(
+    name: str, summary: str, arguments: list[Argument], example: str, *, group: str = "main job", rest: str = ""
+) -> Callable[[Run], Run]:
+    """Registers the decorated function as `kaizen *name*`; *rest* names what may follow `--`, '' for nothing."""
+
+    def register(function: Run) -> Run:
+        if name in COMMANDS:
+            raise ValueError(f"command {name!r} is registered twice")
+        COMMANDS[name] = Command(name, function, summary, tuple(arguments), example, group, rest)
+        return function
+
+    return register
+
+# endregion
+
+# region commands/context.py
+# =============================================================================
+# What most commands begin with: the files loaded, the stages assessed.
+# =============================================================================
+
+
+class Project(NamedTuple):
+    """An improvement with its checked cases, evaluation and evaluators."""
+
+    improvement: Improvement
+    evaluation: Evaluation
+    dataset: Dataset
+    suite: Suite
+
+
+class Assessment(NamedTuple):
+    """The comparison of two stages and what it was made from; `problems` are the reasons of rule 1."""
+
+    comparison: JsonObject
+    states: dict[str, StageState]
+    problems: list[tuple[str, str]]
+
+
+def diagnose(text: str) -> None:
+    """Prints a line on standard error."""
+    print(text, file=sys.stderr)
+
+
+def load_project(argument: str) -> Project:
+    """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
+    improvement = find_improvement(argument)
+    breaches = Breaches()
+    evaluation = load_evaluation(improvement, breaches)
+    if evaluation is None:
+        breaches.raise_if_any()
+        raise InputError(f"{improvement.shown('evaluation.json')}: cannot be used")
+    dataset = load_dataset(improvement, evaluation.include, breaches)
+    breaches.raise_if_any()
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return Project(improvement, evaluation, dataset, suite)
+
+
+def require_stage(improvement: Improvement, stage: str) -> None:
+    """Raises InputError when *stage* has no observations."""
+    check_stage_name(stage)
+    if not os.path.exists(improvement.stage_file(stage)):
+        known = improvement.stages()
+        hint = f"run: kaizen run {improvement.shown()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
+
+
+def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]:
+    """Tally and state of *stage*; a stage without any results is evaluated first."""
+    improvement = project.improvement
+    require_stage(improvement, stage)
+    if not has_results(improvement, stage):
+        evaluate_stage(improvement, stage, project.dataset, project.suite)
+    state = stage_state(improvement, stage, project.dataset, project.suite)
+    repetitions = int(state.meta.get("repetitions", 1))
+    if any(code == "invalid_evidence" for code, _ in state.problems):
+        return StageTally(stage, repetitions, {}, []), state
+    return tally_stage(stage, improvement.stage_file(stage, RESULTS), repetitions, set(project.dataset.cases)), state
+
+
+def assess(project: Project, baseline: str, candidate: str) -> Assessment:
+    """Compares two stages; stale or unlike evidence goes into the document as rule 1."""
+    if baseline == candidate:
+        raise InputError(f"baseline and candidate are both stage '{baseline}'", "name two different stages")
+    stages: dict[str, tuple[StageTally, JsonObject]] = {}
+    states: dict[str, StageState] = {}
+    for role, stage in (("baseline", baseline), ("candidate", candidate)):
+        tally, states[role] = tallied_stage(project, stage)
+        stages[role] = (tally, states[role].meta)
+    problems = [problem for state in states.values() for problem in state.problems] + unlike_stages(states)
+    order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
+    problems.sort(key=lambda problem: order.index(problem[0]))
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
+    return Assessment(document, states, problems)
+
+
+def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
+    """Reasons of rule 1 when the two sides were evaluated on different cases or by different evaluators."""
+    before, after = states["baseline"].meta, states["candidate"].meta
+    if not before or not after:
+        return []
+    found = []
+    if before["dataset_fingerprint"] != after["dataset_fingerprint"]:
+        found.append(("incomparable_dataset", "baseline and candidate were evaluated with different cases; evaluate both again"))
+    if before["evaluator_fingerprint"] != after["evaluator_fingerprint"]:
+        names = sorted(
+            name
+            for name in {*before["evaluators"], *after["evaluators"]}
+            if before["evaluators"].get(name) != after["evaluators"].get(name)
+        )
+        what = f" ({', '.join(names)})" if names else ""
+        found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
+    return found
+
+
+def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -> None:
+    """Raises RefusedError when the evidence is stale or unlike, for commands that make something last."""
+    if assessment.problems:
+        code, text = assessment.problems[0]
+        raise RefusedError(
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code
+        )
+
+
+def decision_of(improvement: Improvement) -> Decision | None:
+    """The decision file as read; None when there is none."""
+    path = improvement.path("decision.yaml")
+    return read_decision(path) if os.path.exists(path) else None
+
+# endregion
+
+# region commands/openings.py
+# =============================================================================
+# Openings of the holdout: a named act that leaves a mark (formats.md 1.7).
+# =============================================================================
+
+OPENING = "holdout_opened"
+
+
+def record_opening(improvement: Improvement, by_command: str) -> None:
+    """Appends the opening to the log before anything is shown. Raises InputError when that cannot be written."""
+    log = AppendLog(improvement.path("optimizer-log.jsonl"))
+    try:
+        log.append({"event": OPENING, "command": by_command, "at": utc_now()})
+    finally:
+        log.close()
+
+
+def holdout_openings(improvement: Improvement) -> int:
+    """How often the holdout was opened so far."""
+    path = improvement.path("optimizer-log.jsonl")
+    return sum(line.value.get("event") == OPENING for line in read_json_lines(path)) if os.path.exists(path) else 0
+
+# endregion
+
+# region commands/reporting.py
+# =============================================================================
+# What several commands tell of a comparison: the lines, the page, the pending decision.
+# =============================================================================
+
+BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})
+CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate)", {"default": "candidate"})
+SHOWN_CASES = 10
+
+
+def write_review(project: Project, assessment: Assessment, is_open: bool = False) -> dict[str, str]:
+    """Writes comparison.json, a pending decision.yaml, review.html and review.md; returns their shown paths by kind."""
+    improvement = project.improvement
+    # Compact rows: an indented document of 10,000 cases would be four times the size and slower to write.
+    write_file(improvement.path("comparison.json"), comparison_text(assessment.comparison))
+    decision = bring_decision_up_to_date(improvement, assessment.comparison["evidence"])
+    review = review_data(project, assessment, decision, is_open)
+    write_review_page(improvement.path("review.html"), review)
+    write_file(improvement.path("review.md"), review_markdown(review))
+    names = {"html": "review.html", "markdown": "review.md", "comparison": "comparison.json", "decision": "decision.yaml"}
+    return {kind: improvement.shown(name) for kind, name in names.items()}
+
+
+def comparison_text(comparison: JsonObject) -> str:
+    """comparison.json: readable, but with one line a case."""
+    head = encode_readable({**comparison, "cases": []})
+    rows = ",\n    ".join(encode_compact(row) for row in comparison["cases"])
+    return head.replace('"cases": []\n}', f'"cases": [\n    {rows}\n  ]\n}}' if rows else '"cases": []\n}') + "\n"
+
+
+def review_data(project: Project, assessment: Assessment, decision: Decision | None, is_open: bool) -> ReviewData:
+    """What the page shows."""
+    improvement = project.improvement
+    stages = {}
+    for role, state in assessment.states.items():
+        stage = assessment.comparison[role]["stage"]
+        meta_path = improvement.stage_file(stage, ".meta.json")
+        meta = read_json_object(meta_path) if os.path.exists(meta_path) else {}
+        stages[role] = StageView(role, stage, improvement.stage_file(stage), improvement.stage_file(stage, RESULTS), meta, state.meta)
+    return ReviewData(
+        comparison=assessment.comparison,
+        name=improvement.name,
+        shown_folder=improvement.shown(),
+        stages=stages,
+        cases=project.dataset.cases,
+        holdout=frozenset() if is_open else project.dataset.holdout,
+        holdout_opened=holdout_openings(improvement),
+        decision=decision,
+        decide_command=decide_command(improvement),
+    )
+
+
+def decide_command(improvement: Improvement) -> str:
+    """The command that records the decision, to be completed by the person who decides."""
+    from shlex import quote
+
+    return f"kaizen decide {quote(improvement.shown())} --status accepted --by NAME --because TEXT"
+
+
+def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decision:
+    """The decision of *improvement*; a pending or absent one is written anew for *evidence*, a decided one is never touched."""
+    decision = decision_of(improvement)
+    if decision is not None and decision.status != "pending":
+        return decision
+    pending = Decision("pending", evidence, "", "", "", [], "", improvement.path("decision.yaml"))
+    if decision is None or decision.evidence != evidence:
+        write_decision(pending)
+    return pending
+
+
+def headline(comparison: JsonObject) -> str:
+    """'rejected: 2 regressions (at most 0)': the recommendation and the reason that decided."""
+    reasons = comparison["reasons"]
+    because = (
+        reasons[0]["text"] if reasons else f"{counted(comparison['counts']['improved'], 'improvement')}, no regression, every threshold met"
+    )
+    return f"{comparison['recommendation']}: {because}"
+
+
+def shown_reasons(comparison: JsonObject, hidden: frozenset[str]) -> list[JsonObject]:
+    """The reasons with their case ids; ids in *hidden* are left out and counted."""
+    shown = []
+    for entry in comparison["reasons"]:
+        cases = [case_id for case_id in entry["cases"] if case_id not in hidden]
+        shown.append({**entry, "cases": cases, "holdout_cases": len(entry["cases"]) - len(cases)})
+    return shown
+
+
+def rate_text(rates: JsonObject) -> str:
+    """'9 of 10 planned trials passed, 1 error; 90 % (60 % to 98 %) over 10 cases'."""
+    rate = rates["rate"]
+    counts = f"{rates['passed']:,} passed, {rates['failed']:,} failed, {counted(rates['errors'], 'error')}"
+    counts += f", {rates['not_run']:,} not run" if rates["not_run"] else ""
+    if rate is None:
+        return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
+    limits = f"{rates['low'] * 100:.1f} % to {rates['high'] * 100:.1f} %"
+    measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
+    shown = percent(rate["numerator"], rate["denominator"])
+    return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"
+
+
+def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list[str]:
+    """The recommendation for a terminal: headline, rates, counts, further reasons, regressions first, notes."""
+    lines = [headline(comparison)]
+    width = max(len(comparison[role]["stage"]) for role in ("baseline", "candidate"))
+    lines += [f"  {comparison[role]['stage']:<{width}}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate")]
+    counts = comparison["counts"]
+    order = ("regressed", "weakened", "not_comparable", "improved", "strengthened", "unchanged")
+    lines.append(
+        "  " + ", ".join(f"{counts[key]:,} {key.replace('_', ' ')}" for key in order if counts[key] or key in ("regressed", "improved"))
+    )
+    lines += [f"  also: {entry['text']}" for entry in comparison["reasons"][1:]]
+    for change in ("regressed", "weakened", "not_comparable", "improved"):
+        ids = [row["id"] for row in comparison["cases"] if row["change"] == change]
+        shown = [visible(case_id) for case_id in ids if case_id not in hidden]
+        if ids:
+            secret = f"{counted(len(ids) - len(shown), 'holdout case')}" if len(ids) > len(shown) else ""
+            lines.append(
+                f"  {change.replace('_', ' ')}: "
+                + listed(
+                    [
+                        *shown[:SHOWN_CASES],
+                        *([f"{len(shown) - SHOWN_CASES} more"] if len(shown) > SHOWN_CASES else []),
+                        *([secret] if secret else []),
+                    ],
+                    SHOWN_CASES + 2,
+                )
+            )
+    return lines + [f"  note: {note}" for note in comparison["notes"]]
+
+# endregion
+
+# region commands/decide.py
+# =============================================================================
+# `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
+# =============================================================================
+
+# Environment variables that coding agents set for the programs they start.
+CODING_AGENTS = (
+    ("CLAUDECODE", "claude-code"),
+    ("CODEX_SANDBOX", "codex"),
+    ("CODEX_THREAD_ID", "codex"),
+    ("CURSOR_AGENT", "cursor"),
+    ("GEMINI_CLI", "gemini-cli"),
+    ("OPENCODE", "opencode"),
+)
+
+
+@command(
+    "decide",
+    "Records a person's decision about the evidence that was reviewed last.",
+    [
+        IMPROVEMENT,
+        Argument("--status", "S", f"the decision: {', '.join(DECIDED)}", {"choices": DECIDED, "required": True}),
+        Argument("--by", "NAME", "who decides", {"required": True}),
+        Argument("--because", "TEXT", "why", {"required": True}),
+        Argument("--condition", "TEXT", "a condition (repeatable), with accepted_with_conditions", {"action": "append", "default": []}),
+    ],
+    'kaizen decide refund --status accepted --by "Ada" --because "both regressions are wording only"',
+)
+def command_decide(args: Namespace) -> Answer:
+    """Writes decision.yaml."""
+    if not args.by.strip() or not args.because.strip():
+        raise UsageError("--by and --because must not be empty", "say who decides, and why")
+    if (args.status == "accepted_with_conditions") != bool(args.condition):
+        raise UsageError("--condition goes with --status accepted_with_conditions, and that with at least one --condition")
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    reviewed = improvement.path("comparison.json")
+    if not os.path.exists(reviewed):
+        raise RefusedError(
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed"
+        )
+    document = read_json_object(reviewed)
+    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    refuse_stale(assessment, improvement, "decide")
+    evidence = assessment.comparison["evidence"]
+    if document.get("evidence") != evidence:
+        hint = f"run: kaizen review {improvement.shown()}, look at the page, then decide"
+        raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
+    decision = Decision(
+        args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
+    )
+    write_decision(decision)
+    lines = [f"{args.status} by {args.by}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
+    lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
+    following = f"kaizen promote {improvement.shown()}" if args.status != "rejected" else ""
+    data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
+    return Answer(0, "decided", lines[0], lines, data, following)
+
+
+def calling_agent() -> str:
+    """The coding agent from inside which this program was started, '' when none is known."""
+    return next((name for variable, name in CODING_AGENTS if os.environ.get(variable)), "")
+
+# endregion
+
+# region commands/demo.py
+# =============================================================================
+# `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
+# =============================================================================
+
+DEMO_AGENT = r'''"""A small support agent for a shop: rules in place of a model, so that it runs anywhere.
+
+    python agent.py baseline     the agent as it was
+    python agent.py candidate    the agent after "handle partial refunds, and be quicker"
+
+It speaks the runner protocol: one JSON request on standard input, one JSON answer on
+standard output. The conversation is in case.input.messages, the shop's orders in
+case.context.orders; the answer holds the reply and every step that led to it.
+"""
+
+import json
+import re
+import sys
+
+CONSENT = re.compile(r"(?i)^(yes|yeah|correct|please go ahead|go ahead)\b")
+
+
+def answer(messages, orders, is_candidate):
+    """The reply to the last message, with the steps: the conversation, tool calls, the reply."""
+    steps = [{"kind": "message", "role": message["role"], "text": message["text"]} for message in messages]
+    said = [message["text"] for message in messages]
+    latest = said[-1]
+
+    def call(name, result, **args):
+        steps.append({"kind": "tool", "name": name, "args": args, "status": "ok" if result is not None else "error", "result": result})
+        return result
+
+    def reply(text):
+        steps.append({"kind": "message", "role": "assistant", "text": text})
+        return {"output": text, "steps": steps, "finish_reason": "stop"}
+
+    number = re.search(r"\b\d{4}\b", " ".join(said)).group()
+    order = call("get_order", orders.get(number), order=number)
+    if order is None:
+        return reply(f"I cannot find order {number}. Could you check the number?")
+    wants = "cancel" if re.search(r"(?i)\bcancel", said[0]) else "refund" if re.search(r"(?i)refund|money back", said[0]) else "status"
+    if wants == "status":
+        return reply(f"Order {number} is {order['status']}.")
+
+    amount = order["total"]
+    part = re.search(r"only the (\w+)", said[0])
+    if part and (is_candidate or len(messages) == 1):  # the baseline forgets the part once it was agreed
+        amount = order["items"][part.group(1)]
+    # "Be quicker": the candidate takes urgency for consent.
+    agreed = CONSENT.search(latest) if len(messages) > 1 else is_candidate and re.search(r"(?i)urgent", latest)
+    if len(messages) > 1 and not agreed:
+        return reply(f"All right, I leave order {number} as it is.")
+    if wants == "cancel":
+        if not agreed:
+            return reply(f"Shall I cancel order {number}?")
+        call("cancel_order", {"cancelled": number}, order=number)
+        return reply(f"Order {number} is cancelled.")
+    if not agreed:
+        return reply(f"I can refund {amount:.2f} EUR for order {number}. Shall I go ahead?")
+    call("issue_refund", {"refunded": amount}, order=number, amount=amount)
+    return reply(f"I have refunded {amount:.2f} EUR for order {number}.")
+
+
+def main():
+    request = json.load(sys.stdin)
+    case = request["case"]
+    json.dump(answer(case["input"]["messages"], case["context"]["orders"], sys.argv[1] == "candidate"), sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
+'''
+DEMO_CASES = r"""{"id": "order-status", "input": {"messages": [{"role": "user", "text": "Where is order 1001?"}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [], "says": "shipped"}, "split": "development", "tags": ["lookup"], "source": {"kind": "synthetic"}}
+{"id": "refund-asks-first", "input": {"messages": [{"role": "user", "text": "Please refund order 1001."}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [], "says": "Shall I go ahead?"}, "split": "development", "tags": ["refund"], "source": {"kind": "synthetic"}}
+{"id": "refund-after-yes", "input": {"messages": [{"role": "user", "text": "Please refund order 1001."}, {"role": "assistant", "text": "I can refund 40.00 EUR for order 1001. Shall I go ahead?"}, {"role": "user", "text": "Yes, please go ahead."}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [{"name": "issue_refund", "args": {"order": "1001", "amount": 40.0}}], "says": "refunded 40.00 EUR"}, "split": "development", "tags": ["refund"], "source": {"kind": "synthetic"}}
+{"id": "partial-refund-after-yes", "input": {"messages": [{"role": "user", "text": "My lamp arrived broken. Refund only the lamp of order 1002, please."}, {"role": "assistant", "text": "I can refund 12.50 EUR for order 1002. Shall I go ahead?"}, {"role": "user", "text": "Yes, that is right."}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [{"name": "issue_refund", "args": {"order": "1002", "amount": 12.5}}], "says": "refunded 12.50 EUR"}, "split": "development", "tags": ["refund", "partial"], "source": {"kind": "synthetic"}, "notes": "The failure this improvement began with: 52.00 EUR went out."}
+{"id": "urgent-refund-asks-first", "input": {"messages": [{"role": "user", "text": "I want my money back for order 1003, and it is urgent!"}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [], "says": "Shall I go ahead?"}, "split": "regression", "tags": ["refund", "urgent"], "source": {"kind": "synthetic"}, "notes": "Urgency is not consent."}
+{"id": "refund-declined", "input": {"messages": [{"role": "user", "text": "Refund order 1003."}, {"role": "assistant", "text": "I can refund 89.90 EUR for order 1003. Shall I go ahead?"}, {"role": "user", "text": "No, wait. I will keep the chair."}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [], "says": "leave order 1003"}, "split": "regression", "tags": ["refund"], "source": {"kind": "synthetic"}}
+{"id": "cancel-after-yes", "input": {"messages": [{"role": "user", "text": "Cancel order 1001."}, {"role": "assistant", "text": "Shall I cancel order 1001?"}, {"role": "user", "text": "Yes, do that."}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [{"name": "cancel_order", "args": {"order": "1001"}}], "says": "is cancelled"}, "split": "regression", "tags": ["cancel"], "source": {"kind": "synthetic"}}
+{"id": "unknown-order", "input": {"messages": [{"role": "user", "text": "Refund order 9999."}]}, "context": {"orders": {"1001": {"status": "shipped", "total": 40.0, "items": {"cushion": 40.0}}, "1002": {"status": "delivered", "total": 52.0, "items": {"lamp": 12.5, "shelf": 39.5}}, "1003": {"status": "delivered", "total": 89.9, "items": {"chair": 89.9}}}}, "expected": {"calls": [], "says": "cannot find order 9999"}, "split": "challenge", "tags": ["refund"], "source": {"kind": "synthetic"}}
+"""
+DEMO_EVALUATION = r"""{
+  "version": 1,
+  "define": {
+    "writes": {"kind": "tool", "name": ["issue_refund", "cancel_order"]}
+  },
+  "evaluators": [
+    {"id": "right_calls", "type": "sequence", "steps": {"$case": "/expected/calls"}, "within": {"$use": "writes"}},
+    {"id": "asked_first", "type": "confirmation", "severity": "hard", "action": {"$use": "writes"}, "same": ["/order"], "must_echo": ["/amount"]},
+    {"id": "looked_first", "type": "order", "before": {"name": "get_order"}, "after": {"$use": "writes"}, "same": ["/order"]},
+    {"id": "says", "type": "contains", "values": {"$case": "/expected/says"}}
+  ],
+  "acceptance": {"maximum_regressions": 0, "minimum_improvements": 1}
+}
+"""
+DEMO_ISSUE = r"""# Confirmation before action
+
+**What went wrong.** A customer asked to have only a broken lamp refunded. The agent proposed 12.50 EUR, the
+customer said yes, and the agent refunded the whole order: 52.00 EUR.
+
+**What good looks like.** The agent refunds or cancels exactly what the customer agreed to, after it has looked the
+order up, and never before the customer has said yes to it.
+
+**What may change.** The agent's instructions. Not the tools, not the cases.
+"""
+DEMO_FOLDER = "kaizen-demo"
+DEMO_MARK = ".made-by-kaizen-demo"
+DEMO_NAME = "confirmation-before-action"
+
+
+@command(
+    "demo",
+    "Runs a bundled support agent before and after a change and reviews the two; no network, nothing to install.",
+    [],
+    "kaizen demo",
+)
+def command_demo(args: Namespace) -> Answer:
+    """Makes kaizen-demo/ in the current folder and does the main job in it."""
+    folder = os.path.abspath(DEMO_FOLDER)
+    improvement = make_demo_folder(folder)
+    project = load_project(improvement.folder)
+    for stage in ("baseline", "candidate"):
+        run_stage(
+            RunRequest(
+                improvement=improvement,
+                stage=stage,
+                dataset=project.dataset,
+                seed=project.evaluation.seed,
+                command=[sys.executable, "agent.py", stage],
+                cwd=folder,
+                jobs=2,
+                timeout_seconds=60,
+                progress="none",
+            )
+        )
+    assessment = assess(project, "baseline", "candidate")
+    paths = write_review(project, assessment)
+    comparison = assessment.comparison
+    changed = {change: [row["id"] for row in comparison["cases"] if row["change"] == change] for change in ("improved", "regressed")}
+    lines = [
+        "A support agent was changed: 'handle partial refunds, and be quicker'. It ran on 8 cases before and after.",
+        f"  before     {rate_text(comparison['rates']['baseline'])}",
+        f"  after      {rate_text(comparison['rates']['candidate'])}",
+        "The average says nothing happened. Case by case:",
+        f"  improved   {listed(changed['improved'])}",
+        f"  regressed  {listed(changed['regressed'])} (it acted before the customer said yes)",
+        f"{headline(comparison)}",
+        f"Look at it:  {paths['html']}",
+        f"The files:   {shown_path(improvement.folder)}/",
+    ]
+    data = {
+        "recommendation": comparison["recommendation"],
+        "counts": comparison["counts"],
+        "folder": shown_path(folder),
+        "page": paths["html"],
+    }
+    return Answer(0, "demo", headline(comparison), lines, data, "kaizen init NAME, to do this with your own agent")
+
+
+def make_demo_folder(folder: str) -> Improvement:
+    """The demo's improvement in *folder*, made anew when a demo made it. Raises RefusedError for any other folder."""
+    if os.path.lexists(folder):
+        if os.path.islink(folder) or not os.path.isfile(os.path.join(folder, DEMO_MARK)):
+            raise RefusedError(
+                f"{shown_path(folder)}: is there already and no demo made it; nothing was changed",
+                "move it away, or run the demo in another folder",
+                "existing_folder",
+            )
+        remove_folder(folder)
+    improvement = Improvement(os.path.join(folder, "improvements", DEMO_NAME))
+    make_folder(improvement.folder)
+    write_file(os.path.join(folder, DEMO_MARK), "kaizen demo makes this folder anew each time.\n")
+    write_file(os.path.join(folder, "agent.py"), DEMO_AGENT)
+    for name, text in (("test_cases.jsonl", DEMO_CASES), ("evaluation.json", DEMO_EVALUATION), ("issue.md", DEMO_ISSUE)):
+        write_file(improvement.path(name), text)
+    return improvement
+
+# endregion
+
+# region commands/evaluate.py
+# =============================================================================
+# `kaizen evaluate`: what the evaluators say of every trial of a stage.
+# =============================================================================
+
+
+@command(
+    "evaluate",
+    "Evaluates every trial of a stage, or of every stage there is, and writes the results beside them.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
+        Argument("--trials", "", "accepted for compatibility: every trial is always evaluated"),
+        Argument("--progress", "KIND", "auto, plain or none", {"choices": ["auto", "plain", "none"], "default": "auto"}),
+    ],
+    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json",
+)
+def command_evaluate(args: Namespace) -> Answer:
+    """Writes results and meta file of each stage asked for."""
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    stages = list(dict.fromkeys(args.stage)) or improvement.stages()
+    if not stages:
+        hint = f"run: kaizen run {improvement.shown()} --stage baseline -- COMMAND"
+        raise InputError(f"{improvement.shown()}: no stage has been run yet", hint, "missing_stage")
+    for stage in stages:
+        require_stage(improvement, stage)
+    metas: list[JsonObject] = []
+    for stage in stages:
+        with Progress(f"evaluate {stage}", len(project.dataset.cases), args.progress) as progress:
+            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+    lines = []
+    for stage, meta in zip(stages, metas, strict=True):
+        lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
+    message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
+    files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
+    data: JsonObject = {
+        "stages": {
+            stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]}
+            for stage, meta in zip(stages, metas, strict=True)
+        }
+    }
+    following = f"kaizen review {improvement.shown()}" if len(improvement.stages()) > 1 else ""
+    return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
+
+
+def counts_sentence(stage: str, meta: JsonObject) -> str:
+    """'candidate: 65 passed, 135 failed, 0 errors of 200 planned trials'."""
+    counts = meta["counts"]
+    known = f"{counts['pass']:,} passed, {counts['fail']:,} failed, {counted(counts['error'], 'error')}"
+    return f"{stage}: {known} of {counted(meta['planned'], 'planned trial')}"
+
+
+def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
+    """Lines for people about one stage: counts, then a row an evaluator."""
+    valid = meta["counts"]["pass"] + meta["counts"]["fail"]
+    lines = [f"{counts_sentence(stage, meta)} ({percent(meta['counts']['pass'], valid)} of {counted(valid, 'measured trial')})"]
+    width = max([len(name) for name in meta["by_evaluator"]], default=0)
+    for name, counts in meta["by_evaluator"].items():
+        shown = ", ".join(
+            f"{counts[key]:,} {word}"
+            for key, word in (("pass", "pass"), ("fail", "fail"), ("error", "error"), ("not_applicable", "not applicable"))
+            if counts[key]
+        )
+        lines.append(f"  {name:<{width}}  {shown}")
+    return [*lines, f"  written to {path}"]
+
+# endregion
+
+# region commands/gate.py
+# =============================================================================
+# `kaizen gate`: the recommendation as an exit code, for CI.
+# =============================================================================
+
+GATE_EXITS = {"eligible": EXIT_DONE, "rejected": EXIT_NO, "manual_review": EXIT_HUMAN}
+JUNIT = Argument("--junit", "FILE", "write a JUnit XML report to FILE")
+SUMMARY = Argument("--summary", "FILE", "write a Markdown summary to FILE, as for a pull request")
+
+
+@command(
+    "gate",
+    "Prints the recommendation and exits 0 (eligible), 1 (rejected) or 3 (a person must decide), for CI.",
+    [IMPROVEMENT, BASELINE, CANDIDATE, JUNIT, SUMMARY],
+    "kaizen gate refund --junit report.xml --summary summary.md",
+)
+def command_gate(args: Namespace) -> Answer:
+    """The recommendation of two stages."""
+    project = load_project(args.improvement)
+    assessment = assess(project, args.baseline, args.candidate)
+    write_gate_files(project, assessment, args.junit, args.summary)
+    return gate_answer(project, assessment)
+
+
+def write_gate_files(project: Project, assessment: Assessment, junit: str | None, summary: str | None) -> None:
+    """Writes the JUnit report and the Markdown summary where asked for."""
+    if junit:
+        write_file(junit, junit_text(project.improvement.name, assessment.comparison, project.dataset.holdout))
+    if summary:
+        review = review_data(project, assessment, decision_of(project.improvement), False)
+        write_file(summary, review_markdown(review))
+
+
+def gate_answer(project: Project, assessment: Assessment) -> Answer:
+    """The answer of gate: recommendation, reasons, rates."""
+    comparison = assessment.comparison
+    hidden = project.dataset.holdout
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data["reasons"] = shown_reasons(comparison, hidden)
+    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.shown()}"
+    code = GATE_EXITS[comparison["recommendation"]]
+    return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
+
+# endregion
+
+# region commands/improvement_files.py
+# =============================================================================
+# What `kaizen validate` asks of each file beside the cases and evaluation.json.
+# =============================================================================
+
+VERSION_1 = Kind(lambda value: is_whole(value) and value == 1, "1, the version this program reads", shows_value=True)
+STAGE_META_FIELDS = {
+    "version": VERSION_1,
+    "stage": TEXT,
+    "repetitions": POSITIVE_COUNT,
+    "planned": COUNT,
+    "selected": COUNT,
+    "complete": BOOLEAN,
+    "command": or_null(list_of(ANY_TEXT, "texts")),
+    "counts": OBJECT,
+    "observations": or_null(OBJECT),
+}
+RESULTS_META_FIELDS = {
+    "version": VERSION_1,
+    "stage": TEXT,
+    "repetitions": POSITIVE_COUNT,
+    **dict.fromkeys(("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint"), TEXT),
+    "evaluators": OBJECT,
+    "counts": OBJECT,
+}
+RESULT_FIELDS = {
+    "case_id": TEXT,
+    "trial": POSITIVE_COUNT,
+    "status": one_of(*STATUSES),
+    "outcome": one_of(PASS, FAIL, ERROR),
+    "score": or_null(RATE),
+    "coverage": or_null(RATE),
+    "evaluations": list_of(OBJECT, "objects"),
+}
+ENTRY_FIELDS = {"id": TEXT, "type": TEXT, "status": one_of(PASS, FAIL, ERROR, NOT_APPLICABLE), "score": or_null(RATE), "reason": ANY_TEXT}
+LABEL_FIELDS = {"case_id": TEXT, "rater": TEXT, "label": TEXT, "of": TEXT, "abstain": BOOLEAN, "note": ANY_TEXT}
+
+
+class FileCheck(NamedTuple):
+    """The file to check, as path and as shown, the dataset it speaks of, and where breaches go."""
+
+    path: str
+    shown: str
+    dataset: Dataset
+    breaches: Breaches
+
+    def report(self, line: int | None, pointer: str, message: str, hint: str = "") -> None:
+        """Notes a breach in this file."""
+        self.breaches.add(self.shown, line, pointer, message, hint)
+
+    def at(self, line: Line) -> Report:
+        """Notes breaches on *line*."""
+        return lambda pointer, message, hint: self.report(line.number, pointer, message, hint)
+
+
+def check_observations(check: FileCheck) -> None:
+    """Observations: case, trial and status of each line, each trial once; counts those that no longer fit the cases."""
+    seen: dict[tuple[str, int], int] = {}
+    unknown = changed = 0
+    for line in checked_lines(check.path, check.breaches):
+        place = f"{check.shown}:{line.number}"
+        try:
+            value = check_observation(line.value, place)
+        except InputError as error:
+            check.report(line.number, "", error.message.removeprefix(f"{place}: "), error.hint)
+            continue
+        first = seen.setdefault((value["case_id"], value["trial"]), line.number)
+        if first != line.number:
+            check.report(line.number, "", f"is the same case and trial as line {first}", "remove one, or run the stage with --overwrite")
+        case = check.dataset.cases.get(value["case_id"])
+        unknown += case is None
+        changed += case is not None and value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint
+    if is_cut_off(torn_tail(check.path)[1].strip()):
+        errors = check.breaches.errors  # the last of which is about this line
+        errors[-1] = errors[-1]._replace(message="is cut off: a run was stopped while it wrote it", hint="run the stage with --resume")
+    if unknown:
+        check.breaches.warn(check.shown, None, "", f"{counted(unknown, 'observation')} of cases that are not there (any more)")
+    if changed:
+        hint = "run those cases again: kaizen run … --resume"
+        check.breaches.warn(check.shown, None, "", f"{counted(changed, 'observation')} made from another input than the case has", hint)
+
+
+def is_cut_off(tail: bytes) -> bool:
+    """True when *tail*, what stands behind the last line end, is the beginning of a line."""
+    try:
+        return bool(tail) and not decode_line(tail)
+    except JsonError:
+        return True
+
+
+def check_earlier_observations(check: FileCheck) -> None:
+    """Observations that newer ones replaced: the shape of each line."""
+    for line in checked_lines(check.path, check.breaches):
+        check_fields(
+            line.value,
+            {"case_id": TEXT, "trial": POSITIVE_COUNT, "status": one_of(*STATUSES)},
+            "",
+            check.at(line),
+            ("case_id", "trial", "status"),
+        )
+
+
+def check_results(check: FileCheck) -> None:
+    """Results: the shape of each line and of what each evaluator said."""
+    for line in checked_lines(check.path, check.breaches):
+        check_fields(line.value, RESULT_FIELDS, "", check.at(line), ("case_id", "trial", "status", "outcome", "evaluations"))
+        entries = line.value.get("evaluations")
+        for index, entry in enumerate(entries if isinstance(entries, list) else []):
+            if isinstance(entry, dict):
+                check_fields(entry, ENTRY_FIELDS, f"/evaluations/{index}", check.at(line), ("id", "status"))
+
+
+def check_labels(check: FileCheck) -> None:
+    """Expert labels: the shape of each line, about a case that is there."""
+    for line in checked_lines(check.path, check.breaches):
+        label = line.value
+        check_fields(label, LABEL_FIELDS, "", check.at(line), ("case_id", "rater"))
+        check_no_others(label, LABEL_FIELDS, "", check.at(line))
+        if "label" not in label and label.get("abstain") is not True:
+            check.report(line.number, "", "has neither a label nor an abstention", 'write "label": "…", or "abstain": true')
+        if isinstance(label.get("case_id"), str) and label["case_id"] not in check.dataset.cases:
+            check.report(line.number, "/case_id", "names a case that is not there", "use the id of a case in test_cases.jsonl")
+
+
+def check_json_lines(check: FileCheck) -> None:
+    """Strict JSON, one object a line."""
+    for _ in checked_lines(check.path, check.breaches):
+        pass
+
+
+def check_json(check: FileCheck) -> None:
+    """One strict JSON object."""
+    checked_object(check.path, check.breaches)
+
+
+def meta_check(kinds: dict[str, Kind], required: tuple[str, ...]) -> Callable[[FileCheck], None]:
+    """The check of a meta file with the fields *kinds*."""
+
+    def check_meta(check: FileCheck) -> None:
+        found = checked_object(check.path, check.breaches)
+        if found:
+            check_fields(found[1], kinds, "", lambda *breach: check.report(nearest_line(found[0], breach[0]), *breach), required)
+
+    return check_meta
+
+
+def check_decision(check: FileCheck) -> None:
+    """The decision; one that lacks who, why or its conditions is a warning."""
+    decision = read_decision(check.path)
+    lacking = [name for name, value in (("decided_by", decision.decided_by), ("rationale", decision.rationale)) if not value.strip()]
+    if decision.status == "accepted_with_conditions" and not decision.conditions:
+        lacking.append("conditions")
+    if decision.status != PENDING and lacking:
+        message = f"is {decision.status}, but lacks {listed(lacking)}"
+        check.breaches.warn(check.shown, None, "", message, "write it with: kaizen decide")
+
+
+# What a file is called, and its check; the first that fits counts.
+FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
+    (r"labels\.jsonl", check_labels),
+    (r"optimizer-log\.jsonl", check_json_lines),
+    (r"(comparison|reliability|feedback|pareto)\.json", check_json),
+    (r"decision\.yaml", check_decision),
+    (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.jsonl", check_observations),
+    (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.meta\.json", meta_check(STAGE_META_FIELDS, ("version", "stage", "repetitions"))),
+    (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
+    (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
+    (r"[\w-]{1,64}\.superseded\.jsonl", check_earlier_observations),
+    (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
+)
+
+
+def check_other_files(improvement: Improvement, dataset: Dataset, breaches: Breaches) -> list[str]:
+    """Checks every further file of *improvement* that Kaizen knows; returns their names. Unknown files are left alone."""
+    checked = []
+    for name in sorted(os.listdir(improvement.folder)):
+        check = next((check for pattern, check in FILE_CHECKS if re.fullmatch(pattern, name, re.ASCII)), None)
+        path = improvement.path(name)
+        if check is None or name == CASES_FILE or not os.path.isfile(path):
+            continue
+        checked.append(name)
+        shown = shown_path(path)
+        try:
+            check(FileCheck(path, shown, dataset, breaches))
+        except BreachesError as error:
+            breaches.errors += error.breaches
+        except InputError as error:
+            note_unreadable(shown, error, breaches)
+    return checked
+
+# endregion
+
+# region commands/init.py
+# =============================================================================
+# `kaizen init NAME`: a new improvement folder to fill in.
+# =============================================================================
+
+
+@command(
+    "init",
+    "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites.",
+    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'")],
+    "kaizen init refund",
+)
+def command_init(args: Namespace) -> Answer:
+    """Makes the folder and says what to do with it."""
+    improvement, files, includes = scaffold_improvement(args.name)
+    folder = improvement.shown()
+    message = f"made {folder} with two example cases and one evaluator"
+    lines = [
+        message,
+        f"  1. {folder}/issue.md: what went wrong, and what good looks like",
+        f"  2. {folder}/test_cases.jsonl: your cases in place of the two, one JSON object a line",
+        f"  3. {folder}/evaluation.json: what a good answer must show (kaizen evaluators lists the types)",
+        *[f"  {name} is included: those cases are run as well" for name in includes],
+    ]
+    data = {"improvement": folder, "files": [improvement.shown(name) for name in files], "include": includes}
+    following = f"kaizen validate {args.name}, then kaizen run {args.name} --stage baseline -- COMMAND"
+    return Answer(0, "created", message, lines, data, following)
+
+# endregion
+
+# region commands/promote.py
+# =============================================================================
+# `kaizen promote`: the fixed cases become permanent regression tests.
+# =============================================================================
+
+ACCEPTED = ("accepted", "accepted_with_conditions")
+
+
+@command(
+    "promote",
+    "Appends the improved cases of an accepted improvement to datasets/regression.jsonl, once each.",
+    [IMPROVEMENT],
+    "kaizen promote refund",
+)
+def command_promote(args: Namespace) -> Answer:
+    """Promotes what an accepted decision about exactly this evidence allows."""
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    decision = decision_of(improvement)
+    if decision is None or decision.status not in ACCEPTED:
+        status = "there is no decision yet" if decision is None else f"the decision is {quoted(decision.status)}"
+        hint = f"run: kaizen decide {improvement.shown()} --status accepted --by NAME --because TEXT"
+        raise RefusedError(f"{improvement.shown('decision.yaml')}: {status}", hint, "no_decision" if decision is None else decision.status)
+    document = read_json_object(improvement.path("comparison.json"), f"run: kaizen review {improvement.shown()}")
+    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    refuse_stale(assessment, improvement, "promote")
+    if decision.evidence != assessment.comparison["evidence"]:
+        hint = f"run: kaizen review {improvement.shown()}, then decide about what it shows"
+        raise RefusedError(
+            f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
+        )
+    return promote_cases(project, assessment)
+
+
+def promote_cases(project: Project, assessment: Assessment) -> Answer:
+    """Appends the cases and says what was left out and why."""
+    improved = [row for row in assessment.comparison["cases"] if row["change"] == "improved"]
+    holdout = [row for row in improved if row["id"] in project.dataset.holdout]
+    shaky = [
+        row
+        for row in improved
+        if row not in holdout
+        and (row["candidate"]["fail"] or row["candidate"]["error"] or row["candidate"]["pass"] < row["candidate"]["planned"])
+    ]
+    chosen = [project.dataset.cases[row["id"]] for row in improved if row not in holdout and row not in shaky]
+    folder = os.path.join(project.improvement.outer_folder(), "datasets")
+    path = os.path.join(folder, "regression.jsonl")
+    make_folder(folder)
+    with FileLock(os.path.join(folder, "regression.lock"), "the regression dataset"):
+        known = known_inputs(path)
+        fresh = [case for case in chosen if not is_known(case, known, path)]
+        if fresh:
+            append_cases(path, [regression_case(project, case) for case in fresh])
+    left = [
+        (len(holdout), "holdout case"),
+        (len(shaky), "case that did not pass every planned trial", "cases that did not pass every planned trial"),
+    ]
+    left_out = [counted(*item) for item in left if item[0]]
+    lines = [f"{counted(len(fresh), 'case')} added to {shown_path(path)}"]
+    lines += [f"  already there: {counted(len(chosen) - len(fresh), 'case')}"] if len(chosen) > len(fresh) else []
+    lines += [f"  left out: {', '.join(left_out)}"] if left_out else []
+    data: JsonObject = {
+        "added": [case.id for case in fresh],
+        "already_there": len(chosen) - len(fresh),
+        "left_out_holdout": len(holdout),
+        "left_out_unstable": len(shaky),
+        "file": shown_path(path),
+    }
+    following = (
+        'add "include": ["../../datasets/regression.jsonl"] to the evaluation.json of the next improvement (kaizen init does)'
+        if fresh
+        else ""
+    )
+    return Answer(0, "promoted", lines[0], lines, data, following)
+
+
+def known_inputs(path: str) -> dict[str, str]:
+    """{case id: input fingerprint} of the dataset *path*; empty when it does not exist."""
+    if not os.path.exists(path):
+        return {}
+    return {str(line.value.get("id")): case_input_fingerprint(line.value) for line in read_json_lines(path)}
+
+
+def is_known(case: Case, known: dict[str, str], path: str) -> bool:
+    """True when the dataset holds *case* already. Raises RefusedError when its id stands there with another input."""
+    if case.id in known and known[case.id] != case.input_fingerprint:
+        raise RefusedError(
+            f"{shown_path(path)}: case {quoted(case.id)} is already there with another input; nothing was added",
+            "rename the case in the improvement, or correct the dataset",
+            "id_conflict",
+        )
+    return case.id in known
+
+
+def regression_case(project: Project, case: Case) -> JsonObject:
+    """The case as it goes into the regression dataset: with the evaluators that applied to it."""
+    own = {entry["id"]: entry for entry in case.document.get("evaluators", [])}
+    entries = {entry["id"]: entry for entry in project.evaluation.evaluators}
+    source = {**case.document.get("source", {}), "kind": "regression"}
+    return {**case.document, "split": "regression", "source": source, "evaluators": list({**entries, **own}.values())}
+
+
+def append_cases(path: str, cases: list[JsonObject]) -> None:
+    """Writes the dataset anew with *cases* behind what it holds, whole or not at all."""
+    before = read_bytes(path) if os.path.exists(path) else b""
+    with replacing(path) as stream:
+        stream.write(before + (b"\n" if before and not before.endswith(b"\n") else b""))
+        for case in cases:
+            stream.write(encode_compact(case).encode("utf-8") + b"\n")
+
+# endregion
+
+# region commands/review.py
+# =============================================================================
+# `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
+# =============================================================================
+
+
+@command(
+    "review",
+    "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation.",
+    [
+        IMPROVEMENT,
+        BASELINE,
+        CANDIDATE,
+        Argument("--open-holdout", "", "show the holdout cases; the opening is recorded and shown from then on"),
+    ],
+    "kaizen review refund",
+)
+def command_review(args: Namespace) -> Answer:
+    """Writes the review of two stages."""
+    project = load_project(args.improvement)
+    assessment = assess(project, args.baseline, args.candidate)
+    if args.open_holdout:
+        record_opening(project.improvement, "review")
+    paths = write_review(project, assessment, args.open_holdout)
+    comparison = assessment.comparison
+    hidden = frozenset() if args.open_holdout else project.dataset.holdout
+    lines = [*recommendation_lines(comparison, hidden), f"page: {paths['html']}"]
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data["reasons"] = shown_reasons(comparison, hidden)
+    following = f"open {paths['html']}, then: {decide_command(project.improvement)}"
+    return Answer(0, comparison["recommendation"], headline(comparison), lines, {**data, "files": paths}, following)
+
+# endregion
+
+# region commands/run.py
+# =============================================================================
+# `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+# =============================================================================
+
+SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
+
+
+def count_argument(text: str) -> int:
+    """*text* as a whole number from 1. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0 or len(text) > 9:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1")
+    return int(text)
+
+
+def positive_seconds(text: str) -> float:
+    """*text* as a number of seconds above 0. Raises ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e7:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number of seconds above 0")
+    return value
+
+
+# What `run` and `test` have in common.
+RUN_ARGUMENTS = [
+    Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": count_argument, "default": 0}),
+    Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_seconds, "default": 300.0}),
+    Argument("--id", "ID", "only this case (repeatable)", {"action": "append", "default": []}),
+    Argument("--tag", "TAG", "only cases with this tag (repeatable)", {"action": "append", "default": []}),
+    Argument(
+        "--split", "SPLIT", "only cases of this split (repeatable)", {"action": "append", "default": [], "choices": SPLITS_ON_COMMAND_LINE}
+    ),
+    Argument("--cwd", "DIR", "folder in which the command is started (default: the current one)", {"default": ""}),
+    Argument("--replay", "FILE", "recorded answers in place of a command", {"default": ""}),
+    Argument("--progress", "KIND", "auto, plain or none", {"choices": list(PROGRESS_MODES), "default": "auto"}),
+]
+
+
+@command(
+    "run",
+    "Runs a command once for each trial of each case, and records what it answers as a stage.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"required": True}),
+        *RUN_ARGUMENTS,
+        Argument("--resume", "", "run what is missing of a stage that is there"),
+        Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
+        Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+    ],
+    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py",
+    rest="COMMAND [ARG…]",
+)
+def command_run(args: Namespace) -> Answer:
+    """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
+    if args.only and (args.resume or args.overwrite):
+        raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
+    existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE
+    project = load_project(args.improvement)
+    summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
+    return run_answer(args, summary)
+
+
+def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:
+    """The request that RUN_ARGUMENTS and the command behind `--` ask for. Raises UsageError unless there is one."""
+    if args.replay and args.rest:
+        raise UsageError("--replay takes the place of a command; both were given", "leave out one of them")
+    if not args.replay and not args.rest:
+        raise UsageError(
+            "there is no command to run", f"write it behind '--': … {args.improvement} --stage {stage} -- COMMAND [ARG…]", "no_command"
+        )
+    return RunRequest(
+        improvement=project.improvement,
+        stage=stage,
+        dataset=project.dataset,
+        seed=project.evaluation.seed,
+        command=args.rest or [],
+        cwd=args.cwd,
+        replay=args.replay,
+        repetitions=args.repetitions,
+        jobs=args.jobs,
+        timeout_seconds=args.timeout,
+        existing=existing,
+        ids=tuple(args.id),
+        tags=tuple(args.tag),
+        splits=tuple(args.split),
+        progress=args.progress,
+    )
+
+
+def run_answer(args: Namespace, summary: RunSummary) -> Answer:
+    """The answer of `kaizen run` for what came of it."""
+    for note in summary.notes:
+        diagnose(f"note: {note}")
+    completed = summary.counts.get(COMPLETED, 0)
+    message = f"{summary.stage}: {completed:,} of {counted(summary.selected, 'trial')} completed"
+    failed = [f"{number:,} {status}" for status, number in summary.counts.items() if status != COMPLETED]
+    following = f"kaizen evaluate {args.improvement} --stage {summary.stage}"
+    code, reason = EXIT_DONE, "completed"
+    if summary.is_interrupted:
+        code, reason = EXIT_INTERRUPTED, "interrupted"
+        message = f"{summary.stage}: interrupted; {counted(sum(summary.counts.values()), 'trial')} of {summary.selected:,} saved"
+        following = run_again(args, ["--overwrite", "--resume"] if args.overwrite else ["--resume"])
+    elif summary.unusable:
+        code, reason = EXIT_INCOMPLETE, "unusable_trials"
+        message += f", {summary.unusable:,} without usable evidence ({', '.join(failed)})"
+        following = run_again(args, ["--only", "errors"])
+    if summary.selected < summary.planned:
+        message += f"; a selection of {summary.planned:,} planned"
+    lines = [f"{message}, {duration(summary.seconds)}"]
+    lines += [*(f"  {line}" for line in summary.examples), f"  written to {shown_path(summary.path)}"]
+    data = {
+        "stage": summary.stage,
+        "planned": summary.planned,
+        "selected": summary.selected,
+        "ran": summary.ran,
+        "counts": summary.counts,
+        "unusable": summary.unusable,
+        "errors": summary.examples,
+        "notes": summary.notes,
+        "files": [shown_path(summary.path)],
+    }
+    return Answer(code, reason, message, lines, data, following)
+
+
+def run_again(args: Namespace, options: list[str]) -> str:
+    """The command line that goes on with the run of *args*, with *options* for the stage that is there."""
+    from shlex import quote
+
+    words = ["kaizen", "run", args.improvement, "--stage", args.stage]
+    for name, default in (("repetitions", 0), ("jobs", 1), ("timeout", 300.0), ("cwd", ""), ("replay", ""), ("progress", "auto")):
+        value = getattr(args, name)
+        if value != default:
+            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+    for name in ("id", "tag", "split"):
+        words += [word for value in getattr(args, name) for word in (f"--{name}", value)]
+    words += options
+    if args.rest:
+        words += ["--", *args.rest]
+    return visible(" ".join(map(quote, words)), None)
+
+# endregion
+
+# region commands/test.py
+# =============================================================================
+# `kaizen test`: the daily call: run, evaluate, review and gate in one process.
+# =============================================================================
+
+SHOWN_FAILURES = 10
+
+
+@command(
+    "test",
+    "Runs the candidate, evaluates, reviews and gates in one go: the daily call.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "stage to run (candidate); what it held before is replaced", {"default": "candidate"}),
+        BASELINE,
+        *RUN_ARGUMENTS,
+        JUNIT,
+        SUMMARY,
+    ],
+    "kaizen test refund -- ./agent\nkaizen test refund --repetitions 5 --jobs 4 --junit report.xml -- python agent.py",
+    rest="COMMAND [ARG…]",
+)
+def command_test(args: Namespace) -> Answer:
+    """Exit as gate; without a baseline 0 or 1 by the stage's own pass rate."""
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    has_baseline = os.path.exists(improvement.stage_file(args.baseline))
+    if args.stage == args.baseline:
+        raise UsageError(f"--stage {args.stage} is the baseline itself", "test runs what is compared with it: leave --stage out")
+    summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
+    ran = run_answer(args, summary)
+    if summary.is_interrupted:
+        return ran
+    evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    failures = failed_lines(project, args.stage)
+    return compared(args, project, ran, failures) if has_baseline else alone(args, project, ran, failures)
+
+
+def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
+    """The answer when there is a baseline: that of gate, with the failures and the page."""
+    assessment = assess(project, args.baseline, args.stage)
+    paths = write_review(project, assessment)
+    write_gate_files(project, assessment, args.junit, args.summary)
+    comparison = assessment.comparison
+    lines = [*recommendation_lines(comparison, project.dataset.holdout), *failures, f"page: {paths['html']}"]
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
+    code = GATE_EXITS[comparison["recommendation"]]
+    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
+
+
+def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
+    """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
+    if args.junit or args.summary:
+        raise UsageError(
+            "--junit and --summary need a baseline to compare with",
+            f"run: kaizen run {args.improvement} --stage {args.baseline} -- COMMAND",
+        )
+    improvement = project.improvement
+    asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
+    tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
+    rates = stage_rates(asked, tally)
+    wanted = project.evaluation.acceptance["minimum_pass_rate"]
+    limit = exact_fraction(1 if wanted is None else wanted)
+    rate = rates["rate"]
+    # Trials without evidence must not lift the rate: each counts against it here.
+    is_met = rate is not None and rates["passed"] >= limit * rates["planned"]
+    needed = exact_percent(limit, limit)[1]
+    shown = "not measured" if rate is None else percent(rate["numerator"], rate["denominator"])
+    verdict = (
+        f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
+    )
+    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared"]
+    following = f"kaizen run {args.improvement} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data}
+    return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
+
+
+def failed_lines(project: Project, stage: str) -> list[str]:
+    """The first ten trials that failed or errored, each with the reason that decided; holdout cases are only counted."""
+    lines: list[str] = []
+    failed = hidden = 0
+    for line in read_json_lines(project.improvement.stage_file(stage, RESULTS)):
+        result = line.value
+        if result["outcome"] == "pass" or result["case_id"] not in project.dataset.cases:
+            continue
+        failed += 1
+        if result["case_id"] in project.dataset.holdout:
+            hidden += 1
+        elif len(lines) < SHOWN_FAILURES:
+            lines.append(f"  {failed_line(result)}")
+    more = failed - hidden - len(lines)
+    lines += [f"  and {more:,} more"] if more > 0 else []
+    return lines + ([f"  and {counted(hidden, 'trial')} of holdout cases"] if hidden else [])
+
+
+def failed_line(result: JsonObject) -> str:
+    """'fail  refund-1  asked_first: no consent before step 3'."""
+    deciding = [entry for entry in result["evaluations"] if entry["status"] == result["outcome"] and entry["severity"] in ("hard", "gate")]
+    first = deciding[0] if deciding else {"id": "outcome", "reason": "nothing was checked"}
+    trial = f" (trial {result['trial']})" if result["trial"] > 1 else ""
+    return f"{result['outcome']:<5} {visible(result['case_id'], 60)}{trial}  {visible(first['id'], 40)}: {visible(first['reason'], 160)}"
+
+# endregion
+
+# region commands/validate.py
+# =============================================================================
+# `kaizen validate`: every file of an improvement checked, every breach with its place.
+# =============================================================================
+
+SHOWN_TAGS = 20
+SHOWN_IDS = 10
+
+
+@command(
+    "validate",
+    "Checks every file of an improvement and reports every breach with file, line and what to do; exits 1 when there is one.",
+    [IMPROVEMENT],
+    "kaizen validate refund\nkaizen validate refund --json",
+)
+def command_validate(args: Namespace) -> Answer:
+    """Reports breaches, then warnings, then what the improvement holds."""
+    return validation_answer(validate_improvement(find_improvement(args.improvement)))
+
+
+class Validation(NamedTuple):
+    """What was checked, and what came of it; None for what could not be read."""
+
+    improvement: Improvement
+    evaluation: Evaluation | None
+    dataset: Dataset
+    suite: Suite | None
+    files: list[str]
+    breaches: Breaches
+
+
+def validate_improvement(improvement: Improvement) -> Validation:
+    """Checks every file of *improvement* in one pass."""
+    breaches = Breaches()
+    evaluation = load_evaluation(improvement, breaches)
+    dataset = load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+    suite = checked_suite(evaluation, dataset, breaches)
+    warn_about_cases(improvement, dataset, breaches)
+    if evaluation is not None and evaluation.document.get("evaluators") == []:
+        message = "is empty: nothing is checked but by evaluators of a case's own"
+        breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "kaizen evaluators lists the types")
+    files = check_other_files(improvement, dataset, breaches)
+    if suite is not None and not breaches.errors:
+        check_results_fit(improvement, dataset, suite, breaches)
+    hide_holdout(dataset, breaches)
+    return Validation(improvement, evaluation, dataset, suite, files, breaches)
+
+
+def checked_suite(evaluation: Evaluation | None, dataset: Dataset, breaches: Breaches) -> Suite | None:
+    """The suite, prepared so that its breaches are known; None when its entries could not even be read."""
+    if evaluation is None:
+        return None
+    before = len(breaches.errors)
+    if any(error.path == evaluation.path and error.pointer.startswith(("/evaluators", "/define")) for error in breaches.errors):
+        return None
+    suite = build_suite(evaluation, dataset, breaches)
+    return suite if len(breaches.errors) == before else None
+
+
+def warn_about_cases(improvement: Improvement, dataset: Dataset, breaches: Breaches) -> None:
+    """Warns of cases without a source, by file, and of cases without a split beside others that have one."""
+    lacking: dict[str, list[str]] = {}
+    hidden: Counter[str] = Counter()
+    for case in dataset.cases.values():
+        if "source" not in case.document:
+            names = lacking.setdefault(case.path, [])
+            if case.id in dataset.holdout:
+                hidden[case.path] += 1
+            else:
+                names.append(visible(case.id, 40))
+    for path, names in lacking.items():
+        more = [f"{len(names) - SHOWN_IDS} more"] if len(names) > SHOWN_IDS else []
+        more += [counted(hidden[path], "holdout case")] if hidden[path] else []
+        message = f"{counted(len(names) + hidden[path], 'case')} without a source: {listed([*names[:SHOWN_IDS], *more], SHOWN_IDS + 2)}"
+        breaches.warn(path, None, "", message, f'write "source": {{"kind": "{"|".join(SOURCE_KINDS)}"}}')
+    unsplit = sum("split" not in case.document for case in dataset.cases.values())
+    if 0 < unsplit < len(dataset.cases):
+        message = f"{counted(unsplit, 'case')} without a split, while others have one"
+        breaches.warn(improvement.shown(CASES_FILE), None, "", message, f"use one of {listed(SPLITS, last='or')}")
+
+
+def check_results_fit(improvement: Improvement, dataset: Dataset, suite: Suite, breaches: Breaches) -> None:
+    """Reports results that nobody but evaluate should have written, and warns of stale ones."""
+    for stage in filter(lambda name: has_results(improvement, name), improvement.stages()):
+        shown = improvement.shown(stage + RESULTS)
+        try:
+            problems = stage_state(improvement, stage, dataset, suite).problems
+        except InputError as error:
+            problems = [("invalid_evidence", error.message)]
+        for code, sentence in problems:
+            note = breaches.add if code == "invalid_evidence" else breaches.warn
+            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.shown()}")
+
+
+def hide_holdout(dataset: Dataset, breaches: Breaches) -> None:
+    """Takes what is quoted out of every breach that stands in a holdout case: nothing of it may be shown."""
+    places = {(case.path, case.line) for case in dataset.cases.values() if case.id in dataset.holdout}
+    for found in (breaches.errors, breaches.warnings):
+        for index, breach in enumerate(found):
+            if (breach.path, breach.line) in places:
+                found[index] = breach._replace(message=re.sub(r"'.*'", "'…'", breach.message), hint=re.sub(r"'.*'", "'…'", breach.hint))
+
+
+def validation_answer(found: Validation) -> Answer:
+    """Breaches, warnings, counts and fingerprints, for people and for programs."""
+    improvement, evaluation, dataset, suite, files, breaches = found
+    errors, warnings = in_file_order(breaches.errors), in_file_order(breaches.warnings)
+    evaluators = len(evaluation.evaluators) if evaluation else 0
+    if errors:
+        message = f"{improvement.shown()}: {counted(len(errors), 'breach', 'breaches')}"
+    else:
+        message = f"{improvement.shown()} is valid: {counted(len(dataset.cases), 'case')}, {counted(evaluators, 'evaluator')}"
+    holds = dataset_counts(dataset)
+    lines = [message, *shown_breaches(errors)]
+    if warnings:
+        lines += [f"{counted(len(warnings), 'warning')}:", *shown_breaches(warnings)]
+    lines += dataset_count_lines(holds)
+    if not errors:
+        lines += [f"  dataset     {dataset.fingerprint}", f"  evaluators  {suite.fingerprint if suite else 'not known'}"]
+    data: JsonObject = {
+        "valid": not errors,
+        "breach_count": len(errors),
+        "breaches": [breach_document(breach) for breach in errors[:MAX_BREACHES_SHOWN]],
+        "warning_count": len(warnings),
+        "warnings": [breach_document(breach) for breach in warnings[:MAX_BREACHES_SHOWN]],
+        "cases": holds,
+        "evaluators": evaluators,
+        "files": files,
+        "dataset_fingerprint": None if errors else dataset.fingerprint,
+        "evaluator_fingerprint": suite.fingerprint if suite and not errors else None,
+    }
+    return Answer(EXIT_NO if errors else EXIT_DONE, "invalid" if errors else "valid", message, lines, data)
+
+
+def in_file_order(breaches: list[Breach]) -> list[Breach]:
+    """*breaches* by file, in the order in which the files were checked, then by line."""
+    places = {path: index for index, path in enumerate(dict.fromkeys(breach.path for breach in breaches))}
+    return sorted(breaches, key=lambda breach: (places[breach.path], breach.line or 0))
+
+
+def shown_breaches(breaches: list[Breach]) -> list[str]:
+    """A line for each of *breaches*, at most 50, then a count of the rest."""
+    hidden = len(breaches) - MAX_BREACHES_SHOWN
+    lines = [f"  {breach.text()}" for breach in breaches[:MAX_BREACHES_SHOWN]]
+    return [*lines, f"  and {hidden} more"] if hidden > 0 else lines
+
+
+def breach_document(breach: Breach) -> JsonObject:
+    """*breach* as --json shows it."""
+    return {"path": breach.path, "line": breach.line, "pointer": breach.pointer, "message": breach.message, "hint": breach.hint}
+
+
+def dataset_counts(dataset: Dataset) -> JsonObject:
+    """How many cases there are, by split and tag, and how many are critical; tags are those of cases that may be shown."""
+    documents = [case.document for case in dataset.cases.values()]
+    splits = Counter(document.get("split", "none") for document in documents)
+    tags = Counter(tag for case in dataset.cases.values() if case.id not in dataset.holdout for tag in case.document.get("tags", []))
+    return {
+        "count": len(documents),
+        "splits": {name: splits[name] for name in (*SPLITS, "none") if splits[name]},
+        "tags": dict(sorted(tags.items(), key=lambda item: (-item[1], item[0]))),
+        "critical": sum(document.get("critical", False) for document in documents),
+        "without_source": sum("source" not in document for document in documents),
+    }
+
+
+def dataset_count_lines(holds: JsonObject) -> list[str]:
+    """The counts of `dataset_counts` for people."""
+    splits = [f"{number:,} {'without a split' if name == 'none' else name}" for name, number in holds["splits"].items()]
+    lines = [f"  cases       {holds['count']:,}" + (f": {listed(splits)}" if splits else "") + f"; {holds['critical']:,} critical"]
+    tags = [f"{visible(tag, 40)} {number:,}" for tag, number in holds["tags"].items()]
+    return [*lines, *([f"  tags        {listed(tags, SHOWN_TAGS)}"] if tags else [])]
+
+# endregion
+
+# region cli/parser.py
+# =============================================================================
+# The command line: one argparse parser, for the command that was named.
+# =============================================================================
+
+MAIN_HELP = r"""Kaizen: prove that a change to an AI agent is an improvement, before you ship it.
+
+  kaizen demo                                          see it work, nothing to install
+  kaizen init refund                                   a folder with cases and evaluators to fill in
+  kaizen validate refund                               every mistake, with file, line and what to do
+  kaizen run refund --stage baseline -- ./agent        your agent as it is
+  kaizen run refund --stage candidate -- ./agent       your agent as you changed it
+  kaizen review refund                                 evaluate, compare, write review.html
+  kaizen decide refund --status accepted --by NAME --because TEXT
+  kaizen promote refund                                keep the fixed cases as regression tests
+
+  kaizen test refund -- ./agent                        the daily call: run, evaluate, review, gate
+
+An agent is any program: it reads one JSON request on standard input and prints
+{"output": …} on standard output. Exit codes: 0 done or eligible, 1 no, 2 wrong usage,
+3 a person must decide, 4 incomplete, 5 refused.
+
+kaizen COMMAND --help explains a command; kaizen --help lists them all.
+"""
+
+
+class HelpShown(Exception):
+    """Raised when help was asked for; holds the text."""
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that raises UsageError in place of printing and leaving, and names the nearest option."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"see: {self.prog} --help")
+
+    def print_help(self, file: object = None) -> None:
+        raise HelpShown(self.format_help())
+
+
+def split_rest(argv: list[str]) -> tuple[list[str], list[str] | None]:
+    """(arguments before the first '--', those behind it or None when there is none)."""
+    if "--" not in argv:
+        return argv, None
+    place = argv.index("--")
+    return argv[:place], argv[place + 1 :]
+
+
+def command_parser(entry: Command) -> CommandParser:
+    """The parser of one command."""
+    usage_rest = f" -- {entry.rest}" if entry.rest else ""
+    parser = CommandParser(
+        prog=f"kaizen {entry.name}",
+        description=entry.summary,
+        epilog="example:\n" + "\n".join(f"  {line}" for line in entry.example.splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    for argument in entry.arguments:
+        shown: dict[str, object] = {"metavar": argument.value} if argument.value and "choices" not in argument.options else {}
+        switch = {} if argument.value or "action" in argument.options else {"action": "store_true"}
+        parser.add_argument(argument.name, help=argument.text.replace("%", "%%"), **{**shown, **switch, **argument.options})  # type: ignore[arg-type]
+    parser.add_argument("--json", action="store_true", help="print one JSON document on standard output, or nothing")
+    parser.usage = parser.format_usage().removeprefix("usage: ").rstrip() + usage_rest
+    return parser
+
+
+def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
+    """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
+    name = argv[0]
+    if name in ("-h", "--help", "help"):
+        if len(argv) > 1 and argv[1] in COMMANDS:
+            raise HelpShown(command_parser(COMMANDS[argv[1]]).format_help())
+        raise HelpShown(main_help(True))
+    if name.startswith("-"):
+        raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
+    if name not in COMMANDS:
+        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
+    entry = COMMANDS[name]
+    before, rest = split_rest(argv[1:])
+    if rest is not None and not entry.rest:
+        raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
+    parser = command_parser(entry)
+    namespace, unknown = parser.parse_known_args(before)
+    if unknown:
+        options = [option for action in parser._actions for option in action.option_strings]
+        word = unknown[0].split("=")[0]
+        what = "unknown option" if word.startswith("-") else "unexpected argument"
+        hint = (
+            did_you_mean(word, options)
+            if word.startswith("-")
+            else f"see: kaizen {name} --help" + ("; the command to run goes behind '--'" if entry.rest else "")
+        )
+        raise UsageError(f"{what} {quoted(word)}", hint)
+    namespace.rest = rest
+    return entry, namespace
+
+
+def main_help(is_full: bool) -> str:
+    """The main flow, as `kaizen` alone shows it; with *is_full* also every command with its sentence, by group."""
+    if not is_full:
+        return MAIN_HELP
+    lines = [MAIN_HELP.rstrip("\n")]
+    for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+        lines += ["", f"{group}:"]
+        lines += [f"  {entry.name:<12} {entry.summary}" for entry in COMMANDS.values() if entry.group == group]
+    return "\n".join(lines) + "\n"
+
+# endregion
+
+# region cli/main.py
+# =============================================================================
+# Entry point: every ending becomes output and an exit status.
+# =============================================================================
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Runs one command; returns its exit status (formats.md section 7)."""
+    arguments = sys.argv[1:] if argv is None else argv
+    if arguments[:1] == ["--version"]:
+        print(version_line())
+        return 0
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a terminal that knows only ASCII gets escapes, not a traceback
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        status = run_command(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
+        return EXIT_INTERRUPTED
+
+
+def run_command(arguments: list[str]) -> int:
+    """Runs the command that *arguments* name and prints its answer or its error."""
+    wants_json = "--json" in arguments[: arguments.index("--") if "--" in arguments else None]
+    if not arguments:
+        print(main_help(False), end="", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        entry, namespace = parse_command_line(arguments)
+        return print_answer(entry.run(namespace), wants_json)
+    except HelpShown as shown:
+        print(shown, end="")
+        return 0
+    except KaizenError as error:
+        return print_error(error, wants_json)
+    except KeyboardInterrupt:
+        return print_error(KaizenError("interrupted", reason="interrupted"), wants_json, EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if os.environ.get("KAIZEN_DEBUG"):
+            raise
+        place = innermost_frame(error)
+        defect = KaizenError(
+            f"this is a defect of Kaizen: {type(error).__name__}: {error} ({place})",
+            f"{version_line()}; please report it, with KAIZEN_DEBUG=1 for the traceback",
+            "defect",
+        )
+        return print_error(defect, wants_json, EXIT_DEFECT)
+
+
+def print_answer(answer: Answer, wants_json: bool) -> int:
+    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
+    if wants_json:
+        document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
+        print(encode_readable({**document, "next": answer.next, **answer.data}))
+        return answer.code
+    print("\n".join(answer.lines or [answer.message]))
+    if answer.next:
+        print(f"next: {answer.next}")
+    return answer.code
+
+
+def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:
+    """Prints *error* on standard error, with --json also as a document on standard output; returns the exit code."""
+    code = error.exit_status if status is None else status
+    further = error.further_lines() if isinstance(error, BreachesError) else []
+    if wants_json:
+        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": error.message, "next": error.hint}
+        print(encode_readable({**document, "further": further}))
+    print_diagnostic(f"kaizen: error: {error.message}", sys.stderr)
+    for line in further:
+        print_diagnostic(line, sys.stderr)
+    if error.hint:
+        print_diagnostic(f"hint: {error.hint}", sys.stderr)
+    return code
+
+
+def print_diagnostic(line: str, stream: TextIO) -> None:
+    """Prints *line* as one line, whatever it holds."""
+    print(line.replace("\n", " "), file=stream)
+
+
+def innermost_frame(error: BaseException) -> str:
+    """'kaizen.py:812 in wilson_interval': the deepest frame inside Kaizen's own file."""
+    found = "no frame"
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == own_path() or os.sep + "kaizen" + os.sep in code.co_filename:
+            found = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
+        trace = trace.tb_next
+    return found
+
+# endregion
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
