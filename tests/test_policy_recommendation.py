@@ -1,6 +1,7 @@
 """The recommendation by its list of precedence, through the real command `gate`."""
 
 import json
+import shutil
 import unittest
 
 import support
@@ -32,6 +33,7 @@ class Gate(support.TemporaryFolder):
     """One improvement a test; the exit status and the reason codes are what CI sees."""
 
     def gate(self, case_list, baseline, candidate, acceptance=None, check=CHECK, **blocks):
+        shutil.rmtree("improvements", ignore_errors=True)
         evaluation = {"version": 1, "evaluators": [check], "acceptance": acceptance or {}, **blocks}
         make_improvement("change", case_list, evaluation, baseline=answers(**baseline), candidate=answers(**candidate))
         return self.again()
@@ -170,6 +172,7 @@ class Gate(support.TemporaryFolder):
 
     def test_a_cost_ratio_is_compared_exactly(self):
         for candidate, expected in ((0.11, (0, "eligible", [])), (0.1101, (1, "rejected", ["above_maximum_cost_ratio"]))):
+            shutil.rmtree("improvements", ignore_errors=True)
             rows = {
                 name: [{"case_id": "a", "output": output, "cost": {"total_usd": cost}}]
                 for name, output, cost in (("baseline", "no", 0.1), ("candidate", "yes", candidate))

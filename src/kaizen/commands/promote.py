@@ -4,9 +4,10 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.case import Case, case_input_fingerprint
+from kaizen.cases.evaluation_file import case_entries
 from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project, refuse_stale
 from kaizen.commands.table import IMPROVEMENT, Answer, command
-from kaizen.foundation.errors import RefusedError
+from kaizen.foundation.errors import Breaches, RefusedError
 from kaizen.foundation.files import make_folder, read_bytes, replacing, shown_path
 from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_lines, read_json_object
 from kaizen.foundation.locks import FileLock
@@ -103,7 +104,7 @@ def is_known(case: Case, known: dict[str, str], path: str) -> bool:
 
 def regression_case(project: Project, case: Case) -> JsonObject:
     """The case as it goes into the regression dataset: with the evaluators that applied to it."""
-    own = {entry["id"]: entry for entry in case.document.get("evaluators", [])}
+    own = {entry["id"]: entry for entry in case_entries(case, project.evaluation, Breaches())}
     entries = {entry["id"]: entry for entry in project.evaluation.evaluators}
     source = {**case.document.get("source", {}), "kind": "regression"}
     return {**case.document, "split": "regression", "source": source, "evaluators": list({**entries, **own}.values())}

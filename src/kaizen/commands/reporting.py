@@ -2,7 +2,7 @@
 
 import os
 
-from kaizen.cases.decision import Decision, write_decision
+from kaizen.cases.decision import PENDING, Decision, write_decision
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import Assessment, Project, decision_of
 from kaizen.commands.openings import holdout_openings
@@ -70,10 +70,11 @@ def decide_command(improvement: Improvement) -> str:
 def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decision:
     """The decision of *improvement*; a pending or absent one is written anew for *evidence*, a decided one is never touched."""
     decision = decision_of(improvement)
-    if decision is not None and decision.status != "pending":
+    if decision is not None and decision.status != PENDING:
         return decision
-    pending = Decision("pending", evidence, "", "", "", [], "", improvement.path("decision.yaml"))
-    if decision is None or decision.evidence != evidence:
+    pending = decision or Decision(PENDING, "", "", "", "", [], "", improvement.path("decision.yaml"))
+    pending = pending._replace(status=PENDING, evidence=evidence)  # what a person has typed so far stays
+    if pending != decision:
         write_decision(pending)
     return pending
 
