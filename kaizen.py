@@ -2921,8 +2921,8 @@ def wilson_interval(passed: float, trials: float, confidence: float = 0.95) -> I
     Source: E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference,
     JASA 22, 209-212. R's prop.test(8, 10, correct = FALSE) gives 0.4901625, 0.9433178:
 
-    >>> wilson_interval(8, 10)
-    Interval(low=0.4901624715..., high=0.943317799...)
+    >>> [round(limit, 7) for limit in wilson_interval(8, 10)]
+    [0.4901625, 0.9433178]
     >>> wilson_interval(0, 0) is None
     True
     """
@@ -13297,10 +13297,11 @@ def decide_command(improvement: Improvement) -> str:
 def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decision:
     """The decision of *improvement*; a pending or absent one is written anew for *evidence*, a decided one is never touched."""
     decision = decision_of(improvement)
-    if decision is not None and decision.status != "pending":
+    if decision is not None and decision.status != PENDING:
         return decision
-    pending = Decision("pending", evidence, "", "", "", [], "", improvement.path("decision.yaml"))
-    if decision is None or decision.evidence != evidence:
+    pending = decision or Decision(PENDING, "", "", "", "", [], "", improvement.path("decision.yaml"))
+    pending = pending._replace(status=PENDING, evidence=evidence)  # what a person has typed so far stays
+    if pending != decision:
         write_decision(pending)
     return pending
 
@@ -14043,7 +14044,7 @@ def is_known(case: Case, known: dict[str, str], path: str) -> bool:
 
 def regression_case(project: Project, case: Case) -> JsonObject:
     """The case as it goes into the regression dataset: with the evaluators that applied to it."""
-    own = {entry["id"]: entry for entry in case.document.get("evaluators", [])}
+    own = {entry["id"]: entry for entry in case_entries(case, project.evaluation, Breaches())}
     entries = {entry["id"]: entry for entry in project.evaluation.evaluators}
     source = {**case.document.get("source", {}), "kind": "regression"}
     return {**case.document, "split": "regression", "source": source, "evaluators": list({**entries, **own}.values())}
