@@ -112,7 +112,7 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
     if summary.is_interrupted:
         code, reason = EXIT_INTERRUPTED, "interrupted"
         message = f"{summary.stage}: interrupted; {counted(sum(summary.counts.values()), 'trial')} of {summary.selected:,} saved"
-        following = run_again(args, ["--overwrite", "--resume"] if args.overwrite else ["--resume"])
+        following = run_again(args, ["--overwrite", "--resume"] if summary.is_beside else ["--resume"])
     elif summary.unusable:
         code, reason = EXIT_INCOMPLETE, "unusable_trials"
         message += f", {summary.unusable:,} without usable evidence ({', '.join(failed)})"

@@ -5,27 +5,32 @@ itself is the kernel's (flock), so a killed owner never leaves one behind.
 """
 
 import os
+import time
 from contextlib import suppress
 from types import TracebackType
 
-from kaizen.foundation.clock import utc_now
+from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.files import open_for_locking, shown_path
 from kaizen.foundation.jsonio import JsonError, encode_compact, parse_json
 
 
 class FileLock:
-    """Context manager: holds the lock file *path*. Raises RefusedError, naming the owner, when another process has it."""
+    """Context manager: holds the lock file *path*. Raises RefusedError, naming the owner, when another process has it.
 
-    def __init__(self, path: str, what: str) -> None:
+    It is asked for again for *patience* seconds: a program that a killed owner was just starting holds the lock until it runs.
+    """
+
+    def __init__(self, path: str, what: str, patience: float = 0.1) -> None:
         self.path = path
         self.what = what
+        self.patience = patience
         self.descriptor = -1
 
     def __enter__(self) -> "FileLock":
         while True:
             self.descriptor = open_for_locking(self.path)
-            if not lock_descriptor(self.descriptor):
+            if not lock_descriptor(self.descriptor) and not locked_soon(self.descriptor, self.patience):
                 owner = lock_owner(self.descriptor)
                 os.close(self.descriptor)
                 raise RefusedError(
@@ -60,6 +65,16 @@ def lock_descriptor(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def locked_soon(descriptor: int, patience: float) -> bool:
+    """True when the lock on *descriptor* becomes free, and ours, within *patience* seconds."""
+    deadline = monotonic_seconds() + patience
+    while monotonic_seconds() < deadline:
+        time.sleep(0.01)
+        if lock_descriptor(descriptor):
+            return True
+    return False
 
 
 def lock_owner(descriptor: int) -> str:

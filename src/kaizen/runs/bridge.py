@@ -62,7 +62,8 @@ class RunSummary(NamedTuple):
 
     `selected` trials were asked for of `planned` (all cases × repetitions), `ran` in this run; `counts` has the
     statuses of those that have a line. `unusable` have no completed observation. `examples` tells of a few
-    errors, without anything of holdout cases; `notes` holds what the user should know.
+    errors, without anything of holdout cases; `notes` holds what the user should know. After an interrupt
+    `is_beside` says that the old stage is still in place and this run's trials stand beside it.
     """
 
     stage: str
@@ -75,6 +76,7 @@ class RunSummary(NamedTuple):
     examples: list[str]
     notes: list[str]
     is_interrupted: bool
+    is_beside: bool
     seconds: float
 
 
@@ -193,6 +195,7 @@ class Dispatch:
             examples=list(self.examples.values()),
             notes=self.writer.notes,
             is_interrupted=is_interrupted,
+            is_beside=is_interrupted and self.writer.is_beside,
             seconds=monotonic_seconds() - started,
         )
 

@@ -21,7 +21,15 @@ from kaizen.cases.dataset import Dataset
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError, RefusedError
-from kaizen.foundation.files import BYTE_ORDER_MARK, discard_unfinished, open_for_reading, refuse_writing, replacing, shown_path, truncate_file
+from kaizen.foundation.files import (
+    BYTE_ORDER_MARK,
+    discard_unfinished,
+    open_for_reading,
+    refuse_writing,
+    replacing,
+    shown_path,
+    truncate_file,
+)
 from kaizen.foundation.journals import AppendLog, torn_tail
 from kaizen.foundation.jsonio import JsonObject, encode_compact, parse_line, read_json_object, write_json
 from kaizen.foundation.text import counted, listed, visible

@@ -31,7 +31,8 @@ def select_cases(dataset: Dataset, ids: list[str], tags: list[str], splits: list
         shown = {name for case in dataset.cases.values() if case.id not in dataset.holdout for name in found_in(case)}
         for value in values:
             if value not in known:
-                raise no_case_selected(f"{option} {quoted(value)}", did_you_mean(value, shown))
+                hint = did_you_mean(value, shown)
+                raise UsageError(f"{option} {quoted(value)} matches no case; nothing was run", hint, "no_case_selected")
     chosen = [
         case
         for case in dataset.cases.values()
@@ -42,13 +43,9 @@ def select_cases(dataset: Dataset, ids: list[str], tags: list[str], splits: list
     if not chosen:
         selectors = [f"--id {quoted(name)}" for name in ids]
         selectors += [f"--tag {quoted(name)}" for name in tags] + [f"--split {quoted(name)}" for name in splits]
-        raise no_case_selected(listed(selectors), "a case must meet all kinds of selectors that are given")
+        hint = "a case must meet each kind of selector"
+        raise UsageError(f"no case meets {listed(selectors)}; nothing was run", hint, "no_case_selected")
     return chosen
-
-
-def no_case_selected(selector: str, hint: str) -> UsageError:
-    """The error for a *selector* that matches no case."""
-    return UsageError(f"{selector} matches no case, so nothing was run", hint, "no_case_selected")
 
 
 def case_ids(case: Case) -> list[str]:

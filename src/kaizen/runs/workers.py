@@ -118,7 +118,7 @@ def sweep_work_folders(parent: str) -> None:
     for path in (os.path.join(parent, name) for name in found):
         try:
             if all(os.lstat(each).st_uid == os.getuid() for each in (path, path + ".lock") if os.path.lexists(each)):
-                with FileLock(path + ".lock", "the work folder"):
+                with FileLock(path + ".lock", "the work folder", patience=0):
                     remove_work_folder(path)
         except (OSError, InputError, RefusedError):
             pass  # in use, or gone meanwhile
