@@ -192,6 +192,8 @@ def check_names(module: Module, house: House, problems: Problems) -> None:
     known = set(module.defined) | set(imported) | (set(dir(builtins)) - NEWER_BUILTINS)
     known |= {entry.bound for entry in module.typing}
     used, rebound = global_names(module.table)
+    bound, read = comprehension_names(module.tree)
+    used = used - (bound - known) | read & known
     behind_doors = {name for door in house.doors.values() for name in door.names}
     for name in sorted(used):
         if name in MODULE_ATTRIBUTES:
@@ -238,6 +240,27 @@ def global_names(table: symtable.SymbolTable) -> tuple[set[str], set[str]]:
             if not outermost and symbol.is_declared_global() and symbol.is_assigned():
                 rebound.add(symbol.get_name())
     return used, rebound
+
+
+def comprehension_names(tree: ast.Module) -> tuple[set[str], set[str]]:
+    """(names that comprehensions at the top level bind, other names that they read).
+
+    Python 3.12 puts both into the table of the module (PEP 709): the first look like globals
+    there, and the second may look unused.
+    """
+    bound: set[str] = set()
+    read: set[str] = set()
+    pending: list[ast.AST] = [tree]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp)):
+            names = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+            own = {each.id for each in names if isinstance(each.ctx, ast.Store)}
+            bound |= own
+            read |= {each.id for each in names} - own
+        elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
+            pending.extend(ast.iter_child_nodes(node))
+    return bound, read
 
 
 # --- The modules together ----------------------------------------------------------

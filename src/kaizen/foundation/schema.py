@@ -271,6 +271,6 @@ def compile_schema(schema: Any, compile_pattern: PatternCompiler | None = None) 
     return validate
 
 
-def schema_plain_pattern(pattern: str, flags: int) -> Callable[[str], object]:
+def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[str], object]:
     """The search of *pattern* by plain `re`."""
     return re.compile(pattern, flags).search

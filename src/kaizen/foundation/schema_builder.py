@@ -45,12 +45,12 @@ ECMA_SPACES = r"\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufef
 ECMA_TOKEN = re.compile(r"\\(?:c[A-Za-z]|k<[^>]*>|.)|\(\?<(?![=!])|\[\^?\]?|[\]$.&|~]", re.DOTALL)
 ECMA_OUTSIDE = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "(?<": "(?P<", r"\s": f"[{ECMA_SPACES}]", r"\S": f"[^{ECMA_SPACES}]"}
 # Escaped, because Python warns that it may give them a meaning inside a class.
-ECMA_INSIDE = {"[": r"\[", "&": r"\&", "|": r"\|", "~": r"\~", r"\s": ECMA_SPACES}
+ECMA_INSIDE = {"&": r"\&", "|": r"\|", "~": r"\~", r"\s": ECMA_SPACES}
 
 SchemaPath = tuple[Any, Any] | None
 SchemaFinding = tuple[SchemaPath, Any, str]  # path, value, what is wrong with it
-# (pattern, flags of re) -> a function that searches a text; raises ValueError or re.error for a bad pattern.
-PatternCompiler = Callable[[str, int], Callable[[str], object]]
+# (pattern, flags of re, the pattern as written) -> what searches a text; raises ValueError or re.error for a bad pattern.
+PatternCompiler = Callable[[str, int, str], Callable[[str], object]]
 
 
 class SchemaBreach(NamedTuple):
@@ -150,9 +150,8 @@ def ecma_pattern(pattern: str) -> str:
         elif token.startswith("\\k<"):
             token = f"(?P={token[3:-1]})"
         elif is_inside:
-            is_inside = token != "]"
-            token = token.replace("[", r"\[") if token.startswith("[") else ECMA_INSIDE.get(token, token)
-            is_inside = is_inside and not token.endswith("]")
+            is_inside = token[0] == "\\" or not token.endswith("]")
+            token = token.replace("[", r"\[") if token[0] == "[" else ECMA_INSIDE.get(token, token)
         elif token.startswith("["):
             is_inside = True
         else:
@@ -306,7 +305,7 @@ class SchemaBuilder:
     def search(self, pattern: str, pointer: str) -> Callable[[str], object]:
         """The search of *pattern*, which stands at *pointer*."""
         try:
-            return self.compile_pattern(ecma_pattern(pattern), re.ASCII)
+            return self.compile_pattern(ecma_pattern(pattern), re.ASCII, pattern)
         except (ValueError, OverflowError, RecursionError, re.error) as error:
             raise SchemaError(pointer, f"the pattern {quoted(pattern)} cannot be used: {error}") from None
 

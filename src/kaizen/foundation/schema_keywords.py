@@ -276,10 +276,9 @@ def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyw
 
     def is_pattern(text: str) -> bool:
         try:
-            builder.search(text, place)
+            return text == "" or builder.search(text, place) is not None
         except SchemaError:
             return False
-        return True
 
     known = {**SCHEMA_FORMATS, "regex": is_pattern}
     if name not in known:
