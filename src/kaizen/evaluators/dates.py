@@ -1,4 +1,4 @@
-"""Dates as people write them: 2026-03-05, 5 March 2026, March 5th, 2026, 05.03.2026, 3/25/2026.
+"""Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
 
 Only the day counts: of a date with a time, the part before it, as it stands. 3/4/2026 can be
 read two ways, so it is no date that could be compared; 31.02.2026 is none either. Years have

@@ -1,4 +1,4 @@
-"""A document compared with a reference, field by field; what a field is, and how lists are paired.
+"""A document compared with a reference, field by field; lists paired one to one.
 
 A field is a leaf of the reference, or what a rule says; it is met or not. Elements of lists
 are paired one to one, in the way `lists` says; an element without a partner is a field that

@@ -1,4 +1,4 @@
-"""JSON in the text of an answer: the whole text, the first value in prose, or a code fence.
+"""JSON in the text of an answer: the whole text, the first value, or a code fence.
 
 The parser is strict and repairs nothing. Where JSON is looked for, the first text that begins
 like JSON decides: if it is broken, what comes behind it is not taken in its place, and no part

@@ -72,13 +72,20 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/consent.py        Whether a user's message says yes.
 #     evaluators/spoken.py         Whether a value was said in messages, in the forms in which people write it.
 #     evaluators/envelope.py       The envelope: what every entry may say beside its type's parameters; making it ready.
+#     evaluators/assignment.py     The pairing of two lists, one to one, that gains most in all.
 #     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
 #     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
+#     evaluators/dates.py          Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
+#     evaluators/field_comparison.py A document compared with a reference, field by field; lists paired one to one.
+#     evaluators/field_rules.py    The rules of `fields`: what each op compares, and what a rule may hold.
+#     evaluators/fields.py         The evaluator `fields`: a document compared with a reference, field by field.
+#     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
 #     evaluators/numbers.py        The evaluator `number`: which number a text says, and whether it is the right one.
 #     evaluators/pairing.py        Pairing listed with recorded steps, one to one and as many as possible.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
+#     evaluators/structure.py      The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 #     evaluators/text.py           Evaluators over text and plain values: equals, contains, matches, length.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
 #     evaluators/suite.py          The suite: all evaluators of an improvement, ready to look at its observations.
@@ -1070,17 +1077,21 @@ def repeated_keys(text: str) -> Iterator[int]:
 
 
 class FileLock:
-    """Context manager: holds the lock file *path*. Raises RefusedError, naming the owner, when another process has it."""
+    """Context manager: holds the lock file *path*. Raises RefusedError, naming the owner, when another process has it.
 
-    def __init__(self, path: str, what: str) -> None:
+    It is asked for again for *patience* seconds: a program that a killed owner was just starting holds the lock until it runs.
+    """
+
+    def __init__(self, path: str, what: str, patience: float = 0.1) -> None:
         self.path = path
         self.what = what
+        self.patience = patience
         self.descriptor = -1
 
     def __enter__(self) -> "FileLock":
         while True:
             self.descriptor = open_for_locking(self.path)
-            if not lock_descriptor(self.descriptor):
+            if not lock_descriptor(self.descriptor) and not locked_soon(self.descriptor, self.patience):
                 owner = lock_owner(self.descriptor)
                 os.close(self.descriptor)
                 raise RefusedError(
@@ -1115,6 +1126,16 @@ def lock_descriptor(descriptor: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def locked_soon(descriptor: int, patience: float) -> bool:
+    """True when the lock on *descriptor* becomes free, and ours, within *patience* seconds."""
+    deadline = monotonic_seconds() + patience
+    while monotonic_seconds() < deadline:
+        time.sleep(0.01)
+        if lock_descriptor(descriptor):
+            return True
+    return False
 
 
 def lock_owner(descriptor: int) -> str:
@@ -1624,12 +1645,12 @@ ECMA_SPACES = r"\t-\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufef
 ECMA_TOKEN = re.compile(r"\\(?:c[A-Za-z]|k<[^>]*>|.)|\(\?<(?![=!])|\[\^?\]?|[\]$.&|~]", re.DOTALL)
 ECMA_OUTSIDE = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "(?<": "(?P<", r"\s": f"[{ECMA_SPACES}]", r"\S": f"[^{ECMA_SPACES}]"}
 # Escaped, because Python warns that it may give them a meaning inside a class.
-ECMA_INSIDE = {"[": r"\[", "&": r"\&", "|": r"\|", "~": r"\~", r"\s": ECMA_SPACES}
+ECMA_INSIDE = {"&": r"\&", "|": r"\|", "~": r"\~", r"\s": ECMA_SPACES}
 
 SchemaPath = tuple[Any, Any] | None
 SchemaFinding = tuple[SchemaPath, Any, str]  # path, value, what is wrong with it
-# (pattern, flags of re) -> a function that searches a text; raises ValueError or re.error for a bad pattern.
-PatternCompiler = Callable[[str, int], Callable[[str], object]]
+# (pattern, flags of re, the pattern as written) -> what searches a text; raises ValueError or re.error for a bad pattern.
+PatternCompiler = Callable[[str, int, str], Callable[[str], object]]
 
 
 class SchemaBreach(NamedTuple):
@@ -1729,9 +1750,8 @@ def ecma_pattern(pattern: str) -> str:
         elif token.startswith("\\k<"):
             token = f"(?P={token[3:-1]})"
         elif is_inside:
-            is_inside = token != "]"
-            token = token.replace("[", r"\[") if token.startswith("[") else ECMA_INSIDE.get(token, token)
-            is_inside = is_inside and not token.endswith("]")
+            is_inside = token[0] == "\\" or not token.endswith("]")
+            token = token.replace("[", r"\[") if token[0] == "[" else ECMA_INSIDE.get(token, token)
         elif token.startswith("["):
             is_inside = True
         else:
@@ -1885,7 +1905,7 @@ class SchemaBuilder:
     def search(self, pattern: str, pointer: str) -> Callable[[str], object]:
         """The search of *pattern*, which stands at *pointer*."""
         try:
-            return self.compile_pattern(ecma_pattern(pattern), re.ASCII)
+            return self.compile_pattern(ecma_pattern(pattern), re.ASCII, pattern)
         except (ValueError, OverflowError, RecursionError, re.error) as error:
             raise SchemaError(pointer, f"the pattern {quoted(pattern)} cannot be used: {error}") from None
 
@@ -2162,10 +2182,9 @@ def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyw
 
     def is_pattern(text: str) -> bool:
         try:
-            builder.search(text, place)
+            return text == "" or builder.search(text, place) is not None
         except SchemaError:
             return False
-        return True
 
     known = {**SCHEMA_FORMATS, "regex": is_pattern}
     if name not in known:
@@ -2413,7 +2432,7 @@ def compile_schema(schema: Any, compile_pattern: PatternCompiler | None = None) 
     return validate
 
 
-def schema_plain_pattern(pattern: str, flags: int) -> Callable[[str], object]:
+def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[str], object]:
     """The search of *pattern* by plain `re`."""
     return re.compile(pattern, flags).search
 
@@ -4219,7 +4238,8 @@ def select_cases(dataset: Dataset, ids: list[str], tags: list[str], splits: list
         shown = {name for case in dataset.cases.values() if case.id not in dataset.holdout for name in found_in(case)}
         for value in values:
             if value not in known:
-                raise no_case_selected(f"{option} {quoted(value)}", did_you_mean(value, shown))
+                hint = did_you_mean(value, shown)
+                raise UsageError(f"{option} {quoted(value)} matches no case; nothing was run", hint, "no_case_selected")
     chosen = [
         case
         for case in dataset.cases.values()
@@ -4230,13 +4250,9 @@ def select_cases(dataset: Dataset, ids: list[str], tags: list[str], splits: list
     if not chosen:
         selectors = [f"--id {quoted(name)}" for name in ids]
         selectors += [f"--tag {quoted(name)}" for name in tags] + [f"--split {quoted(name)}" for name in splits]
-        raise no_case_selected(listed(selectors), "a case must meet all kinds of selectors that are given")
+        hint = "a case must meet each kind of selector"
+        raise UsageError(f"no case meets {listed(selectors)}; nothing was run", hint, "no_case_selected")
     return chosen
-
-
-def no_case_selected(selector: str, hint: str) -> UsageError:
-    """The error for a *selector* that matches no case."""
-    return UsageError(f"{selector} matches no case, so nothing was run", hint, "no_case_selected")
 
 
 def case_ids(case: Case) -> list[str]:
@@ -4816,7 +4832,7 @@ def sweep_work_folders(parent: str) -> None:
     for path in (os.path.join(parent, name) for name in found):
         try:
             if all(os.lstat(each).st_uid == os.getuid() for each in (path, path + ".lock") if os.path.lexists(each)):
-                with FileLock(path + ".lock", "the work folder"):
+                with FileLock(path + ".lock", "the work folder", patience=0):
                     remove_work_folder(path)
         except (OSError, InputError, RefusedError):
             pass  # in use, or gone meanwhile
@@ -4967,7 +4983,8 @@ class RunSummary(NamedTuple):
 
     `selected` trials were asked for of `planned` (all cases × repetitions), `ran` in this run; `counts` has the
     statuses of those that have a line. `unusable` have no completed observation. `examples` tells of a few
-    errors, without anything of holdout cases; `notes` holds what the user should know.
+    errors, without anything of holdout cases; `notes` holds what the user should know. After an interrupt
+    `is_beside` says that the old stage is still in place and this run's trials stand beside it.
     """
 
     stage: str
@@ -4980,6 +4997,7 @@ class RunSummary(NamedTuple):
     examples: list[str]
     notes: list[str]
     is_interrupted: bool
+    is_beside: bool
     seconds: float
 
 
@@ -5098,6 +5116,7 @@ class Dispatch:
             examples=list(self.examples.values()),
             notes=self.writer.notes,
             is_interrupted=is_interrupted,
+            is_beside=is_interrupted and self.writer.is_beside,
             seconds=monotonic_seconds() - started,
         )
 
@@ -7726,6 +7745,72 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
 
 # endregion
 
+# region evaluators/assignment.py
+# =============================================================================
+# The pairing of two lists, one to one, that gains most in all.
+# =============================================================================
+
+
+def best_assignment(gains: list[list[float]]) -> list[int | None]:
+    """For each row of *gains* the column it is paired with, so that the sum of gains is largest; None for a row left over.
+
+    Every row of the table is as long as the first; as many pairs are made as the shorter side allows. With integers
+    or fractions the sum is exact. Time grows with (shorter side)² × longer side.
+
+    Kuhn (1955), "The Hungarian method for the assignment problem", with the potentials of Jonker and Volgenant (1987).
+
+    >>> best_assignment([[7, 6], [6, 2], [1, 1]])
+    [1, 0, None]
+    """
+    width = len(gains[0]) if gains else 0
+    if width >= len(gains):
+        return list(assigned_columns(gains))
+    turned = [[row[column] for row in gains] for column in range(width)]
+    pairs: list[int | None] = [None] * len(gains)
+    for column, row in enumerate(assigned_columns(turned)):
+        pairs[row] = column
+    return pairs
+
+
+def assigned_columns(gains: list[list[float]]) -> list[int]:
+    """For each row its column; there are at least as many columns as rows."""
+    width = len(gains[0]) if gains else 0
+    row_price: list[float] = [0] * len(gains)
+    column_price: list[float] = [0] * width
+    row_of = [-1] * width  # -1: free
+    for start in range(len(gains)):
+        slack: list[float] = [math.inf] * width
+        came_from = [-1] * width  # -1: from the row we start with
+        done: list[int] = []
+        still_open = list(range(width))
+        row, column = start, -1
+        while row >= 0:
+            for other in still_open:
+                cost = row_price[row] + column_price[other] - gains[row][other]
+                if cost < slack[other]:
+                    slack[other], came_from[other] = cost, column
+            least, column = min((slack[other], other) for other in still_open)
+            row_price[start] -= least
+            for other in done:
+                row_price[row_of[other]] -= least
+                column_price[other] += least
+            for other in still_open:
+                slack[other] -= least
+            still_open.remove(column)
+            done.append(column)
+            row = row_of[column]
+        while column >= 0:  # along the way back, each row gets the next column
+            before = came_from[column]
+            row_of[column] = row_of[before] if before >= 0 else start
+            column = before
+    columns = [0] * len(gains)
+    for column, taken in enumerate(row_of):
+        if taken >= 0:
+            columns[taken] = column
+    return columns
+
+# endregion
+
 # region evaluators/combine.py
 # =============================================================================
 # Combinators: all, any, none, at_least of several entries, in three-valued logic.
@@ -8112,6 +8197,792 @@ class Dialogue:
 def is_message(step: JsonObject, role: str) -> bool:
     """Whether *step* is a message of *role*."""
     return step.get("kind") == "message" and step.get("role") == role
+
+# endregion
+
+# region evaluators/dates.py
+# =============================================================================
+# Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
+#
+# Only the day counts: of a date with a time, the part before it, as it stands. 3/4/2026 can be
+# read two ways, so it is no date that could be compared; 31.02.2026 is none either. Years have
+# four digits, names of months are English.
+# =============================================================================
+
+MONTH_STEMS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
+LONG_MONTHS = "jan(?:uary)? feb(?:ruary)? mar(?:ch)? apr(?:il)? may june? july? aug(?:ust)? sept?(?:ember)?"
+MONTH_NAME = "|".join([*LONG_MONTHS.split(), "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?"])
+TH = "(?:st|nd|rd|th)?"
+DATE_IN_TEXT = re.compile(
+    rf"""
+    (?<![0-9A-Za-z./-])(?:
+        (?P<year>[0-9]{{4}})(?P<mark>[-/.])(?P<month>[0-9]{{1,2}})(?P=mark)(?P<day>[0-9]{{1,2}})(?![0-9/-])
+      | (?P<dot_day>[0-9]{{1,2}})\.\ ?(?P<dot_month>[0-9]{{1,2}})\.\ ?(?P<dot_year>[0-9]{{4}})(?![0-9/-])
+      | (?P<one>[0-9]{{1,2}})(?P<slash>[/-])(?P<two>[0-9]{{1,2}})(?P=slash)(?P<slash_year>[0-9]{{4}})(?![0-9/-])
+      | (?P<first_day>[0-9]{{1,2}}){TH}\.?[\s-](?:of\s)?(?P<name_after>{MONTH_NAME})\.?,?[\s-](?P<after_year>[0-9]{{4}})(?![0-9])
+      | (?P<name_before>{MONTH_NAME})\.?\s(?P<later_day>[0-9]{{1,2}}){TH},?\s(?P<before_year>[0-9]{{4}})(?![0-9])
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE | re.ASCII,
+)
+
+
+class Date(NamedTuple):
+    """A day of the Gregorian calendar."""
+
+    year: int
+    month: int
+    day: int
+
+    def __str__(self) -> str:
+        return f"{self.year:04d}-{self.month:02d}-{self.day:02d}"
+
+
+def find_dates(text: str) -> list[Date | None]:
+    """The dates in *text*, in order; None for one that can be read two ways or that the calendar does not have."""
+    return [matched_date(match) for match in DATE_IN_TEXT.finditer(text)]
+
+
+def matched_date(match: "re.Match[str]") -> Date | None:
+    """The date of a match of DATE_IN_TEXT."""
+    if match["one"]:
+        one, two = int(match["one"]), int(match["two"])
+        if one <= 12 and two <= 12 and one != two:
+            return None
+        year, month, day = int(match["slash_year"]), min(one, two) if max(one, two) > 12 else one, max(one, two)
+    else:
+        name = match["name_after"] or match["name_before"]
+        year = int(match["year"] or match["dot_year"] or match["after_year"] or match["before_year"])
+        month = MONTH_STEMS.index(name[:3].lower()) + 1 if name else int(match["month"] or match["dot_month"])
+        day = int(match["day"] or match["dot_day"] or match["first_day"] or match["later_day"])
+    return Date(year, month, day) if year and is_calendar_date(year, month, day) else None
+
+
+def read_date(value: Any) -> tuple[Date | None, str]:
+    """(the one date that the text *value* holds, ''), or (None, why there is none)."""
+    if not isinstance(value, str):
+        return None, "is no text, so it holds no date"
+    found = set(find_dates(value))
+    if len(found) != 1:
+        return None, "holds several dates" if found else "holds no date"
+    date = found.pop()
+    return date, "" if date else "holds a date that can be read two ways, or that the calendar does not have"
+
+
+def days_apart(one: Date, other: Date) -> int:
+    """How many days lie between two dates from year 1 on."""
+    import datetime
+
+    return abs((datetime.date(*one) - datetime.date(*other)).days)
+
+# endregion
+
+# region evaluators/field_comparison.py
+# =============================================================================
+# A document compared with a reference, field by field; lists paired one to one.
+#
+# A field is a leaf of the reference, or what a rule says; it is met or not. Elements of lists
+# are paired one to one, in the way `lists` says; an element without a partner is a field that
+# is not met, on whichever side it stands. `extra` is about the keys of objects alone.
+# =============================================================================
+
+MAX_FIELD_VISITS = 300_000  # about a second: lists of an answer could otherwise be made as long as to never end
+MAX_PAIRING_STEPS = 2_000_000  # (shorter side)² × longer side
+ASKS_NOTHING, ASKS_ANSWER, ASKS_REFERENCE = "nothing", "answer", "reference"
+
+ListMode = str | tuple[str, ...]  # ordered, multiset, set, or the pointer tokens of the key
+# (expected, found) -> '' when met, what differs when not, None when nothing is asked.
+FieldJudge = Callable[[Any, Any], str | None]
+FieldTokens = tuple[str, ...]
+
+
+class Field(NamedTuple):
+    """One field: where it stands in the answer (in the reference, if the answer lacks it), and whether it is met."""
+
+    pointer: str
+    weight: "int | Fraction"
+    is_met: bool
+    note: str
+
+
+class FieldRule(NamedTuple):
+    """A rule: its path as written and as tokens, what it asks (ASKS_…), the value to compare with (MISSING: the reference's)."""
+
+    path: str
+    tokens: FieldTokens
+    asks: str
+    judge: FieldJudge
+    value: Any
+    weight: "int | Fraction"
+
+
+class ListRule(NamedTuple):
+    """How the lists at a path are paired."""
+
+    tokens: FieldTokens
+    mode: ListMode
+
+
+def field_shown(value: Any) -> str:
+    """*value* in a reason: its JSON, cut."""
+    return "nothing" if value is MISSING else visible(encode_compact(value), 60)
+
+
+def field_container(value: Any) -> Any:
+    """*value* if one can go into it: an object, a list, or the one that a text holds; else None."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            value = parse_json(value)
+        except JsonError:
+            return None
+    return value if isinstance(value, (dict, list)) else None
+
+
+def field_children(container: Any) -> Iterable[tuple[Any, Any]]:
+    """(key or index, value) of all that is in *container*."""
+    return container.items() if isinstance(container, dict) else enumerate(container)
+
+
+def field_places(value: Any, tokens: FieldTokens, pointer: str = "") -> Iterator[tuple[str, Any]]:
+    """(pointer, what stands there or MISSING) for all places below *value* that *tokens*, with wildcards, mean."""
+    for index, token in enumerate(tokens):
+        container = field_container(value)
+        if token == "*" and container is not None:
+            for key, item in field_children(container):
+                yield from field_places(item, tokens[index + 1 :], pointer + pointer_token(key))
+            return
+        if isinstance(container, dict) and token in container:
+            value = container[token]
+        elif isinstance(container, list) and token.isascii() and token.isdigit() and len(token) < 10 and int(token) < len(container):
+            value = container[int(token)]
+        else:
+            yield pointer + "".join(map(pointer_token, tokens[index:])), MISSING
+            return
+        pointer += pointer_token(token)
+    yield pointer, value
+
+
+def is_at(tokens: FieldTokens, pattern: FieldTokens) -> bool:
+    """True when *pattern*, with wildcards, means the place at *tokens*."""
+    return len(pattern) == len(tokens) and all(part in ("*", token) for token, part in zip(tokens, pattern, strict=True))
+
+
+class FieldComparison:
+    """Compares answers with references by the same rules.
+
+    `counts_rest`: leaves of the reference under no rule are fields. `counts_extra`: so are keys of objects that
+    the reference does not have. `are_close` says which numbers count as equal beside equal ones.
+    """
+
+    def __init__(
+        self,
+        rules: list[FieldRule],
+        list_rules: list[ListRule],
+        lists: ListMode,
+        counts_rest: bool = True,
+        counts_extra: bool = False,
+        are_close: Callable[[Any, Any], bool] | None = None,
+    ) -> None:
+        self.rules = rules
+        self.list_rules = list_rules
+        self.lists = lists
+        self.counts_rest = counts_rest
+        self.counts_extra = counts_extra
+        self.are_close = are_close
+        self.visits = 0
+
+    def compare(self, reference: Any, answer: Any) -> list[Field]:
+        """All fields. Raises NotMeasurable when lists are too long to be paired."""
+        self.visits = 0
+        fields = list(self.fields(reference, answer, (), ""))
+        return [*fields, *(field for rule in self.rules if rule.asks == ASKS_ANSWER for field in rule_fields(rule, reference, answer))]
+
+    def is_equal(self, reference: Any, answer: Any) -> bool:
+        """True when every field is met."""
+        return all(field.is_met for field in self.compare(reference, answer))
+
+    def rule_at(self, tokens: FieldTokens) -> FieldRule | None:
+        """The first rule whose path means *tokens*."""
+        return next((rule for rule in self.rules if is_at(tokens, rule.tokens)), None)
+
+    def has_rule_below(self, tokens: FieldTokens) -> bool:
+        """True when a rule speaks of what stands below *tokens*."""
+        return any(len(rule.tokens) > len(tokens) and is_at(tokens, rule.tokens[: len(tokens)]) for rule in self.rules)
+
+    def fields(self, expected: Any, found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
+        """The fields at and below one place; *tokens* lead there in the reference, *pointer* in the answer."""
+        self.visits += 1
+        if self.visits > MAX_FIELD_VISITS:
+            raise NotMeasurable("the lists are too long to be paired; name a key for their elements in lists")
+        rule = self.rule_at(tokens)
+        if rule is not None:
+            note = rule.judge(expected, found) if rule.asks == ASKS_REFERENCE else None
+            if note is not None:
+                yield Field(pointer, rule.weight, not note, note)
+        elif isinstance(expected, dict) and (expected or self.counts_extra):
+            yield from self.object_fields(expected, found, tokens, pointer)
+        elif isinstance(expected, list) and expected:
+            yield from self.list_fields(expected, found, tokens, pointer)
+        elif self.counts_rest:
+            yield self.leaf(expected, found, pointer)
+
+    def leaf(self, expected: Any, found: Any, pointer: str) -> Field:
+        """The field of a scalar or of an empty object or list; an empty object is met by any object."""
+        if isinstance(expected, (dict, list)):
+            container = field_container(found)
+            is_met = isinstance(container, dict) if isinstance(expected, dict) else container == []
+        else:
+            is_met = json_equal(expected, found) or self.are_close is not None and self.are_close(expected, found)
+        return Field(pointer, 1, is_met, "" if is_met else differing_note(expected, found))
+
+    def object_fields(self, expected: dict[str, Any], found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
+        """The fields of an object, and what is extra in the answer, if that counts."""
+        container = field_container(found)
+        answer = container if isinstance(container, dict) else {}
+        if not expected and self.counts_rest:
+            yield self.leaf(expected, found, pointer)
+        # Sorted, because the order of keys in a case is nothing that its fingerprint knows.
+        for key in sorted(expected):
+            yield from self.fields(expected[key], answer.get(key, MISSING), (*tokens, key), pointer + pointer_token(key))
+        if self.counts_extra:
+            for key in sorted(answer.keys() - expected.keys()):
+                yield from self.extra_fields(answer[key], (*tokens, key), pointer + pointer_token(key))
+
+    def extra_fields(self, found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
+        """The fields of what the reference does not have; what a rule speaks of is not extra."""
+        if self.rule_at(tokens) is None:
+            container = field_container(found)
+            if container is not None and self.has_rule_below(tokens):
+                for key, item in field_children(container):
+                    yield from self.extra_fields(item, (*tokens, str(key)), pointer + pointer_token(key))
+            else:
+                yield Field(pointer, 1, False, "is not in the reference")
+
+    # --- Lists -------------------------------------------------------------------------
+
+    def list_fields(self, expected: list[Any], found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
+        """The fields of the elements of a list, paired with those of the answer."""
+        container = field_container(found)
+        answer = container if isinstance(container, list) else []
+        mode = next((rule.mode for rule in self.list_rules if is_at(tokens, rule.tokens)), self.lists)
+        rows, columns = list(range(len(expected))), list(range(len(answer)))
+        if mode == "set":
+            rows, columns = first_of_each(expected), first_of_each(answer)
+        pairs = self.pairs(expected, answer, rows, columns, tokens, mode)
+        for row in rows:
+            column = pairs.get(row)
+            there = MISSING if column is None else answer[column]
+            yield from self.fields(expected[row], there, (*tokens, str(row)), pointer + pointer_token(row if column is None else column))
+        if self.counts_rest or self.has_rule_below(tokens):
+            for column in sorted(set(columns).difference(pairs.values())):
+                if self.rule_at((*tokens, str(column))) is None:
+                    yield Field(pointer + pointer_token(column), 1, False, "has no partner in the reference")
+
+    def pairs(
+        self, expected: list[Any], answer: list[Any], rows: list[int], columns: list[int], tokens: FieldTokens, mode: ListMode
+    ) -> dict[int, int]:
+        """{place in *expected*: place in *answer*} for the elements that belong together."""
+        if isinstance(mode, tuple):
+            keys = [json_key(next(field_places(element, mode))[1]) for element in expected]
+            if MISSING not in keys:
+                return pairs_by_key(keys, [json_key(next(field_places(element, mode))[1]) for element in answer])
+            mode = "ordered"  # a list whose elements have no such key
+        if mode == "ordered":
+            return dict(zip(rows, columns, strict=False))
+        pairs: dict[int, int] = {}
+        if self.are_close is None and not self.has_rule_below(tokens):  # equality is transitive: the same belong together
+            same = pairs_by_key([json_key(expected[row]) for row in rows], [json_key(answer[column]) for column in columns])
+            pairs = {rows[row]: columns[column] for row, column in same.items()}
+            rows = [row for row in rows if row not in pairs]
+            columns = [column for column in columns if column not in set(pairs.values())]
+        shorter, longer = sorted((len(rows), len(columns)))
+        if shorter * shorter * longer > MAX_PAIRING_STEPS:
+            raise NotMeasurable(
+                f"lists with {counted(len(rows), 'element')} expected and {len(columns)} found are too long to be paired; "
+                "name a key for their elements in lists"
+            )
+        gains = self.gains(expected, answer, rows, columns, tokens)
+        return pairs | {rows[row]: columns[column] for row, column in enumerate(best_assignment(gains)) if column is not None}
+
+    def gains(self, expected: list[Any], answer: list[Any], rows: list[int], columns: list[int], tokens: FieldTokens) -> list[list[Any]]:
+        """What each pair is worth: the most met weight in all, then the fewest fields beside it."""
+        tables = [[list(self.fields(expected[row], answer[column], (*tokens, str(row)), "")) for column in columns] for row in rows]
+        whole = 1 + sum(field.weight for table in tables for fields in table for field in fields)
+        return [[sum(field.weight * (whole * field.is_met - 1) for field in fields) for fields in table] for table in tables]
+
+
+def first_of_each(elements: list[Any]) -> list[int]:
+    """The places of *elements* without those that hold the same as an earlier one."""
+    seen: dict[Any, int] = {}
+    for place, element in enumerate(elements):
+        seen.setdefault(json_key(element), place)
+    return list(seen.values())
+
+
+def pairs_by_key(keys: list[Any], others: list[Any]) -> dict[int, int]:
+    """{place in *keys*: place in *others*} of the same key, one to one, in order."""
+    places: dict[Any, list[int]] = {}
+    for place, key in enumerate(others):
+        places.setdefault(key, []).append(place)
+    for found in places.values():
+        found.reverse()
+    return {place: places[key].pop() for place, key in enumerate(keys) if places.get(key)}
+
+
+def differing_note(expected: Any, found: Any) -> str:
+    """'expected 1250, found 1205', or that it is missing."""
+    if found is MISSING:
+        return f"is missing, expected {field_shown(expected)}"
+    return f"expected {field_shown(expected)}, found {field_shown(found)}"
+
+
+def rule_fields(rule: FieldRule, reference: Any, answer: Any) -> Iterator[Field]:
+    """The fields of a rule that asks of the answer alone: one for each place its path means there.
+
+    A wildcard over nothing gives one field that is not met, unless the reference has nothing there either.
+    """
+    places = list(field_places(answer, rule.tokens))
+    if not places and reference is not MISSING and not list(field_places(reference, rule.tokens)):
+        return
+    for pointer, found in places or [(rule.path, MISSING)]:
+        note = rule.judge(rule.value, found)
+        if note is not None:
+            yield Field(pointer, rule.weight, not note, note)
+
+# endregion
+
+# region evaluators/field_rules.py
+# =============================================================================
+# The rules of `fields`: what each op compares, and what a rule may hold.
+#
+#     {"path": "/readings/*/value", "op": "numeric", "abs_tol": 0.5, "weight": 3}
+#     {"path": "/status", "value": "open"}              op is equals
+#     {"path": "/readings", "lists": {"key": "/meter"}}   without op and value: how these lists are paired
+#
+# Only `numeric` and `date` read values out of text, and they read both sides in the same way.
+# =============================================================================
+
+LIST_MODES = ("ordered", "multiset", "set")
+RULE_KEYS = ("path", "op", "value", "abs_tol", "rel_tol", "weight", "lists")
+
+
+# --- What each op compares: (rule, how lists are paired, pointer of the rule) -> judge -------------
+
+
+def compare_equals(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """The same JSON value at every depth; numbers within the tolerances."""
+    abs_tol, rel_tol = rule.get("abs_tol", 0), rule.get("rel_tol", 0)
+
+    def are_close(expected: Any, found: Any) -> bool:
+        both = is_json_number(expected) and is_json_number(found)
+        return both and within_tolerance(exact_value(found), exact_value(expected), abs_tol, rel_tol)
+
+    comparison = FieldComparison([], [], lists, counts_extra=True, are_close=are_close if abs_tol or rel_tol else None)
+    return lambda expected, found: "" if comparison.is_equal(expected, found) else differing_note(expected, found)
+
+
+def compare_contains(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """A text holds the expected text; a list each of the expected elements, or the one; an object at least the expected fields."""
+    parts = FieldComparison([], [], lists)
+
+    def judge(expected: Any, found: Any) -> str | None:
+        if expected in ("", [], {}):
+            return None
+        if isinstance(found, list):
+            there = {json_key(item) for item in found}
+            lacking = [item for item in (expected if isinstance(expected, list) else [expected]) if json_key(item) not in there]
+            return f"lacks {listed(map(field_shown, lacking), 5)}" if lacking else ""
+        if isinstance(found, str) and isinstance(expected, str):
+            is_met = expected in found
+        else:
+            is_met = isinstance(found, dict) and isinstance(expected, dict) and parts.is_equal(expected, found)
+        return "" if is_met else f"does not contain {field_shown(expected)}: {field_shown(found)}"
+
+    return judge
+
+
+def compare_regex(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """The pattern is found in the text."""
+    if not isinstance(rule.get("value"), str):
+        raise ConfigurationError(pointer + "/value", "op regex needs a value, the pattern")
+    search = compile_pattern(rule["value"], 0, pointer + "/value").search
+
+    def judge(expected: Any, found: Any) -> str:
+        try:
+            is_met = isinstance(found, str) and timed(lambda: search(found)) is not None
+        except PatternTimeout as timeout:
+            raise PatternTimeout(f"pattern {quoted(rule['value'], 60)} of {rule['path']}: {timeout.reason}") from None
+        return "" if is_met else f"does not match the pattern: {field_shown(found)}"
+
+    return judge
+
+
+def compare_numeric(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """The number, or the one number in the text, within the tolerances."""
+    abs_tol, rel_tol = rule.get("abs_tol", 0), rule.get("rel_tol", 0)
+
+    def number_in(value: Any) -> Any:
+        return exact_value(value) if is_json_number(value) else only_number(value) if isinstance(value, str) else None
+
+    def judge(expected: Any, found: Any) -> str:
+        wanted, actual = number_in(expected), number_in(found)
+        if wanted is None:
+            raise NotMeasurable(f"what is expected at {rule['path']} holds no single number: {field_shown(expected)}")
+        if actual is None:
+            return f"holds no single number: {field_shown(found)}"
+        return "" if within_tolerance(actual, wanted, abs_tol, rel_tol) else differing_note(expected, found)
+
+    return judge
+
+
+def compare_date(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """The one date in the text, at most abs_tol days apart."""
+
+    def judge(expected: Any, found: Any) -> str:
+        (wanted, why_not), (actual, what) = read_date(expected), read_date(found)
+        if wanted is None:
+            raise NotMeasurable(f"what is expected at {rule['path']} {why_not}: {field_shown(expected)}")
+        if actual is None:
+            return f"{what}: {field_shown(found)}"
+        return "" if days_apart(wanted, actual) <= rule.get("abs_tol", 0) else differing_note(expected, found)
+
+    return judge
+
+
+def compare_set(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """The same elements, whatever their order and however often each comes."""
+
+    def judge(expected: Any, found: Any) -> str:
+        if not isinstance(expected, list):
+            raise NotMeasurable(f"what is expected at {rule['path']} is no list")
+        if not isinstance(found, list):
+            return f"is {json_type_phrase(found)}, not a list"
+        wanted, there = ({json_key(item): item for item in items} for items in (expected, found))
+        lacking = [field_shown(item) for key, item in wanted.items() if key not in there]
+        beside = [field_shown(item) for key, item in there.items() if key not in wanted]
+        notes = [f"lacks {listed(lacking, 5)}"] * bool(lacking) + [f"has {listed(beside, 5)} beside"] * bool(beside)
+        return " and ".join(notes)
+
+    return judge
+
+
+def compare_exists(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """Something is there; null is something."""
+    return lambda expected, found: "is missing" if found is MISSING else ""
+
+
+def compare_absent(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """Nothing is there."""
+    return lambda expected, found: "" if found is MISSING else f"is there, though it should not be: {field_shown(found)}"
+
+
+def compare_nothing(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJudge:
+    """Whatever it is."""
+    return lambda expected, found: None
+
+
+# op: (what makes its judge, whether it takes a value, which further keys it takes)
+FIELD_OPS: dict[str, tuple[Callable[[JsonObject, ListMode, str], FieldJudge], bool, tuple[str, ...]]] = {
+    "equals": (compare_equals, True, ("abs_tol", "rel_tol", "lists")),
+    "contains": (compare_contains, True, ()),
+    "regex": (compare_regex, True, ()),
+    "numeric": (compare_numeric, True, ("abs_tol", "rel_tol")),
+    "date": (compare_date, True, ("abs_tol",)),
+    "set": (compare_set, True, ()),
+    "exists": (compare_exists, False, ()),
+    "absent": (compare_absent, False, ()),
+    "ignore": (compare_nothing, False, ()),
+}
+
+
+# --- What a rule may hold --------------------------------------------------------------------------
+
+
+def parse_list_mode(mode: Any, pointer: str) -> ListMode:
+    """How `lists` says that lists are paired. Raises ConfigurationError."""
+    if isinstance(mode, str) and mode in LIST_MODES:
+        return mode
+    if isinstance(mode, dict) and list(mode) == ["key"]:
+        tokens = parse_field_path(mode["key"], pointer + "/key")
+        if tokens and "*" not in tokens:
+            return tokens
+        raise ConfigurationError(pointer + "/key", "must lead to one place in each element", 'such as {"key": "/id"}')
+    hint = f'write one of {listed(LIST_MODES, last="or")}, or {{"key": "/id"}}'
+    raise ConfigurationError(pointer, f"{field_shown(mode)} says no way to pair lists", hint)
+
+
+def parse_field_path(path: Any, pointer: str) -> FieldTokens:
+    """The tokens of a JSON Pointer in which * is every element. Raises ConfigurationError."""
+    if not isinstance(path, str):
+        raise ConfigurationError(pointer, f"is {json_type_phrase(path)}, not a JSON Pointer such as /items/*/price")
+    try:
+        return tuple(pointer_tokens(path))
+    except ValueError as error:
+        raise ConfigurationError(pointer, str(error), "a path begins with / and leads from the selected value on") from None
+
+
+def check_rule_keys(rule: Any, pointer: str) -> None:
+    """Raises ConfigurationError for a rule that is none, or holds what its op has no use for."""
+    if not isinstance(rule, dict):
+        raise ConfigurationError(pointer, f"is {json_type_phrase(rule)}, not a rule", 'a rule is {"path": "/total", "op": "numeric"}')
+    for key in rule:
+        if key not in RULE_KEYS:
+            raise ConfigurationError(f"{pointer}/{key}", f"unknown key {quoted(key)}", did_you_mean(key, RULE_KEYS))
+    op = rule.get("op", "equals")
+    if not isinstance(op, str) or op not in FIELD_OPS:
+        raise ConfigurationError(pointer + "/op", f"unknown op {field_shown(op)}", did_you_mean(str(op), FIELD_OPS))
+    takes = (*FIELD_OPS[op][2], "path", "op", *(("value",) if FIELD_OPS[op][1] else ()), *(() if op == "ignore" else ("weight",)))
+    for key in rule:
+        if key not in takes:
+            raise ConfigurationError(f"{pointer}/{key}", f"op {op} has no use for {key}")
+    for key in ("abs_tol", "rel_tol", "weight"):
+        if key in rule and (not is_json_number(rule[key]) or rule[key] < 0):
+            raise ConfigurationError(f"{pointer}/{key}", f"{key} must be a number from 0")
+    if rule.get("weight") == 0:
+        raise ConfigurationError(pointer + "/weight", "weight 0 asks nothing", "use op ignore")
+
+
+def compile_field_rule(rule: JsonObject, lists: ListMode, pointer: str) -> FieldRule:
+    """The rule, compiled. Raises ConfigurationError."""
+    op = rule.get("op", "equals")
+    if "lists" in rule:
+        lists = parse_list_mode(rule["lists"], pointer + "/lists")
+    compare = FIELD_OPS[op][0](rule, lists, pointer)
+    value = rule.get("value", MISSING)
+    if value is not MISSING and op != "regex":
+        try:
+            if compare(value, value) is None:
+                raise ConfigurationError(pointer + "/value", "is empty, which asks nothing")
+        except NotMeasurable as error:
+            raise ConfigurationError(pointer + "/value", error.reason) from None
+
+    def judge(expected: Any, found: Any) -> str | None:
+        if found is MISSING and op not in ("absent", "exists", "ignore"):
+            return differing_note(expected, found) if op != "regex" else "is missing"
+        return compare(expected, found)
+
+    alone = value is not MISSING or op in ("exists", "absent")
+    asks = ASKS_NOTHING if op == "ignore" else ASKS_ANSWER if alone else ASKS_REFERENCE
+    weight = exact_value(rule.get("weight", 1))
+    return FieldRule(rule["path"], parse_field_path(rule["path"], pointer + "/path"), asks, judge, value, weight)
+
+
+def refuse_unreachable_rules(rules: list[FieldRule], pointers: list[str]) -> None:
+    """Raises ConfigurationError for a rule that never gets a place, because another one has it already."""
+    for index, rule in enumerate(rules):
+        for place, other in enumerate(rules):
+            covers = is_at(rule.tokens[: len(other.tokens)], other.tokens)
+            if place != index and covers and (place < index or len(other.tokens) < len(rule.tokens)):
+                message = f"is never asked: {pointers[place]}, with the path {quoted(other.path)}, has the same places"
+                raise ConfigurationError(pointers[index] + "/path", message, "put the narrower path first, or take one out")
+
+
+def compile_field_rules(rules: list[Any], lists: ListMode) -> tuple[list[FieldRule], list[ListRule]]:
+    """(the rules that say what is compared, those that only say how lists are paired). Raises ConfigurationError."""
+    compiled: list[FieldRule] = []
+    pointers: list[str] = []
+    list_rules: list[ListRule] = []
+    for index, rule in enumerate(rules):
+        pointer = f"/rules/{index}"
+        check_rule_keys(rule, pointer)
+        if "path" not in rule:
+            raise ConfigurationError(pointer, "has no path", "say what it is about, such as /items/*/price")
+        if set(rule) == {"path", "lists"}:
+            mode = parse_list_mode(rule["lists"], pointer + "/lists")
+            list_rules.append(ListRule(parse_field_path(rule["path"], pointer + "/path"), mode))
+        else:
+            compiled.append(compile_field_rule(rule, lists, pointer))
+            pointers.append(pointer)
+    refuse_unreachable_rules(compiled, pointers)
+    return compiled, list_rules
+
+# endregion
+
+# region evaluators/fields.py
+# =============================================================================
+# The evaluator `fields`: a document compared with a reference, field by field.
+# =============================================================================
+
+MAX_FIELDS_TOLD = 5
+MAX_FIELD_EVIDENCE = 20
+
+
+def fields_reference(view: View, reference: Any, is_needed: bool) -> Any:
+    """What the answer is compared with; MISSING if there is none and none is needed. Raises NotMeasurable."""
+    if reference is None:
+        reference = view.case.get("expected")
+    if reference is None and is_needed:
+        raise NotMeasurable("the case has no expected value to compare with")
+    return MISSING if reference is None else field_container(reference) or reference
+
+
+def fields_outcome(fields: list[Field], wants_all: bool) -> Outcome:
+    """The outcome of *fields*: the met share of the weight, or all or nothing; the reason names what differs."""
+    if not fields:
+        return not_applicable("there is no field to compare")
+    differing = [field for field in fields if not field.is_met]
+    value = {"matched": len(fields) - len(differing), "of": len(fields)}
+    if not differing:
+        return Outcome(PASS, 1.0, f"agrees in {counted(len(fields), 'field')}" if len(fields) > 1 else "agrees", value)
+    total = sum(field.weight for field in fields)
+    met = sum(field.weight for field in fields if field.is_met)
+    told = "; ".join(f"{field.pointer or 'the whole'}: {field.note}" for field in differing[:MAX_FIELDS_TOLD])
+    more = f"; and {len(differing) - MAX_FIELDS_TOLD} more" if len(differing) > MAX_FIELDS_TOLD else ""
+    reason = f"{len(differing)} of {counted(len(fields), 'field')} {'differs' if len(differing) == 1 else 'differ'}: {told}{more}"
+    evidence = tuple({"pointer": field.pointer} for field in differing[:MAX_FIELD_EVIDENCE])
+    return Outcome(FAIL, 0.0 if wants_all else float(met / total), reason, value, evidence)
+
+
+@evaluator(
+    "fields",
+    1,
+    "The answer agrees with a reference, field by field.",
+    [
+        Parameter("reference", "any", None, "what to compare with; without it, the case's expected"),
+        Parameter(
+            "rules", "list", None,
+            "what is not plain equality: a list of {path, op, value, abs_tol, rel_tol, weight, lists}. The path is a JSON Pointer in "
+            "which * is every element; op is equals (the default), contains, regex, numeric, date (abs_tol in days), set, exists, "
+            "absent or ignore; without a value it compares with the same path of the reference. A rule of path and lists alone "
+            "says how these lists are paired",
+        ),
+        Parameter(
+            "rest", "choice", "equals", "the fields of the reference without a rule: compared for equality, or ignored",
+            ("equals", "ignore"),
+        ),
+        Parameter("aggregate", "choice", "weighted", "score: the met share of the weight; or 1 only if all are met", ("weighted", "all")),
+        Parameter(
+            "lists", "any", "ordered",
+            'how the elements of lists are paired: ordered, multiset, set, or {"key": pointer} for elements that have such a key '
+            "(others: ordered). An element without a partner is a field that differs",
+        ),
+        Parameter(
+            "extra", "choice", "allow", "keys of objects that the reference does not have; forbid: each is a field that differs",
+            ("allow", "forbid"),
+        ),
+    ],
+    {
+        "entry": {
+            "id": "reading", "type": "fields",
+            "rules": [{"path": "/value", "op": "numeric", "abs_tol": 0.5}, {"path": "/read_on", "op": "date"}],
+        },
+        "observation": {"output": {"meter": "A-17", "value": "1,250.4 kWh", "read_on": "5 March 2026"}},
+        "case": {"expected": {"meter": "A-17", "value": 1250, "read_on": "2026-03-05"}},
+        "outcome": "pass",
+    },
+    default_select="output.json",
+)  # fmt: skip
+def evaluate_fields(settings: JsonObject) -> Check:
+    """Rules that are about the reference raise NotMeasurable for one that has nothing at their path."""
+    lists = parse_list_mode(settings["lists"], "/lists")
+    rules, list_rules = compile_field_rules(settings["rules"] or [], lists)
+    counts_rest, counts_extra = settings["rest"] == "equals", settings["extra"] == "forbid"
+    if not counts_rest and all(rule.asks == ASKS_NOTHING for rule in rules):
+        message = "nothing is compared: rest is ignore and no rule asks anything"
+        raise ConfigurationError("/rest", message, "add a rule, or let rest be equals")
+    comparison = FieldComparison(rules, list_rules, lists, counts_rest, counts_extra)
+    is_needed = counts_rest or counts_extra or any(rule.asks == ASKS_REFERENCE for rule in rules)
+    wants_all = settings["aggregate"] == "all"
+
+    def check(view: View) -> Outcome:
+        reference = fields_reference(view, settings["reference"], is_needed)
+        for rule in rules:
+            places = [found for _, found in field_places(reference, rule.tokens)] if rule.asks == ASKS_REFERENCE else []
+            if places and all(found is MISSING for found in places):
+                raise NotMeasurable(f"the reference has nothing at {rule.path}")
+        return fields_outcome(comparison.compare(reference, view.value), wants_all)
+
+    return check
+
+# endregion
+
+# region evaluators/json_text.py
+# =============================================================================
+# JSON in the text of an answer: the whole text, the first value, or a code fence.
+#
+# The parser is strict and repairs nothing. Where JSON is looked for, the first text that begins
+# like JSON decides: if it is broken, what comes behind it is not taken in its place, and no part
+# of it is, because neither is what the agent meant to answer.
+# =============================================================================
+
+# An object with a key; a list of objects, lists or texts.
+JSON_BEGINS = re.compile(r'\{\s*"|\[\s*[\[{"]')
+# What in prose is more often a footnote [1], a check box [ ] or a placeholder {}.
+LESS_LIKELY_BEGINS = re.compile(r"\{\s*\}|\[\s*(?:\]|-?[0-9]|(?:true|false|null)\b)")
+
+
+class JsonInText(NamedTuple):
+    """The value that was found and where it stands, or (`reason` set) why there is none."""
+
+    value: Any = None
+    start: int = 0
+    end: int = 0
+    reason: str = ""
+
+
+def broken_json(error: JsonError) -> str:
+    """'not JSON: …' for *error*."""
+    return error.message if error.message.startswith("not JSON") else f"not JSON: {error.message}"
+
+
+def json_whole(text: str) -> JsonInText:
+    """The value that the whole of *text* holds."""
+    if not text.strip():
+        return JsonInText(reason="there is no text")
+    try:
+        return JsonInText(parse_json(text), 0, len(text))
+    except JsonError as error:
+        return JsonInText(reason=broken_json(error))
+
+
+def json_block(text: str) -> str | None:
+    """The content of the first code fence of *text* that is marked json; without one, of the first fence; None without any."""
+    blocks = fenced_blocks(text)
+    return next((content for language, content in blocks if language == "json"), blocks[0][1] if blocks else None)
+
+
+def json_fenced(text: str) -> JsonInText:
+    """The value in the code fence."""
+    block = json_block(text)
+    if block is None:
+        return JsonInText(reason="there is no code fence")
+    found = json_whole(block)
+    if found.reason:
+        return JsonInText(reason=f"in the code fence: {found.reason}")
+    start = text.find(block)
+    return JsonInText(found.value, start, start + len(block))
+
+
+def json_first(text: str) -> JsonInText:
+    """The first object or list in *text*; an empty one, or a list of bare numbers, only if there is nothing else."""
+    match = JSON_BEGINS.search(text) or LESS_LIKELY_BEGINS.search(text)
+    if match is None:
+        return JsonInText(reason="there is no JSON object or list in the text")
+    try:
+        value, end = parse_json_at(text, match.start())
+    except JsonError as error:
+        return JsonInText(reason=f"what begins like JSON at character {match.start()} is {broken_json(error)}")
+    return JsonInText(value, match.start(), end)
+
+
+def json_anywhere(text: str) -> JsonInText:
+    """The whole text if it is JSON, else the fence that holds JSON, else the first value in it."""
+    whole = json_whole(text)
+    if not whole.reason:
+        return whole
+    block = json_block(text)
+    is_marked = any(language == "json" for language, _ in fenced_blocks(text))
+    if block is not None and (is_marked or JSON_BEGINS.match(block.lstrip())):
+        return json_fenced(text)
+    return json_first(text)
+
+
+JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
+    "whole": json_whole,
+    "first": json_first,
+    "fenced": json_fenced,
+    "any": json_anywhere,
+}
 
 # endregion
 
@@ -8957,6 +9828,104 @@ def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], fou
     misplaced = [step_text(trail, places[j]) for _, j in found.misplaced]
     told = (("missing", missing), ("extra", extra), ("out of order", misplaced))
     return "; ".join(f"{what}: {listed(names, 5)}" for what, names in told if names)
+
+# endregion
+
+# region evaluators/structure.py
+# =============================================================================
+# The evaluator `json`: the answer is JSON, and fits a JSON Schema.
+# =============================================================================
+
+MAX_BREACHES_TOLD = 3
+
+
+def schema_validator(schema: Any, pointer: str) -> Callable[[Any], list[SchemaBreach]]:
+    """What gives the breaches of *schema*; all its patterns together have the time limit of one.
+
+    Raises ConfigurationError below *pointer*; the function raises PatternTimeout.
+    """
+    searched: list[str] = []  # the pattern that ran last, so that a time-out can name it
+
+    def compile_search(pattern: str, flags: int, written: str) -> Callable[[str], object]:
+        try:
+            search = compile_pattern(pattern, flags, "").search
+        except ConfigurationError as error:
+            raise ValueError(f"{error.message}{'; ' if error.hint else ''}{error.hint}") from None
+
+        def search_noted(text: str) -> object:
+            searched[:] = [written]
+            return search(text)
+
+        searched[:] = [written]
+        return search_noted
+
+    try:
+        validate = compile_schema(schema, compile_search)
+    except SchemaError as error:
+        raise ConfigurationError(pointer + error.pointer, error.message) from None
+    if not searched:
+        return validate
+
+    def validate_in_time(value: Any) -> list[SchemaBreach]:
+        try:
+            return timed(lambda: validate(value))
+        except PatternTimeout as timeout:
+            raise PatternTimeout(f"the schema's pattern {quoted(searched[0], 60)}: {timeout.reason}") from None
+
+    return validate_in_time
+
+
+def told_breaches(breaches: list[SchemaBreach]) -> str:
+    """'/age: "x" is not of type integer; /id: …, and 2 more'."""
+    told = "; ".join(f"{breach.pointer or 'the whole'}: {breach.message}" for breach in breaches[:MAX_BREACHES_TOLD])
+    hidden = len(breaches) - MAX_BREACHES_TOLD
+    return f"{told}; and {hidden} more" if hidden > 0 else told
+
+
+@evaluator(
+    "json",
+    1,
+    "The answer is JSON, and fits a JSON Schema.",
+    [
+        Parameter(
+            "extract", "choice", "whole",
+            "where the JSON stands: the whole text; the first object or list in it; the first code fence (marked json, if there is "
+            "one); any of these, in the order whole, fence, first. Broken JSON is never repaired",
+            tuple(JSON_EXTRACTS),
+        ),
+        Parameter("schema", "any", None, "JSON Schema 2020-12 that the value must fit; without it, any JSON will do"),
+    ],
+    {
+        "entry": {"id": "order", "type": "json", "schema": {"required": ["total"], "properties": {"total": {"type": "number"}}}},
+        "observation": {"output": '{"total": 12.5}'},
+        "case": {},
+        "outcome": "pass",
+    },
+)  # fmt: skip
+def evaluate_json(settings: JsonObject) -> Check:
+    """A text is read as JSON, whatever else was selected is JSON already."""
+    extract = JSON_EXTRACTS[settings["extract"]]
+    schema = settings["schema"]
+    validate = schema_validator({} if schema is None else schema, "/schema")
+
+    def check(view: View) -> Outcome:
+        found = extract(view.value) if isinstance(view.value, str) else JsonInText(view.value)
+        if found.reason:
+            return decided(False, found.reason)
+        is_part = isinstance(view.value, str) and (found.start, found.end) != (0, len(view.value))
+        place = ({"start": found.start, "end": found.end},) if is_part else ()
+        try:
+            breaches = validate(found.value)
+        except SchemaTooDeep as error:
+            return errored(str(error))
+        value = {"type": json_type(found.value), "breaches": len(breaches)}
+        if not breaches:
+            return decided(True, "fits the schema" if schema is not None else f"is a JSON {json_type(found.value)}", value, place)
+        pointers = tuple({"pointer": pointer} for pointer in dict.fromkeys(breach.pointer for breach in breaches))
+        reason = f"{counted(len(breaches), 'breach', 'breaches')} of the schema: {told_breaches(breaches)}"
+        return decided(False, reason, value, (*place, *pointers))
+
+    return check
 
 # endregion
 
@@ -14199,7 +15168,7 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
     if summary.is_interrupted:
         code, reason = EXIT_INTERRUPTED, "interrupted"
         message = f"{summary.stage}: interrupted; {counted(sum(summary.counts.values()), 'trial')} of {summary.selected:,} saved"
-        following = run_again(args, ["--overwrite", "--resume"] if args.overwrite else ["--resume"])
+        following = run_again(args, ["--overwrite", "--resume"] if summary.is_beside else ["--resume"])
     elif summary.unusable:
         code, reason = EXIT_INCOMPLETE, "unusable_trials"
         message += f", {summary.unusable:,} without usable evidence ({', '.join(failed)})"
