@@ -14970,11 +14970,9 @@ def promote_cases(project: Project, assessment: Assessment) -> Answer:
         fresh = [case for case in chosen if not is_known(case, known, path)]
         if fresh:
             append_cases(path, [regression_case(project, case) for case in fresh])
-    left = [
-        (len(holdout), "holdout case"),
-        (len(shaky), "case that did not pass every planned trial", "cases that did not pass every planned trial"),
-    ]
-    left_out = [counted(*item) for item in left if item[0]]
+    left_out = [counted(len(holdout), "holdout case")] if holdout else []
+    if shaky:
+        left_out.append(f"{counted(len(shaky), 'case')} that did not pass every planned trial")
     lines = [f"{counted(len(fresh), 'case')} added to {shown_path(path)}"]
     lines += [f"  already there: {counted(len(chosen) - len(fresh), 'case')}"] if len(chosen) > len(fresh) else []
     lines += [f"  left out: {', '.join(left_out)}"] if left_out else []
@@ -15550,7 +15548,7 @@ def command_parser(entry: Command) -> CommandParser:
     for argument in entry.arguments:
         shown: dict[str, object] = {"metavar": argument.value} if argument.value and "choices" not in argument.options else {}
         switch = {} if argument.value or "action" in argument.options else {"action": "store_true"}
-        parser.add_argument(argument.name, help=argument.text.replace("%", "%%"), **{**shown, **switch, **argument.options})  # type: ignore[arg-type]
+        parser.add_argument(argument.name, help=argument.text.replace("%", "%%"), **{**shown, **switch, **argument.options})
     parser.add_argument("--json", action="store_true", help="print one JSON document on standard output, or nothing")
     parser.usage = parser.format_usage().removeprefix("usage: ").rstrip() + usage_rest
     return parser

@@ -98,7 +98,8 @@ def typical(command: list[str], cwd: Path, runs: int = 5, before: Callable[[], N
             raise SystemExit(f"bench: exit {usage.status} from {' '.join(command)}")
         if number:
             found.append(usage)
-    return Usage(*[statistics.median(column) for column in list(zip(*found, strict=True))[:3]], 0)
+    wall, cpu, peak = (statistics.median(getattr(usage, name) for usage in found) for name in ("wall", "cpu", "peak_mib"))
+    return Usage(wall, cpu, peak, 0)
 
 
 def kaizen(*argv: object) -> list[str]:

@@ -9,14 +9,16 @@ evaluators in docs/evaluators.md stand between `<!-- NAME: begin -->` and `<!-- 
 """
 
 import argparse
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import kaizen
+kaizen: Any = importlib.import_module("kaizen")  # the bundle, with its flat names
 
 
 def cell(text: str) -> str:
@@ -35,10 +37,16 @@ def command_reference() -> str:
     parts = []
     for entry in kaizen.COMMANDS.values():
         rest = f" -- {entry.rest}" if entry.rest else ""
-        rows = [f"| `{argument.name}{' ' + argument.value if argument.value and argument.name.startswith('-') else ''}` | {cell(argument.text)} |" for argument in entry.arguments]
+        rows = [
+            f"| `{argument.name}{' ' + argument.value if argument.value and argument.name.startswith('-') else ''}` | {cell(argument.text)} |"
+            for argument in entry.arguments
+        ]
         rows.append("| `--json` | print one JSON document on standard output, or nothing |")
         table = "\n".join(["| argument | meaning |", "|---|---|", *rows])
-        parts.append(f"## {entry.name}\n\n{entry.summary}\n\n```\n{entry.example}\n```\n\n{table}" + (f"\n\nBehind `--`: {entry.rest}." if rest else ""))
+        parts.append(
+            f"## {entry.name}\n\n{entry.summary}\n\n```\n{entry.example}\n```\n\n{table}"
+            + (f"\n\nBehind `--`: {entry.rest}." if rest else "")
+        )
     return "\n\n".join(parts)
 
 

@@ -103,16 +103,17 @@ class Gsm8k(Example):
         self.assertLess(page.index(regressed[0]), page.index(improved[0]))
 
 
+AGENTS = {"silent": 'import json; print(json.dumps({"output": ""}))', "bare": "print('{}')", "gone": "pass"}
+
+
 class NothingPasses(Example):
     """Field case 56: an agent that does nothing passes no example."""
-
-    AGENTS = {"silent": 'import json; print(json.dumps({"output": ""}))', "bare": "print('{}')", "gone": "pass"}
 
     def test_an_agent_that_does_nothing_passes_no_example(self):
         for place in ("support-agent/confirmation-before-action", "execution-bridge", "gsm8k"):
             cases = read_lines(f"examples/{place}/test_cases.jsonl")[:12]
             write(f"examples/{place}/test_cases.jsonl", "".join(json.dumps(case) + "\n" for case in cases))
-            for name, text in self.AGENTS.items():
+            for name, text in AGENTS.items():
                 with self.subTest(example=place, agent=name):
                     write("agent.py", text)
                     self.run_stage(place, name, "agent.py", options=("--jobs", "4"), status=0 if name == "silent" else 4)

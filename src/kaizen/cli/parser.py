@@ -46,7 +46,7 @@ def command_parser(entry: Command) -> CommandParser:
     for argument in entry.arguments:
         shown: dict[str, object] = {"metavar": argument.value} if argument.value and "choices" not in argument.options else {}
         switch = {} if argument.value or "action" in argument.options else {"action": "store_true"}
-        parser.add_argument(argument.name, help=argument.text.replace("%", "%%"), **{**shown, **switch, **argument.options})  # type: ignore[arg-type]
+        parser.add_argument(argument.name, help=argument.text.replace("%", "%%"), **{**shown, **switch, **argument.options})
     parser.add_argument("--json", action="store_true", help="print one JSON document on standard output, or nothing")
     parser.usage = parser.format_usage().removeprefix("usage: ").rstrip() + usage_rest
     return parser

@@ -4,13 +4,12 @@ import os
 import sys
 from typing import NamedTuple
 
+from kaizen.cases.dataset import Dataset, load_dataset
 from kaizen.cases.decision import Decision, read_decision
 from kaizen.cases.evaluation_file import Evaluation, load_evaluation
-from kaizen.evaluators.suite import Suite, build_suite
-
-from kaizen.cases.dataset import Dataset, load_dataset
 from kaizen.cases.improvement import Improvement, check_stage_name, find_improvement
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
+from kaizen.evaluators.suite import Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.policy.comparison import StageTally, tally_stage

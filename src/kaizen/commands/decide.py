@@ -4,7 +4,6 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.decision import DECIDED, Decision, write_decision
-
 from kaizen.commands.context import assess, load_project, refuse_stale
 from kaizen.commands.reporting import headline
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command

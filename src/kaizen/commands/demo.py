@@ -4,8 +4,6 @@ import os
 import sys
 from argparse import Namespace
 
-from kaizen.runs.bridge import RunRequest, run_stage
-
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import assess, load_project
 from kaizen.commands.reporting import headline, rate_text, write_review
@@ -14,6 +12,7 @@ from kaizen.embed import asset_text
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.files import make_folder, remove_folder, shown_path, write_file
 from kaizen.foundation.text import listed
+from kaizen.runs.bridge import RunRequest, run_stage
 
 DEMO_AGENT = asset_text("demo/agent.py")
 DEMO_CASES = asset_text("demo/test_cases.jsonl")

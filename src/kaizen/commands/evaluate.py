@@ -2,14 +2,13 @@
 
 from argparse import Namespace
 
-from kaizen.foundation.progress import Progress
-
 from kaizen.commands.context import load_project, require_stage
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.progress import Progress
 from kaizen.foundation.text import counted, percent
 
 

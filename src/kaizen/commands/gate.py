@@ -2,8 +2,6 @@
 
 from argparse import Namespace
 
-from kaizen.web.review import review_markdown
-
 from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, recommendation_lines, review_data, shown_reasons
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
@@ -11,6 +9,7 @@ from kaizen.exporters.junit import junit_text
 from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject
+from kaizen.web.review import review_markdown
 
 GATE_EXITS = {"eligible": EXIT_DONE, "rejected": EXIT_NO, "manual_review": EXIT_HUMAN}
 JUNIT = Argument("--junit", "FILE", "write a JUnit XML report to FILE")

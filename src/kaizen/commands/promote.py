@@ -61,11 +61,9 @@ def promote_cases(project: Project, assessment: Assessment) -> Answer:
         fresh = [case for case in chosen if not is_known(case, known, path)]
         if fresh:
             append_cases(path, [regression_case(project, case) for case in fresh])
-    left = [
-        (len(holdout), "holdout case"),
-        (len(shaky), "case that did not pass every planned trial", "cases that did not pass every planned trial"),
-    ]
-    left_out = [counted(*item) for item in left if item[0]]
+    left_out = [counted(len(holdout), "holdout case")] if holdout else []
+    if shaky:
+        left_out.append(f"{counted(len(shaky), 'case')} that did not pass every planned trial")
     lines = [f"{counted(len(fresh), 'case')} added to {shown_path(path)}"]
     lines += [f"  already there: {counted(len(chosen) - len(fresh), 'case')}"] if len(chosen) > len(fresh) else []
     lines += [f"  left out: {', '.join(left_out)}"] if left_out else []

@@ -8,7 +8,6 @@ missed, whatever is missing.
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaizen.cases.evaluation_file import exact_fraction
-
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted
 from kaizen.policy.comparison import StageTally

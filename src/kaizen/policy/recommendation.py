@@ -6,9 +6,8 @@ that fire are listed. Nothing here reads a clock or writes a file.
 
 from typing import TYPE_CHECKING
 
-from kaizen.cases.evaluation_file import Evaluation
-
 from kaizen.cases.case import Case
+from kaizen.cases.evaluation_file import Evaluation
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.text import counted
 from kaizen.policy.acceptance import Missed, missed_pass_k, missed_ratios, missed_thresholds
