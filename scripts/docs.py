@@ -37,10 +37,8 @@ def command_reference() -> str:
     parts = []
     for entry in kaizen.COMMANDS.values():
         rest = f" -- {entry.rest}" if entry.rest else ""
-        rows = [
-            f"| `{argument.name}{' ' + argument.value if argument.value and argument.name.startswith('-') else ''}` | {cell(argument.text)} |"
-            for argument in entry.arguments
-        ]
+        names = [f"{argument.name} {argument.value}".strip() if argument.name.startswith("-") else argument.value for argument in entry.arguments]
+        rows = [f"| `{name}` | {cell(argument.text)} |" for name, argument in zip(names, entry.arguments, strict=True)]
         rows.append("| `--json` | print one JSON document on standard output, or nothing |")
         table = "\n".join(["| argument | meaning |", "|---|---|", *rows])
         parts.append(

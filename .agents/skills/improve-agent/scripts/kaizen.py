@@ -15161,7 +15161,7 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
     completed = summary.counts.get(COMPLETED, 0)
     message = f"{summary.stage}: {completed:,} of {counted(summary.selected, 'trial')} completed"
     failed = [f"{number:,} {status}" for status, number in summary.counts.items() if status != COMPLETED]
-    following = f"kaizen evaluate {args.improvement} --stage {summary.stage}"
+    following = after_run(args.improvement, summary)
     code, reason = EXIT_DONE, "completed"
     if summary.is_interrupted:
         code, reason = EXIT_INTERRUPTED, "interrupted"
@@ -15187,6 +15187,14 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
         "files": [shown_path(summary.path)],
     }
     return Answer(code, reason, message, lines, data, following)
+
+
+def after_run(improvement: str, summary: RunSummary) -> str:
+    """What the main flow does after this stage: the candidate after the baseline, then the review."""
+    if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
+        return f"change the agent, then: kaizen run {improvement} --stage candidate -- COMMAND"
+    compares = summary.stage in ("baseline", "candidate")
+    return f"kaizen review {improvement}" if compares else f"kaizen evaluate {improvement} --stage {summary.stage}"
 
 
 def run_again(args: Namespace, options: list[str]) -> str:
