@@ -15678,10 +15678,11 @@ def print_error(error: KaizenError, wants_json: bool, status: int | None = None)
     if wants_json:
         document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": error.message, "next": error.hint}
         print(encode_readable({**document, "further": further}))
-    print_diagnostic(f"kaizen: error: {error.message}", sys.stderr)
+    to_do = f" [{error.hint}]" if further and error.hint else ""  # beside its own line when there are more
+    print_diagnostic(f"kaizen: error: {error.message}{to_do}", sys.stderr)
     for line in further:
         print_diagnostic(line, sys.stderr)
-    if error.hint:
+    if error.hint and not further:
         print_diagnostic(f"hint: {error.hint}", sys.stderr)
     return code
 
