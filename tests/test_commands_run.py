@@ -29,16 +29,22 @@ class CommandLine(support.TemporaryFolder):
         return done
 
     def test_the_answer_says_what_happened_and_what_comes_next(self):
-        done = self.run_cli("imp", "--stage", "baseline", "--", "./agent")
-        lines = done.stdout.splitlines()
-        self.assertRegex(lines[0], r"^baseline: 2 of 2 trials completed, \d+ ms$|^baseline: 2 of 2 trials completed, [\d.]+ s$")
-        self.assertEqual(lines[1:], ["  written to improvements/imp/baseline.jsonl", "next: kaizen evaluate imp --stage baseline"])
-        self.assertRegex(done.stderr.splitlines()[-1], r"^run baseline: 2 of 2, [\d.]+/s$")
+        for stage, following in (
+            ("baseline", "change the agent, then: kaizen run imp --stage candidate -- COMMAND"),
+            ("candidate", "kaizen review imp"),
+            ("other", "kaizen evaluate imp --stage other"),
+        ):
+            done = self.run_cli("imp", "--stage", stage, "--", "./agent")
+            lines = done.stdout.splitlines()
+            self.assertRegex(lines[0], rf"^{stage}: 2 of 2 trials completed, [\d.]+ m?s$")
+            self.assertEqual(lines[1:], [f"  written to improvements/imp/{stage}.jsonl", f"next: {following}"])
+            self.assertRegex(done.stderr.splitlines()[-1], rf"^run {stage}: 2 of 2, [\d.]+/s$")
 
     def test_with_json_there_is_one_document_and_progress_elsewhere(self):
-        done = self.run_cli("imp", "--stage", "baseline", "--json", "--repetitions", "2", "--", "./agent")
+        done = self.run_cli("imp", "--stage", "s", "--json", "--repetitions", "2", "--", "./agent")
         answer = json.loads(done.stdout)
-        self.assertEqual((answer["ok"], answer["code"], answer["reason"], answer["next"]), (True, 0, "completed", "kaizen evaluate imp --stage baseline"))
+        self.assertEqual((answer["ok"], answer["code"], answer["reason"]), (True, 0, "completed"))
+        self.assertEqual(answer["next"], "kaizen evaluate imp --stage s")
         self.assertEqual((answer["planned"], answer["selected"], answer["ran"], answer["counts"]), (4, 4, 4, {"completed": 4}))
 
     def test_with_json_trials_without_evidence_are_not_ok(self):
