@@ -108,7 +108,7 @@ def run_stage(request: RunRequest) -> RunSummary:
 def check_runner(command: list[str], cwd: str) -> list[str]:
     """Notes about the command. Raises UsageError when it cannot be started here."""
     if os.name == "nt":
-        raise UsageError("kaizen run starts programs in a way that is only tested on Linux and macOS", "use it inside WSL")
+        raise UsageError("kaizen run starts programs in a way that needs Linux or macOS", "use it inside WSL")
     if not os.path.isdir(cwd):
         raise UsageError(f"--cwd {quoted(cwd)} is no folder; nothing was run")
     return check_command(command, cwd)

@@ -14,7 +14,7 @@ from kaizen.foundation.files import open_for_reading, refuse_writing, shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, Ended, StopSwitch, find_program, run_program, signal_name
-from kaizen.foundation.text import quoted
+from kaizen.foundation.text import quoted, visible
 from kaizen.runs.observation import CANCELLED, COMPLETED, Attempt, error_document
 from kaizen.runs.protocol import (
     STDERR_LIMIT,
@@ -203,18 +203,24 @@ def check_command(command: list[str], cwd: str) -> list[str]:
     word = command[0]
     path = find_program(word, cwd)
     if path is None:
-        place = os.path.join(cwd, word)
-        if "/" not in word:
-            hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
-            raise UsageError(f"there is no program {quoted(word)} on PATH; nothing was run", hint, "no_such_program")
-        if os.path.isfile(place):
-            hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
-            raise UsageError(f"{quoted(word)} is not executable; nothing was run", hint, "no_such_program")
-        hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
-        raise UsageError(f"there is no program {quoted(word)} in {shown_path(cwd)}; nothing was run", hint, "no_such_program")
+        raise no_such_program(word, cwd)
     if os.path.basename(os.path.dirname(path)) == "shims" and is_script(path):
         return [f"{quoted(word)} is the shim of a version manager, which costs time at every start; the real path of the program is faster"]
     return []
+
+
+def no_such_program(word: str, cwd: str) -> UsageError:
+    """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
+    place = os.path.join(cwd, word)
+    what = f"there is no program {quoted(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
+    if os.path.isfile(place) and not os.access(place, os.X_OK):
+        what = f"{quoted(word)} is not executable" if "/" in word else what
+        hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
+    elif "/" not in word:
+        hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
+    else:
+        hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
+    return UsageError(f"{what}; nothing was run", visible(hint), "no_such_program")
 
 
 def is_script(path: str) -> bool:
