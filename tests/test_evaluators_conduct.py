@@ -205,7 +205,7 @@ class SpokenValues(support.StrictTestCase):
             ("K-20", "(K20)", True),
             ("K20", "K-20", True),
             ("K-2", "K-20", False),
-            ("K-20", "AK-20", True),  # hyphens do not matter, so "AK 20" has the word K-20 only if it stands apart
+            ("K-20", "AK-20", False),
             ("extend_rental", "Extend Rental", True),
             ("extend_rental", "extend-rental", True),
             ("art", "start", False),
@@ -223,7 +223,7 @@ class SpokenValues(support.StrictTestCase):
         ]
         for value, text, said in table:
             with self.subTest(value=value, text=text):
-                self.assertIs(is_said(value, text), said and not (value, text) == ("K-20", "AK-20"))
+                self.assertIs(is_said(value, text), said)
 
     def test_dates_are_said_in_their_written_forms(self):
         good = ["2026-03-05", "2026/3/5", "March 5", "March 5th, 2026", "march the 5th", "5 March", "the 5th of March 2026", "Mar. 5", "5. Mar 2026",
@@ -415,6 +415,12 @@ class Confirmation(support.StrictTestCase):
             ([*self.ASK, {**yes_cut, "text": "Yes, and"}, call("pay")], {}, "pass"),
             ([user("Pay"), ask_cut, user("Yes"), call("pay", amount=5)], {"must_echo": ["/amount"]}, "error"),
             ([user("Pay"), ask_cut, user("Yes, 5"), call("pay", amount=5)], {"must_echo": ["/amount"]}, "pass"),
+            ([user("Pay"), agent("5. Shall I?"), user("Yes"), {**open_action, "args": {"amount": 5}}], {"must_echo": ["/amount"]}, "pass"),
+            ([user("Pay"), agent("5. Shall I?"), user("Yes"), {**open_action, "args": {"to": "a"}}], {"must_echo": ["/amount"]}, "error"),
+            ([user("Pay"), agent("5. Shall I?"), user("Yes"), {**open_action, "args": {"to": "an"}}], {"must_echo": ["/to"]}, "error"),
+            ([*self.ASK, user("Yes"), {**open_action, "status": "error"}, {**open_action, "args": '{"to": "b'}], {}, "error"),
+            ([*self.ASK, user("Yes"), {**open_action, "status": "error"}, call("pay", to="ann")], {}, "error"),
+            ([*self.ASK, user("Yes"), open_action, call("pay", to="ann")], {}, "pass"),
             ([*self.ASK, user("Yes"), open_action], narrow, "error"),  # was there anything to agree to?
             ([*self.ASK, user("Hm"), open_action], narrow, "error"),
             ([*self.ASK, user("Yes"), open_action, call("pay", to="ann")], narrow, "pass"),
@@ -448,33 +454,41 @@ class Confirmation(support.StrictTestCase):
                 self.assertIn(words, f"{caught.exception.message} {caught.exception.hint}")
 
 
-class BicycleHire(support.StrictTestCase):
-    """The worked example of the design, consent and effects, through the envelope of every entry."""
-
-    WRITES = {"kind": "tool", "name": ["extend_*", "end_*", "charge_*"]}
-    ENTRIES = (
-        {"id": "right_calls", "type": "sequence", "steps": {"$case": "/expected/calls"}, "within": WRITES},
-        {"id": "asked_first", "type": "confirmation", "severity": "hard", "action": WRITES, "same": ["/rental"], "must_echo": ["/days"]},
-        {"id": "looked_first", "type": "order", "before": [{"name": "get_rental"}, {"name": "start_rental"}], "after": WRITES, "same": ["/rental"]},
+BICYCLE_HIRE = {
+    "define": {"writes": {"kind": "tool", "name": ["extend_*", "end_*", "charge_*"]}},
+    "evaluators": [
+        {"id": "right_calls", "type": "sequence", "steps": {"$case": "/expected/calls"}, "within": {"$use": "writes"}},
+        {"id": "asked_first", "type": "confirmation", "severity": "hard", "action": {"$use": "writes"}, "same": ["/rental"], "must_echo": ["/days"]},
+        {"id": "looked_first", "type": "order", "before": [{"name": "get_rental"}, {"name": "start_rental"}], "after": {"$use": "writes"}, "same": ["/rental"]},
         {"id": "price_told", "type": "number", "select": "messages.assistant", "include": {"$case": "/expected/amounts"}, "on_missing": "not_applicable"},
         {"id": "answered", "type": "steps", "match": {}, "which": "last", "must": {"kind": "message", "role": "assistant"}},
-    )
-    EXPECTED = {"calls": [{"name": "extend_rental", "args": {"rental": "K-20", "days": 2}}], "amounts": ["12.50"]}
+    ],
+}  # fmt: skip
+EXTENDED = {"calls": [{"name": "extend_rental", "args": {"rental": "K-20", "days": 2}}], "amounts": ["12.50"]}
+
+
+class BicycleHire(support.TemporaryFolder):
+    """The worked example of the design, consent and effects, as files that `kaizen evaluate` reads."""
+
     LOOK = call("get_rental", rental="K-20")
     ASK = agent("Extending K-20 by 2 days costs $12.50. Shall I?")
     DO = call("extend_rental", rental="K-20", days=2)
     BYE = agent("Done, enjoy the ride.")
 
     def statuses(self, steps, expected=None):
-        """{id: status} of the entries whose type there is."""
-        case = {"id": "c", "input": "", "expected": self.EXPECTED if expected is None else expected}
-        entries = [entry for entry in self.ENTRIES if entry["type"] in kaizen.EVALUATORS]
-        return {entry["id"]: kaizen.prepare_entry(entry).evaluate({"steps": steps, "output": "x"}, case, {}).status for entry in entries}
+        """{id: status} of the entries for one trial of *steps*."""
+        cases = [{"id": "c", "input": "", "expected": EXTENDED if expected is None else expected}]
+        observation = {"case_id": "c", "output": "x", "steps": steps, "input_fingerprint": kaizen.case_input_fingerprint(cases[0])}
+        folder = support.make_improvement("hire", cases, BICYCLE_HIRE, candidate=[observation])
+        done = support.run_cli("evaluate", folder)
+        self.assertEqual(done.status, 0, done.stderr)
+        [line] = support.read_lines(folder / "candidate.evaluated.jsonl")
+        return {each["id"]: each["status"] for each in line["evaluations"]}
 
     def check(self, steps, expected=None, **different):
         """Fails unless every entry passes, but for those in *different*."""
         found = self.statuses(steps, expected)
-        self.assertEqual(found, {**dict.fromkeys(found, "pass"), **{name: status for name, status in different.items() if name in found}})
+        self.assertEqual(found, {**dict.fromkeys(found, "pass"), **different})
 
     def test_a_good_run_passes_everything(self):
         self.check([user("Extend K-20 by two days"), self.LOOK, self.ASK, user("Yes, please."), self.DO, self.BYE])

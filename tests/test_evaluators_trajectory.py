@@ -76,9 +76,9 @@ class Steps(support.StrictTestCase):
 
     def test_the_reason_names_the_steps_and_the_bound(self):
         outcome = evaluate({"type": "steps", "match": {"name": "pay"}, "max": 1}, [call("pay", n=1), call("get"), call("pay", n=2)])
-        self.assertEqual(outcome.reason, '2 steps as meant (at most 1): step 0 pay {"n":1} and step 2 pay {"n":2}')
+        self.assertEqual(outcome.reason, '2 steps matching pay (at most 1): step 0 pay {"n":1} and step 2 pay {"n":2}')
         self.assertEqual(places(outcome), [0, 2])
-        self.assertEqual(evaluate({"type": "steps", "match": {"name": "pay"}}, calls("gg")).reason, "0 steps as meant (at least 1) of 2 recorded steps")
+        self.assertEqual(evaluate({"type": "steps", "match": {"name": "pay"}}, calls("gg")).reason, "0 steps matching pay (at least 1) of 2 recorded steps")
 
     def test_must_is_asked_of_which_of_the_steps_meant(self):
         # (which, amounts of the calls, status); must: the amount is at most 10

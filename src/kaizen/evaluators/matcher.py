@@ -83,7 +83,7 @@ def compile_matcher(document: Any, pointer: str = "") -> Matcher:
         raise ConfigurationError(pointer, f"a step matcher is an object, not {json_type_phrase(document)}", hint)
     for key in document:
         if key not in MATCHER_KEYS:
-            hint = did_you_mean(OTHER_NAMES[key] if key in OTHER_NAMES else key, MATCHER_KEYS)
+            hint = did_you_mean(OTHER_NAMES.get(str(key), str(key)), MATCHER_KEYS)
             raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", hint)
     if "args" not in document:
         useless = next((key for key in ("args_mode", "args_defaults", "args_ignore") if key in document), None)
