@@ -81,7 +81,7 @@ def evaluate_confirmation(settings: JsonObject) -> Check:
     def check(view: View) -> Outcome:
         dialogue = Dialogue(view_trail(view), rule)
         if not dialogue.actions:
-            return not_applicable(f"no step is {call_text(settings['action'])}, so nothing needed consent")
+            return not_applicable(f"no step matches {call_text(settings['action'])}, so nothing needed consent")
         findings = {index: dialogue.finding(index) for index in dialogue.actions}
         sure = [index for index in dialogue.actions if dialogue.meant[index]]
         broken = [index for index in sure if findings[index].is_met is False]
@@ -134,7 +134,7 @@ class Dialogue:
             self.latest.append(latest)
             latest = index if is_message(step, "user") else latest
         self.agent = [index for index, step in enumerate(trail.steps) if is_message(step, "assistant")]
-        self.changed = self.changed_tries() if rule.is_strict else {}
+        self.changed: dict[int, int | None] = self.changed_tries() if rule.is_strict else {}
         self.consents: dict[int, bool] = {}  # whether the user's message there says yes
         self.words: dict[tuple[int, int, int | None], Spoken] = {}
 
@@ -145,9 +145,12 @@ class Dialogue:
             return found
         if index in self.changed:
             tried = self.changed[index]
-            return ConsentFinding(
-                False, f"needed a new yes: step {tried} ended in {self.trail.steps[tried]['status']}, with other arguments"
-            )
+            if tried is None:
+                return ConsentFinding(
+                    None, f"{step_text(self.trail, index)}: whether it repeats a failed try is not known, arguments were cut short"
+                )
+            reason = f"needed a new yes: step {tried} ended in {self.trail.steps[tried]['status']}, with other arguments"
+            return ConsentFinding(False, reason)
         return self.echo_finding(index, found.consent)
 
     def yes_finding(self, index: int) -> ConsentFinding:
@@ -163,10 +166,9 @@ class Dialogue:
             return ConsentFinding(True, "", latest)
         if is_cut(self.trail.steps[latest], "text"):
             return ConsentFinding(None, f"the user's latest message (step {latest}) was cut short, so whether it says yes is not known")
-        before = self.latest[latest]
-        stale = (
-            f"; the yes of step {before} does not count, something was said since" if before is not None and self.says_yes(before) else ""
-        )
+        older = self.latest[latest]
+        is_stale = older is not None and self.says_yes(older)
+        stale = f"; the yes of step {older} does not count, something was said since" if is_stale else ""
         return ConsentFinding(False, f"the user's latest message (step {latest}) does not say yes{stale}")
 
     def says_yes(self, place: int) -> bool:
@@ -192,11 +194,15 @@ class Dialogue:
             return ConsentFinding(None, self.rule.confirm.unknown(self.trail, unclear))
         return ConsentFinding(False, f"nothing confirmed it{'' if latest is None else f' since the user last spoke (step {latest})'}")
 
-    def changed_tries(self) -> dict[int, int]:
-        """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed."""
+    def changed_tries(self) -> dict[int, int | None]:
+        """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed.
+
+        None stands for a try of which arguments that were cut short do not say whether it is another one.
+        """
         tried: dict[tuple[Any, ...], set[str]] = {}
         failed: dict[tuple[Any, ...], int] = {}
-        found: dict[int, int] = {}
+        blurred: set[tuple[Any, ...]] = set()
+        found: dict[int, int | None] = {}
         for index in self.actions:
             args = self.trail.content(index, "args")
             entity = [found_at(args, tokens) for tokens in self.rule.same]
@@ -206,8 +212,10 @@ class Dialogue:
                 canonical_json([[v] if v is not MISSING else [] for v in entity]),
             )
             tries, arguments = tried.setdefault(key, set()), canonical_json(args)
-            if arguments not in tries and key in failed:
-                found[index] = failed[key]
+            if is_cut(self.trail.steps[index], "args"):
+                blurred.add(key)
+            if key in failed and (key in blurred or arguments not in tries):
+                found[index] = None if key in blurred else failed[key]
             tries.add(arguments)
             if self.trail.has_failed(index):
                 failed[key] = index
@@ -215,11 +223,15 @@ class Dialogue:
 
     def echo_finding(self, index: int, consent: int) -> ConsentFinding:
         """Whether the agent said, since the last action that went well, or the yes says, the values that must be said."""
-        args = self.trail.content(index, "args")
+        args, is_args_cut = self.trail.content(index, "args"), is_cut(self.trail.steps[index], "args")
         asked = [(name, value) for tokens, name in self.rule.echo for value in [found_at(args, tokens)] if value is not MISSING]
         before = [place for place in self.actions if place < consent and not self.trail.has_failed(place)] if asked else []
         start = before[-1] if before else -1
         silent = [(name, value) for name, value in asked if not self.said(start, consent, index).says(value)]
+        if is_args_cut and (silent or len(asked) < len(self.rule.echo)):
+            return ConsentFinding(
+                None, f"{step_text(self.trail, index)}: its arguments were cut short, so whether they were said is not known"
+            )
         if not silent:
             return ConsentFinding(True, "", consent)
         shown = ", ".join(f"{name} ({visible(value if isinstance(value, str) else encode_compact(value), 40)})" for name, value in silent)

@@ -30,6 +30,7 @@ from kaizen.foundation.text import did_you_mean, listed, quoted
 
 STEP_KINDS = ("tool", "message", "command", "skill", "handoff", "approval", "retrieval", "model", "span", "error")
 STEP_STATUSES = ("ok", "error", "denied", "timeout")
+OTHER_NAMES = {"arguments": "args", "input": "args", "parameters": "args", "output": "result", "tool": "name", "type": "kind"}
 StepTest = Callable[[Trail, int], bool | None]
 
 
@@ -82,9 +83,8 @@ def compile_matcher(document: Any, pointer: str = "") -> Matcher:
         raise ConfigurationError(pointer, f"a step matcher is an object, not {json_type_phrase(document)}", hint)
     for key in document:
         if key not in MATCHER_KEYS:
-            raise ConfigurationError(
-                pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", did_you_mean(key, MATCHER_KEYS)
-            )
+            hint = did_you_mean(OTHER_NAMES.get(str(key), str(key)), MATCHER_KEYS)
+            raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", hint)
     if "args" not in document:
         useless = next((key for key in ("args_mode", "args_defaults", "args_ignore") if key in document), None)
         if useless:

@@ -10,8 +10,8 @@ from kaizen.evaluators.paths import values_at
 from kaizen.evaluators.predicates import MISSING
 from kaizen.evaluators.registry import REQUIRED, Check, Parameter, View, evaluator
 from kaizen.evaluators.trail import Trail, call_text, is_cut, settled, step_evidence, step_text, view_trail
-from kaizen.foundation.jsonio import JsonObject, json_equal
-from kaizen.foundation.text import counted, listed
+from kaizen.foundation.jsonio import JsonObject, canonical_json
+from kaizen.foundation.text import counted, listed, visible
 
 ORDER_DIRECTIONS = ("required", "followed_by")
 
@@ -102,12 +102,11 @@ def evaluate_order(settings: JsonObject) -> Check:
         asked = [index for index, answer in enumerate(meant) if answer is not False and is_asked(trail, rule, index)]
         if not asked:
             return absent_outcome(settings["if_absent"])
-        answers = {
-            index: settled([(one.is_meant, one.will_do) for one in order_partners(trail, rule, others, index)], False) for index in asked
-        }
+        search = PartnerSearch(trail, rule, others)
+        answers = {index: settled(((one.is_meant, one.will_do) for one in search.partners(index)), False) for index in asked}
         broken = [index for index in asked if meant[index] and answers[index] is False]
         if broken:
-            reasons = [order_reason(trail, rule, others, index, partner) for index in broken[:3]]
+            reasons = [search.reason(index, partner) for index in broken[:3]]
             more = f"; and {len(broken) - 3} more" if len(broken) > 3 else ""
             return decided(False, "; ".join(reasons) + more, len(broken), step_evidence(broken))
         unclear = [index for index in asked if answers[index] is None or not (meant[index] or answers[index])]
@@ -159,48 +158,59 @@ def absent_outcome(if_absent: str) -> Outcome:
     return Outcome(if_absent, score, "no step was recorded that this asks about")
 
 
-def order_partners(trail: Trail, rule: OrderRule, others: list[bool | None], index: int) -> Iterator[OrderPartner]:
-    """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
-    places = range(index + 1, len(others)) if rule.is_followed else range(index - 1, -1, -1)
-    for place in places:
-        first, second = (index, place) if rule.is_followed else (place, index)
-        if others[place] is False or not trail.comes_before(first, second):
-            continue
-        agrees = same_thing(trail, rule.same, first, second)
-        if agrees is not False:
-            is_meant = None if agrees is None else others[place]
-            yield OrderPartner(place, is_meant, rule.is_followed or not rule.needs_success or trail.has_returned(place))
+class PartnerSearch:
+    """Looks among *others*, what is known of each step, for steps on the right side about the same thing."""
 
+    def __init__(self, trail: Trail, rule: OrderRule, others: list[bool | None]) -> None:
+        self.trail = trail
+        self.rule = rule
+        self.others = others
+        self.places = [place for place, answer in enumerate(others) if answer is not False]
+        self.values: dict[tuple[int, Tokens], frozenset[str]] = {}
 
-def same_thing(trail: Trail, same: list[SamePair], earlier: int, later: int) -> bool | None:
-    """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
-    answer: bool | None = True
-    for pair in same:
-        wanted, there = pair_values(trail, later, pair.after), pair_values(trail, earlier, pair.before)
-        if pair.in_result:
-            there += pair_values(trail, earlier, ("result", *pair.before[1:]))
-        if not wanted or not all(any(json_equal(value, other) for other in there) for value in wanted):
-            fields = [(later, pair.after[0]), (earlier, pair.before[0]), *([(earlier, "result")] if pair.in_result else [])]
-            if not any(is_cut(trail.steps[index], field) for index, field in fields):
-                return False
-            answer = None
-    return answer
+    def partners(self, index: int) -> Iterator[OrderPartner]:
+        """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
+        is_followed = self.rule.is_followed
+        for place in self.places if is_followed else reversed(self.places):
+            first, second = (index, place) if is_followed else (place, index)
+            agrees = first < second and self.is_same(first, second)
+            if agrees is False or not self.trail.comes_before(first, second):
+                continue
+            is_meant = None if agrees is None else self.others[place]
+            yield OrderPartner(place, is_meant, is_followed or not self.rule.needs_success or self.trail.has_returned(place))
 
+    def is_same(self, earlier: int, later: int) -> bool | None:
+        """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
+        answer: bool | None = True
+        for pair in self.rule.same:
+            places = [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
+            wanted = self.values_at(later, pair.after)
+            if not wanted or not wanted <= frozenset().union(*(self.values_at(earlier, tokens) for tokens in places)):
+                steps = self.trail.steps
+                if not is_cut(steps[later], pair.after[0]) and not any(is_cut(steps[earlier], tokens[0]) for tokens in places):
+                    return False
+                answer = None
+        return answer
 
-def pair_values(trail: Trail, index: int, tokens: Tokens) -> list[Any]:
-    """The values at *tokens* in a step, several for a wildcard; [] for none."""
-    value = trail.content(index, tokens[0]) if tokens[0] in ("args", "result") else trail.steps[index].get(tokens[0], MISSING)
-    return [] if value is MISSING else [item for _, item in values_at(value, tokens[1:]) or []]
+    def values_at(self, index: int, tokens: Tokens) -> frozenset[str]:
+        """The values at *tokens* in a step as canonical JSON, several for a wildcard."""
+        key = (index, tokens)
+        if key not in self.values:
+            field = tokens[0]
+            value = self.trail.content(index, field) if field in ("args", "result") else self.trail.steps[index].get(field, MISSING)
+            found = [] if value is MISSING else values_at(value, tokens[1:]) or []
+            self.values[key] = frozenset(canonical_json(item) for _, item in found)
+        return self.values[key]
 
-
-def order_reason(trail: Trail, rule: OrderRule, others: list[bool | None], index: int, partner: str) -> str:
-    """Why the step at *index* is out of order."""
-    name = step_text(trail, index)
-    nearest = next((one for one in order_partners(trail, rule, others, index) if one.is_meant), None)
-    if nearest is not None:
-        status = trail.steps[nearest.place].get("status")
-        return f"before {name}, the latest {step_text(trail, nearest.place)} {f'ended in {status}' if status else 'had not returned'}"
-    about = f" with the same {listed([pair.text for pair in rule.same])}" if rule.same else ""
-    together = [place for place, answer in enumerate(others) if answer and place != index and trail.are_together(place, index)]
-    issued = f" ({step_text(trail, together[0])} was issued together with it)" if together else ""
-    return f"{name} has no {'later' if rule.is_followed else 'earlier'} {partner}{about}{issued}"
+    def reason(self, index: int, partner: str) -> str:
+        """Why the step at *index* is out of order; *partner* is what should stand on the other side."""
+        name = step_text(self.trail, index)
+        nearest = next((one for one in self.partners(index) if one.is_meant), None)
+        if nearest is not None:
+            status = self.trail.steps[nearest.place].get("status")
+            ended = f"ended in {visible(str(status), 40)}" if status else "had not returned"
+            return f"before {name}, the latest {step_text(self.trail, nearest.place)} {ended}"
+        about = f" with the same {listed([pair.text for pair in self.rule.same])}" if self.rule.same else ""
+        together = [place for place in self.places if place != index and self.others[place] and self.trail.are_together(place, index)]
+        issued = f" ({step_text(self.trail, together[0])} was issued together with it)" if together else ""
+        return f"{name} has no {'later' if self.rule.is_followed else 'earlier'} {partner}{about}{issued}"

@@ -1,6 +1,6 @@
 """Which listed steps happened, and what else did: the evaluator `sequence`.
 
-ListedSteps and recorded steps are paired one to one, as many as possible. What `mode` asks:
+Listed and recorded steps are paired one to one, as many as possible. What `mode` asks:
 
     any_order    the same steps, nothing extra, in any order
     exact        the same steps in the same order, nothing extra
@@ -170,11 +170,9 @@ def sequence_outcome(trail: Trail, expected: ListedSteps, places: list[int], tab
         return decided(True, reason, value, step_evidence(places[j] for _, j in found.pairs))
     culprits = [places[j] for j in [*found.extra, *(j for _, j in found.misplaced)]]
     outcome = decided(False, agreement_reason(trail, expected, places, found), value, step_evidence(culprits))
-    return (
-        outcome
-        if score == "bool"
-        else outcome._replace(score=agreement_share(len(found.pairs), len(table), len(places), SEQUENCE_MODES[mode]))
-    )
+    if score == "bool":
+        return outcome
+    return outcome._replace(score=agreement_share(len(found.pairs), len(table), len(places), SEQUENCE_MODES[mode]))
 
 
 def agreement(table: PairingTable, width: int, mode: str, in_order: bool) -> Agreement:
@@ -190,8 +188,8 @@ def agreement(table: PairingTable, width: int, mode: str, in_order: bool) -> Agr
     if is_ordered and lacking and spare:
         elsewhere = largest_pairing([[table[i][j] for j in spare] for i in lacking])
         misplaced = [(lacking[i], spare[j]) for i, j in elsewhere]
-        lacking = [i for i in lacking if i not in {i for i, _ in misplaced}]
-        spare = [j for j in spare if j not in {j for _, j in misplaced}]
+        moved, moved_to = {i for i, _ in misplaced}, {j for _, j in misplaced}
+        lacking, spare = [i for i in lacking if i not in moved], [j for j in spare if j not in moved_to]
     return Agreement(pairs, [] if SEQUENCE_MODES[mode].lets_lack else lacking, [] if SEQUENCE_MODES[mode].lets_extra else spare, misplaced)
 
 

@@ -59,10 +59,8 @@ class Spoken:
     def said_numbers(self) -> set[Any]:
         """The numbers in the texts, without their signs, whichever of . and , is their decimal mark."""
         if self.numbers is None:
-            found = [
-                number for mark in (".", ",") for number in find_numbers(self.text, mark) if not is_after_letter(self.text, number.start)
-            ]
-            self.numbers = {abs(number.value) for number in found if number.value is not None}
+            found = [number for mark in (".", ",") for number in find_numbers(self.text, mark)]
+            self.numbers = {abs(each.value) for each in found if each.value is not None and stands_alone(self.text, each.start, each.end)}
         return self.numbers
 
     def says_words(self, text: str) -> bool:
@@ -119,9 +117,12 @@ def folded_text(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
 
 
-def is_after_letter(text: str, start: int) -> bool:
-    """Whether the number at *start* belongs to a name such as K-20."""
-    return start >= 2 and text[start - 1] in "-_" and text[start - 2].isalpha()
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether the number between *start* and *end* is no part of a name (K-20) or of a longer number (2.5, 1.2.3)."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    is_named = before[:1].isalpha() and before[1:] in ("-", "_")
+    is_longer = (before[:1].isdigit() and before[1:] in (".", ",")) or (after[1:].isdigit() and after[:1] in (".", ","))
+    return not (is_named or is_longer)
 
 
 def whole_number(text: str) -> Any:

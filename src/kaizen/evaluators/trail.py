@@ -1,4 +1,4 @@
-"""The recorded steps as evaluators see them; a name or argument that was cut is unknown.
+"""The recorded steps of an observation: their content, their order, how reasons call them.
 
 Steps are told by their place, counted from 0 as in pointers and evidence. What the recording
 does not say is None, never a guess.

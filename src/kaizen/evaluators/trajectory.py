@@ -32,7 +32,7 @@ def evaluate_steps(settings: JsonObject) -> Check:
     match, must = compile_matcher(settings["match"], "/match"), settings["must"]
     duty = None if must is None else compile_matcher(must, "/must")
     low, high = steps_bounds(settings)
-    which = settings["which"]
+    wanted, which = call_text(settings["match"]), settings["which"]
     is_place = isinstance(which, int) and not isinstance(which, bool) and which >= 1
     if not is_place and which not in DUTY_WHICH:
         raise ConfigurationError("/which", f"which is one of {', '.join(DUTY_WHICH)}, or a number from 1")
@@ -40,11 +40,11 @@ def evaluate_steps(settings: JsonObject) -> Check:
     def check(view: View) -> Outcome:
         trail = view_trail(view)
         meant = match.decisions(trail)
-        outcome = count_outcome(trail, match, meant, low, high)
+        outcome = count_outcome(trail, match, meant, low, high, wanted)
         if duty is None or outcome.status == FAIL:
             return outcome
         if not any(answer is not False for answer in meant):
-            return not_applicable(f"no step is {call_text(settings['match'])}, so nothing is asked of it")
+            return not_applicable(f"no step matches {wanted}, so nothing is asked of it")
         return duty_outcome(trail, match, meant, duty, which)
 
     return check
@@ -62,14 +62,14 @@ def steps_bounds(settings: JsonObject) -> tuple[int, int | None]:
     return low, high
 
 
-def count_outcome(trail: Trail, match: Matcher, meant: list[bool | None], low: int, high: int | None) -> Outcome:
-    """Whether the number of steps meant lies in the bounds. Raises NotMeasurable when that hangs on steps that are not clear."""
+def count_outcome(trail: Trail, match: Matcher, meant: list[bool | None], low: int, high: int | None, wanted: str) -> Outcome:
+    """Whether the number of steps meant, called *wanted*, lies in the bounds. Raises NotMeasurable when that hangs on unclear steps."""
     sure = [index for index, answer in enumerate(meant) if answer]
     open_ones = [index for index, answer in enumerate(meant) if answer is None]
     most = len(sure) + len(open_ones)
     bounds = listed([*([f"at least {low}"] if low else []), *([f"at most {high}"] if high is not None else [])]) or "any number"
     named = f": {listed([step_text(trail, index) for index in sure], 5)}" if sure else f" of {counted(len(meant), 'recorded step')}"
-    reason = f"{counted(len(sure), 'step')} as meant ({bounds}){named}"
+    reason = f"{counted(len(sure), 'step')} matching {wanted} ({bounds}){named}"
     if (high is not None and len(sure) > high) or most < low:
         return decided(False, reason, len(sure), step_evidence(sure))
     if len(sure) < low or (high is not None and most > high):
@@ -95,18 +95,13 @@ def duty_outcome(trail: Trail, match: Matcher, meant: list[bool | None], duty: M
     met = duty_answer(asked, which)
     if met is None:
         unclear = next((one.place for one in asked if one.answer is None), None)
-        raise NotMeasurable(duty.unknown(trail, unclear) if unclear is not None else unclear_step(trail, match, meant))
+        raise NotMeasurable(match.unknown(trail, meant.index(None)) if unclear is None else duty.unknown(trail, unclear))
     places = [one.place for one in duty_culprits(asked, which)]
     if met:
         return decided(True, f"must holds of {phrase}", number, step_evidence(one.place for one in asked))
     verb = "satisfies must" if which == "none" else "does not satisfy must"
     reason = f"{listed([step_text(trail, index) for index in places], 5)} {verb}, asked of {phrase}"
     return decided(False, reason, number, step_evidence(places))
-
-
-def unclear_step(trail: Trail, match: Matcher, meant: list[bool | None]) -> str:
-    """Why it is not known whether the first unclear step is meant."""
-    return match.unknown(trail, meant.index(None))
 
 
 def duty_answer(asked: list[DutyCandidate], which: Any) -> bool | None:
