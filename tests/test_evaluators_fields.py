@@ -1,6 +1,7 @@
 """The evaluator `fields`: a document compared with a reference, and what it reads out of text."""
 
 import itertools
+import json
 import random
 
 import support
@@ -274,7 +275,7 @@ class Configuration(support.StrictTestCase):
 
     def test_rules_that_cannot_be_used(self):
         table = [
-            ([], "/rules", "is an empty rules"), ([1], "/rules/0", "not a rule"), ([{"op": "exists"}], "/rules/0", "has no path"),
+            ([], "/rules", "is an empty list"), ([1], "/rules/0", "not a rule"), ([{"op": "exists"}], "/rules/0", "has no path"),
             ([{"path": "/a", "opp": "exists"}], "/rules/0/opp", "unknown key 'opp'"), ([{"path": "/a", "op": "exist"}], "/rules/0/op", "unknown op"),
             ([{"path": "a"}], "/rules/0/path", "begins with '/'"), ([{"path": 1}], "/rules/0/path", "not a JSON Pointer"),
             ([{"path": "/a", "op": "regex"}], "/rules/0/value", "needs a value"), ([{"path": "/a", "op": "regex", "value": "["}], "/rules/0/value", "regular expression"),
@@ -305,7 +306,7 @@ class Configuration(support.StrictTestCase):
             self.assertIn("/lists", refusal({"lists": lists}))
 
 
-class MeterReadings(support.StrictTestCase):
+class MeterReadings(support.TemporaryFolder):
     """The worked example: meter readings out of letters."""
 
     def test_readings_in_another_order_and_notation_agree(self):
@@ -322,3 +323,18 @@ class MeterReadings(support.StrictTestCase):
     def test_an_invented_meter_or_key_counts(self):
         answer = {"readings": [*EXPECTED["readings"], {"meter": "C-3", "value": 5}], "read_on": "2026-03-05", "signed": True}
         self.assertEqual(score(READINGS, answer, EXPECTED), 9 / 11)
+
+    def test_letters_are_evaluated_from_the_command_line(self):
+        cases = [{"id": f"letter-{number}", "input": "…", "expected": EXPECTED} for number in (1, 2, 3)]
+        right = {"readings": [{"meter": "B-2", "value": "88.9"}, {"meter": "A-17", "value": "1,250"}], "read_on": "5 March 2026"}
+        outputs = [json.dumps(right), right, "I could not read the letter."]
+        stage = [{"case_id": case["id"], "output": output} for case, output in zip(cases, outputs, strict=True)]
+        folder = support.make_improvement("readings", cases, [READINGS, {"id": "is_object", "type": "json", "schema": {"type": "object"}}], baseline=stage)
+        done = support.run_cli("evaluate", "readings")
+        self.assertEqual(done.status, 0, done.stderr)
+        results = support.read_lines(folder / "baseline.evaluated.jsonl")
+        self.assertEqual([result["outcome"] for result in results], ["pass", "pass", "fail"])
+        self.assertEqual([result["evaluations"][0]["value"] for result in results], [{"matched": 5, "of": 5}, {"matched": 5, "of": 5}, None])
+        before = (folder / "baseline.evaluated.jsonl").read_bytes()
+        support.run_cli("evaluate", "readings")
+        self.assertEqual((folder / "baseline.evaluated.jsonl").read_bytes(), before)
