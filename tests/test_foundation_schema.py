@@ -42,9 +42,9 @@ class Validity(support.StrictTestCase):
                     self.assertNotEqual(validate(value), [])
 
     def test_json_types_stay_apart(self):
-        for schema, right in zip(support.read_lines(FIELD_CASE / "schema.jsonl"), support.read_json(FIELD_CASE / "right.json")["schema"]):
-            with self.subTest(case=schema):
-                self.assertIs(breaches(schema["schema"], schema["value"]) == [], right)
+        right = support.read_json(FIELD_CASE / "right.json")["schema"]
+        found = [breaches(case["schema"], case["value"]) == [] for case in support.read_lines(FIELD_CASE / "schema.jsonl")]
+        self.assertEqual(found, right)
 
     def test_types(self):
         self.check([
@@ -149,7 +149,7 @@ class Validity(support.StrictTestCase):
             ({"$id": "https://example.com/s", "$ref": "https://example.com/s#/$defs/a", "$defs": {"a": {"type": "string"}}}, ["x"], [1]),
             ({"definitions": {"a": {"type": "null"}}, "$ref": "#/definitions/a"}, [None], [1]),
             ({"properties": {"$ref": {"type": "string"}}}, [{"$ref": "#/nowhere"}], [{"$ref": 1}]),
-            ({"items": [{}][0], "prefixItems": [{"$ref": "#/prefixItems/1"}, {"type": "integer"}]}, [[1, 2]], [["a", 2]]),
+            ({"items": {}, "prefixItems": [{"$ref": "#/prefixItems/1"}, {"type": "integer"}]}, [[1, 2]], [["a", 2]]),
         ])  # fmt: skip
 
     def test_annotations_check_nothing(self):

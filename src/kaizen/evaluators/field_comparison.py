@@ -95,7 +95,12 @@ def field_places(value: Any, tokens: FieldTokens, pointer: str = "") -> Iterator
 
 def is_at(tokens: FieldTokens, pattern: FieldTokens) -> bool:
     """True when *pattern*, with wildcards, means the place at *tokens*."""
-    return len(pattern) == len(tokens) and all(part in ("*", token) for token, part in zip(tokens, pattern, strict=True))
+    if len(pattern) != len(tokens):
+        return False
+    for part, token in zip(pattern, tokens, strict=True):  # noqa: SIM110 - twice as fast, and asked for every field and rule
+        if part not in ("*", token):
+            return False
+    return True
 
 
 class FieldComparison:
@@ -115,6 +120,8 @@ class FieldComparison:
         are_close: Callable[[Any, Any], bool] | None = None,
     ) -> None:
         self.rules = rules
+        self.plain = {rule.tokens: rule for rule in rules if "*" not in rule.tokens}
+        self.general = [rule for rule in rules if "*" in rule.tokens]
         self.list_rules = list_rules
         self.lists = lists
         self.counts_rest = counts_rest
@@ -125,8 +132,12 @@ class FieldComparison:
     def compare(self, reference: Any, answer: Any) -> list[Field]:
         """All fields. Raises NotMeasurable when lists are too long to be paired."""
         self.visits = 0
-        fields = list(self.fields(reference, answer, (), ""))
-        return [*fields, *(field for rule in self.rules if rule.asks == ASKS_ANSWER for field in rule_fields(rule, reference, answer))]
+        fields: list[Field] = []
+        self.visit(reference, answer, (), "", fields)
+        for rule in self.rules:
+            if rule.asks == ASKS_ANSWER:
+                fields += rule_fields(rule, reference, answer)
+        return fields
 
     def is_equal(self, reference: Any, answer: Any) -> bool:
         """True when every field is met."""
@@ -134,28 +145,33 @@ class FieldComparison:
 
     def rule_at(self, tokens: FieldTokens) -> FieldRule | None:
         """The first rule whose path means *tokens*."""
-        return next((rule for rule in self.rules if is_at(tokens, rule.tokens)), None)
+        rule = self.plain.get(tokens)  # narrower ones come first: the other way round they are refused
+        if rule is None:
+            for other in self.general:
+                if is_at(tokens, other.tokens):
+                    return other
+        return rule
 
     def has_rule_below(self, tokens: FieldTokens) -> bool:
         """True when a rule speaks of what stands below *tokens*."""
         return any(len(rule.tokens) > len(tokens) and is_at(tokens, rule.tokens[: len(tokens)]) for rule in self.rules)
 
-    def fields(self, expected: Any, found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields at and below one place; *tokens* lead there in the reference, *pointer* in the answer."""
+    def visit(self, expected: Any, found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields at and below one place to *fields*; *tokens* lead there in the reference, *pointer* in the answer."""
         self.visits += 1
         if self.visits > MAX_FIELD_VISITS:
             raise NotMeasurable("the lists are too long to be paired; name a key for their elements in lists")
-        rule = self.rule_at(tokens)
+        rule = self.rule_at(tokens) if self.rules else None
         if rule is not None:
             note = rule.judge(expected, found) if rule.asks == ASKS_REFERENCE else None
             if note is not None:
-                yield Field(pointer, rule.weight, not note, note)
+                fields.append(Field(pointer, rule.weight, not note, note))
         elif isinstance(expected, dict) and (expected or self.counts_extra):
-            yield from self.object_fields(expected, found, tokens, pointer)
+            self.visit_object(expected, found, tokens, pointer, fields)
         elif isinstance(expected, list) and expected:
-            yield from self.list_fields(expected, found, tokens, pointer)
+            self.visit_list(expected, found, tokens, pointer, fields)
         elif self.counts_rest:
-            yield self.leaf(expected, found, pointer)
+            fields.append(self.leaf(expected, found, pointer))
 
     def leaf(self, expected: Any, found: Any, pointer: str) -> Field:
         """The field of a scalar or of an empty object or list; an empty object is met by any object."""
@@ -166,33 +182,33 @@ class FieldComparison:
             is_met = json_equal(expected, found) or self.are_close is not None and self.are_close(expected, found)
         return Field(pointer, 1, is_met, "" if is_met else differing_note(expected, found))
 
-    def object_fields(self, expected: dict[str, Any], found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields of an object, and what is extra in the answer, if that counts."""
+    def visit_object(self, expected: dict[str, Any], found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields of an object, and what is extra in the answer, if that counts."""
         container = field_container(found)
         answer = container if isinstance(container, dict) else {}
         if not expected and self.counts_rest:
-            yield self.leaf(expected, found, pointer)
+            fields.append(self.leaf(expected, found, pointer))
         # Sorted, because the order of keys in a case is nothing that its fingerprint knows.
         for key in sorted(expected):
-            yield from self.fields(expected[key], answer.get(key, MISSING), (*tokens, key), pointer + pointer_token(key))
+            self.visit(expected[key], answer.get(key, MISSING), (*tokens, key), pointer + pointer_token(key), fields)
         if self.counts_extra:
             for key in sorted(answer.keys() - expected.keys()):
-                yield from self.extra_fields(answer[key], (*tokens, key), pointer + pointer_token(key))
+                self.visit_extra(answer[key], (*tokens, key), pointer + pointer_token(key), fields)
 
-    def extra_fields(self, found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields of what the reference does not have; what a rule speaks of is not extra."""
+    def visit_extra(self, found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields of what the reference does not have; what a rule speaks of is not extra."""
         if self.rule_at(tokens) is None:
             container = field_container(found)
             if container is not None and self.has_rule_below(tokens):
                 for key, item in field_children(container):
-                    yield from self.extra_fields(item, (*tokens, str(key)), pointer + pointer_token(key))
+                    self.visit_extra(item, (*tokens, str(key)), pointer + pointer_token(key), fields)
             else:
-                yield Field(pointer, 1, False, "is not in the reference")
+                fields.append(Field(pointer, 1, False, "is not in the reference"))
 
     # --- Lists -------------------------------------------------------------------------
 
-    def list_fields(self, expected: list[Any], found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields of the elements of a list, paired with those of the answer."""
+    def visit_list(self, expected: list[Any], found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields of the elements of a list, paired with those of the answer."""
         container = field_container(found)
         answer = container if isinstance(container, list) else []
         mode = next((rule.mode for rule in self.list_rules if is_at(tokens, rule.tokens)), self.lists)
@@ -203,11 +219,11 @@ class FieldComparison:
         for row in rows:
             column = pairs.get(row)
             there = MISSING if column is None else answer[column]
-            yield from self.fields(expected[row], there, (*tokens, str(row)), pointer + pointer_token(row if column is None else column))
+            self.visit(expected[row], there, (*tokens, str(row)), f"{pointer}/{row if column is None else column}", fields)
         if self.counts_rest or self.has_rule_below(tokens):
             for column in sorted(set(columns).difference(pairs.values())):
                 if self.rule_at((*tokens, str(column))) is None:
-                    yield Field(pointer + pointer_token(column), 1, False, "has no partner in the reference")
+                    fields.append(Field(f"{pointer}/{column}", 1, False, "has no partner in the reference"))
 
     def pairs(
         self, expected: list[Any], answer: list[Any], rows: list[int], columns: list[int], tokens: FieldTokens, mode: ListMode
@@ -237,7 +253,10 @@ class FieldComparison:
 
     def gains(self, expected: list[Any], answer: list[Any], rows: list[int], columns: list[int], tokens: FieldTokens) -> list[list[Any]]:
         """What each pair is worth: the most met weight in all, then the fewest fields beside it."""
-        tables = [[list(self.fields(expected[row], answer[column], (*tokens, str(row)), "")) for column in columns] for row in rows]
+        tables: list[list[list[Field]]] = [[[] for _ in columns] for _ in rows]
+        for row, table in zip(rows, tables, strict=True):
+            for column, fields in zip(columns, table, strict=True):
+                self.visit(expected[row], answer[column], (*tokens, str(row)), "", fields)
         whole = 1 + sum(field.weight for table in tables for fields in table for field in fields)
         return [[sum(field.weight * (whole * field.is_met - 1) for field in fields) for fields in table] for table in tables]
 

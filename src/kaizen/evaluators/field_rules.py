@@ -96,6 +96,8 @@ def compare_numeric(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJud
         return exact_value(value) if is_json_number(value) else only_number(value) if isinstance(value, str) else None
 
     def judge(expected: Any, found: Any) -> str:
+        if is_json_number(expected) and is_json_number(found) and expected == found:
+            return ""
         wanted, actual = number_in(expected), number_in(found)
         if wanted is None:
             raise NotMeasurable(f"what is expected at {rule['path']} holds no single number: {field_shown(expected)}")

@@ -9,13 +9,10 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kaizen.evaluators.suite import Suite
-from kaizen.runs.journal import read_stage_meta
-from kaizen.runs.observation import LineDigest, file_digest, iter_observations
-
 from kaizen.cases.case import Case
 from kaizen.cases.dataset import Dataset
 from kaizen.cases.improvement import Improvement
+from kaizen.evaluators.suite import Suite
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import replacing, shown_path
@@ -23,6 +20,8 @@ from kaizen.foundation.identity import VERSION
 from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_object, write_json
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import listed, quoted
+from kaizen.runs.journal import read_stage_meta
+from kaizen.runs.observation import LineDigest, file_digest, iter_observations
 
 RESULTS = ".evaluated.jsonl"
 RESULTS_META = ".evaluated.meta.json"

@@ -134,7 +134,7 @@ def refuse_deep_or_broken(text: str, value: Any) -> None:
     """Raises JsonError when the JSON *text*, which holds *value*, nests too deeply or holds a lone surrogate."""
     if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(text):
         raise JsonError(TOO_DEEP)
-    if ("\\u" in text and has_surrogate(value)) or SURROGATE.search(text):
+    if ("\\u" in text and has_surrogate(value)) or not text.isascii() and SURROGATE.search(text):
         raise JsonError("holds half of a surrogate pair (\\ud800 to \\udfff alone)", hint="write the whole character or U+FFFD")
 
 
@@ -303,13 +303,13 @@ def json_type(value: Any) -> str:
 
 def json_equal(left: Any, right: Any) -> bool:
     """True when both are the same JSON value: true is not 1, "7" is not 7, but 1 is 1.0; key order is free."""
-    if isinstance(left, bool) or isinstance(right, bool) or left is None or right is None:
+    if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(json_equal(item, right[key]) for key, item in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(json_equal, left, right))
-    return json_type(left) == json_type(right) and bool(left == right)
+    if isinstance(left, dict):
+        return isinstance(right, dict) and left.keys() == right.keys() and all(json_equal(item, right[key]) for key, item in left.items())
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(json_equal, left, right))
+    return bool(left == right)
 
 
 def json_key(value: Any) -> Any:
