@@ -18,7 +18,7 @@ from kaizen.foundation.jsonio import JsonObject, parse_line
 # The engine writes these two keys first; a line that begins otherwise is parsed whole.
 LINE_HEAD = re.compile(rb'\s*\{\s*"case_id"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"trial"\s*:\s*(\d{1,9})\s*[,}]')
 OUTCOME_LETTERS = {"pass": "p", "fail": "f", "error": "e"}
-NOT_RUN_LETTER, NOT_EVALUATED = "n", "u"
+NOT_RUN, NOT_EVALUATED = "n", "u"
 BINDING = ("hard", "gate")  # severities whose failure fails the trial
 MAX_NOTE = 300  # characters kept of the reason that stands in the row of a case
 
@@ -143,11 +143,13 @@ class StageEvidence:
         self.unreadable = 0
         self.same: dict[tuple[int, ...], tuple[int, ...]] = {}
         for number, raw in self.observations.lines():
-            key = line_key(raw) if raw.strip() else None
+            raw = raw.strip()
+            # A line that was torn, as a killed run leaves one, has a head but no end.
+            key = line_key(raw) if raw.endswith(b"}") else None
             if key is not None and key[0] in shown:
                 places, start = self.place(*key)
                 places[start + 1] = number
-            self.unreadable += key is None and bool(raw.strip())
+            self.unreadable += key is None and bool(raw)
         for number, raw in self.results.lines():
             self.add_result(number, object_on_line(raw) or {})
 
@@ -171,8 +173,8 @@ class StageEvidence:
             return
         case_id = key[0]
         places, start = self.place(*key)
-        places[start + 2] = number
-        places[start + 3] = ord(NOT_RUN_LETTER if result.get("status") == "not_run" else OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED))
+        letter = OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED)
+        places[start + 2], places[start + 3] = number, ord(NOT_RUN if result.get("status") == "not_run" else letter)
         applied, failed = set(self.applied.get(case_id, ())), set(self.failed.get(case_id, ()))
         for evaluation in evaluations_of(result):
             status, evaluator = evaluation.get("status"), self.evaluators.number(evaluation)
@@ -196,7 +198,7 @@ class StageEvidence:
         """One letter a trial, planned or recorded, in order: p, f, e (no verdict), n (not run), u (not evaluated)."""
         places = self.places.get(case_id, ())
         found = {places[start]: chr(places[start + 3]) for start in range(0, len(places), 4)}
-        return "".join(found.get(trial, NOT_RUN_LETTER) for trial in sorted({*range(1, planned + 1), *found}))
+        return "".join(found.get(trial, NOT_RUN) for trial in sorted({*range(1, planned + 1), *found}))
 
     def lengths(self, case_id: str) -> list[int]:
         """Bytes of each observation line of a case."""
