@@ -273,7 +273,7 @@ class Configuration(support.StrictTestCase):
 
     def test_rules_that_cannot_be_used(self):
         table = [
-            ([], "/rules", "is an empty rules"), ([1], "/rules/0", "not a rule"), ([{"op": "exists"}], "/rules/0", "has no path"),
+            ([], "/rules", "is an empty list"), ([1], "/rules/0", "not a rule"), ([{"op": "exists"}], "/rules/0", "has no path"),
             ([{"path": "/a", "opp": "exists"}], "/rules/0/opp", "unknown key 'opp'"), ([{"path": "/a", "op": "exist"}], "/rules/0/op", "unknown op"),
             ([{"path": "a"}], "/rules/0/path", "begins with '/'"), ([{"path": 1}], "/rules/0/path", "not a JSON Pointer"),
             ([{"path": "/a", "op": "regex"}], "/rules/0/value", "needs a value"), ([{"path": "/a", "op": "regex", "value": "["}], "/rules/0/value", "regular expression"),

@@ -39,8 +39,6 @@ def compile_pattern(pattern: str, flags: int = 0, pointer: str = "/pattern") -> 
 
     Raises ConfigurationError at *pointer*: it is invalid, empty, or means something else on another supported Python.
     """
-    if EMPTY_PATTERN.match(pattern):
-        raise ConfigurationError(pointer, "is an empty pattern, which every text matches", "write what is to be found")
     try:
         compiled = compile_quietly(pattern, flags) if SET_THAT_WARNS.search(pattern) else re.compile(pattern, flags)
     except re.error as error:
@@ -50,6 +48,8 @@ def compile_pattern(pattern: str, flags: int = 0, pointer: str = "/pattern") -> 
         raise ConfigurationError(pointer, "has flags in the middle", "put them in front, or into `flags`") from None
     except (RecursionError, OverflowError):
         raise ConfigurationError(pointer, "is too deeply nested or repeats too often for a regular expression") from None
+    if EMPTY_PATTERN.match(pattern):
+        raise ConfigurationError(pointer, "is an empty pattern, which every text matches", "write what is to be found")
     newer = newer_syntax(pattern, compiled.flags)
     if newer:
         raise ConfigurationError(pointer, "is in a syntax that not every supported Python reads", newer)

@@ -198,7 +198,8 @@ def note_case_value(entry: PreparedEntry, case: Case, breaches: Breaches) -> str
     try:
         return entry.missing_in(case.document)
     except ConfigurationError as error:
-        breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)} cannot use what the case brings: {error.message}", error.hint)
+        place = entry.place_in_case(error.pointer)
+        breaches.add(case.path, case.line, place, f"evaluator {quoted(entry.id)} cannot use it: {error.message}", error.hint)
     except PatternTimeout as timeout:
         breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)}: {timeout.reason}")
     return ""
