@@ -62,7 +62,7 @@ class NumbersInProse(StrictTestCase):
         self.assertEqual(status_of(entry_of("number", equals=1), "1e999999999"), "error")
 
     def test_a_hostile_text_takes_no_longer_than_its_length(self):
-        for text in ("9" * 200_000, "1.1" * 50_000, "1" + ",11" * 50_000, "$-" * 100_000, "1 x 10" * 20_000):
+        for text in ("9" * 200_000, "1.1" * 20_000, "1" + ",11" * 20_000, "$-" * 50_000, "1 x 10" * 5_000):
             kaizen.find_numbers(text)
 
 

@@ -122,7 +122,7 @@ def number_pattern(mark: str) -> "re.Pattern[str]":
 NUMBER_PATTERNS: dict[str, "re.Pattern[str]"] = {}
 
 
-def number_matches(text: str, mark: str) -> "Iterator[re.Match[str]]":
+def number_matches(text: str, mark: str) -> Iterator["re.Match[str]"]:
     """The matches of `number_pattern` in *text*, found as they are asked for."""
     pattern = NUMBER_PATTERNS.get(mark)
     if pattern is None:
