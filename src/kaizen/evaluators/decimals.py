@@ -5,7 +5,7 @@ a score across its threshold. A float counts as the decimal that its shortest fo
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaizen.foundation.jsonio import LARGEST_EXACT_INTEGER
@@ -122,12 +122,36 @@ def number_pattern(mark: str) -> "re.Pattern[str]":
 NUMBER_PATTERNS: dict[str, "re.Pattern[str]"] = {}
 
 
-def find_numbers(text: str, mark: str = ".") -> list[FoundNumber]:
-    """Every number in *text* whose decimal mark is *mark*, in order: '$8,000' is 8000, '−3.50 %' is -3.5."""
+def number_matches(text: str, mark: str) -> Iterator["re.Match[str]"]:
+    """The matches of `number_pattern` in *text*, found as they are asked for."""
     pattern = NUMBER_PATTERNS.get(mark)
     if pattern is None:
         pattern = NUMBER_PATTERNS[mark] = number_pattern(mark)
-    return [FoundNumber(matched_value(match, mark), match.start(), match.end()) for match in pattern.finditer(text)]
+    return pattern.finditer(text)
+
+
+def find_numbers(text: str, mark: str = ".") -> list[FoundNumber]:
+    """Every number in *text* whose decimal mark is *mark*, in order: '$8,000' is 8000, '−3.50 %' is -3.5."""
+    return [found_number(match, mark) for match in number_matches(text, mark)]
+
+
+def first_number(text: str, mark: str = ".") -> FoundNumber | None:
+    """The first number in *text*; None when there is none."""
+    match = next(number_matches(text, mark), None)
+    return None if match is None else found_number(match, mark)
+
+
+def last_number(text: str, mark: str = ".") -> FoundNumber | None:
+    """The last number in *text*; None when there is none. Only that one is worked out, so a long text costs its search alone."""
+    last = None
+    for match in number_matches(text, mark):
+        last = match
+    return None if last is None else found_number(last, mark)
+
+
+def found_number(match: "re.Match[str]", mark: str) -> FoundNumber:
+    """A match of `number_pattern` as a number."""
+    return FoundNumber(matched_value(match, mark), match.start(), match.end())
 
 
 def matched_value(match: "re.Match[str]", mark: str) -> "int | Fraction | None":
@@ -143,5 +167,6 @@ def matched_value(match: "re.Match[str]", mark: str) -> "int | Fraction | None":
 
 def only_number(text: str, mark: str = ".") -> "int | Fraction | None":
     """The number that *text* holds, whatever stands around it; None when it holds none or several."""
-    found = find_numbers(text, mark)
-    return found[0].value if len(found) == 1 else None
+    matches = number_matches(text, mark)
+    only = next(matches, None)
+    return None if only is None or next(matches, None) is not None else matched_value(only, mark)

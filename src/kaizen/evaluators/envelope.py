@@ -77,7 +77,7 @@ class PreparedEntry:
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
         self.settings: JsonObject = {}
-        self.from_case: list[tuple[Parameter, Resolver]] = []
+        self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
         self.versions: dict[str, int] = {kind.name: kind.version}
@@ -90,11 +90,17 @@ class PreparedEntry:
     def check_for(self, case: JsonObject) -> Check:
         """The check with the parameters that *case* brings. Raises ConfigurationError, NotMeasurable, NothingAsked."""
         settings = dict(self.settings)
-        for parameter, resolve in self.from_case:
+        for parameter, resolve, _ in self.from_case:
             value = resolve(case)
             check_parameter(parameter, value)
             settings[parameter.name] = value
         return self.type.prepare(settings)
+
+    def place_in_case(self, pointer: str) -> str:
+        """Where in the case the value comes from that is wrong at *pointer* in the entry; '' when that is not known."""
+        name = pointer.split("/")[1] if pointer else ""
+        places = [place for parameter, _, place in self.from_case if name in ("", parameter.name)]
+        return places[0] if places else next(filter(None, (child.place_in_case("") for child in self.children)), "")
 
     def missing_in(self, case: JsonObject) -> str:
         """What the entry asks of *case* and does not find there; '' when nothing. Raises ConfigurationError for what cannot be used."""
@@ -262,7 +268,7 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]
             else:
-                prepared.from_case.append((parameter, resolve))
+                prepared.from_case.append((parameter, resolve, first_case_pointer(entry[name])))
 
 
 def prepare_child(entry: JsonObject, pointer: str) -> PreparedEntry:
@@ -331,6 +337,14 @@ def case_reference(reference: JsonObject, pointer: str) -> Resolver:
         return EmptyFromCase() if value == [] else value
 
     return resolve
+
+
+def first_case_pointer(value: Any) -> str:
+    """The first pointer of a `$case` in *value*; '' when there is none."""
+    if isinstance(value, dict) and "$case" in value:
+        return str(value["$case"])
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, map(first_case_pointer, items)), "")
 
 
 def refuse_case_value(value: Any, pointer: str) -> None:

@@ -7,7 +7,16 @@ includes its bound. A text without the number asked for is no 0: it follows `on_
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kaizen.evaluators.decimals import DECIMAL_MARKS, FoundNumber, exact_value, find_numbers, json_number, only_number, within_tolerance
+from kaizen.evaluators.decimals import (
+    DECIMAL_MARKS,
+    exact_value,
+    find_numbers,
+    first_number,
+    json_number,
+    last_number,
+    only_number,
+    within_tolerance,
+)
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, Outcome, decided
 from kaizen.evaluators.regex_timer import compile_pattern, timed
 from kaizen.evaluators.registry import Check, Parameter, View, evaluator, is_json_number
@@ -74,16 +83,16 @@ class ReadNumber(NamedTuple):
         return ({"start": self.start, "end": self.end},) if self.start >= 0 else ()
 
 
-def chosen_number(found: list[FoundNumber], extract: str) -> ReadNumber:
-    """The number that *extract* means among those *found* in a text. Raises NotMeasurable when it is not there."""
-    if not found:
+def chosen_number(text: str, mark: str, extract: str) -> ReadNumber:
+    """The number of *text* that *extract* means: last, first, only. Raises NotMeasurable when it is not there."""
+    found = last_number(text, mark) if extract == "last" else first_number(text, mark)
+    if found is None:
         raise NotMeasurable("there is no number")
-    if extract == "only" and len(found) > 1:
-        raise NotMeasurable(f"there are {counted(len(found), 'number')} where one was asked for")
-    value, start, end = found[-1 if extract == "last" else 0]
-    if value is None:
+    if found.value is None:
         raise NotMeasurable("the number has too many digits")
-    return ReadNumber(value, start, end)
+    if extract == "only" and only_number(text, mark) is None:
+        raise NotMeasurable("there are several numbers where one was asked for")
+    return ReadNumber(found.value, found.start, found.end)
 
 
 def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber]:
@@ -96,7 +105,7 @@ def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber
         if "*" in settings["pointer"].split("/"):
             raise ConfigurationError("/pointer", "leads to several values; one number is asked for")
         follow = pointer_transform([settings["pointer"]], "/pointer")
-        return lambda value: ReadNumber(read_value(follow(value), lambda text: chosen_number(find_numbers(text, mark), "only")).value)
+        return lambda value: ReadNumber(read_value(follow(value), lambda text: chosen_number(text, mark, "only")).value)
     if extract == "regex":
         pattern = compile_pattern(settings["pattern"])
         group = min(pattern.groups, 1)
@@ -105,11 +114,11 @@ def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber
             match = last_match(pattern, text)
             if match is None or match[group] is None:
                 raise NotMeasurable(f"pattern {quoted(settings['pattern'], 60)} finds nothing")
-            value, start, end = chosen_number(find_numbers(match[group], mark), "first")
+            value, start, end = chosen_number(match[group], mark, "first")
             return ReadNumber(value, start + match.start(group), end + match.start(group))
 
         return lambda value: read_value(value, find)
-    return lambda value: read_value(value, lambda text: chosen_number(find_numbers(text, mark), extract))
+    return lambda value: read_value(value, lambda text: chosen_number(text, mark, extract))
 
 
 def read_value(value: Any, read_text: Callable[[str], ReadNumber]) -> ReadNumber:

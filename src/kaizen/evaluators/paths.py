@@ -9,6 +9,7 @@ JSON held in text (tool arguments, results) is parsed when a pointer goes into i
 of a wildcard that lack what follows it are left out.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ OBSERVATION_ROOTS = (
     "execution", "log", "status",
 )  # fmt: skip
 CASE_ROOTS = ("input", "context")
+LIST_INDEX = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")  # RFC 6901: no leading zeros
 
 
 class Selected(NamedTuple):
@@ -84,7 +86,7 @@ def values_at(value: Any, tokens: tuple[str, ...] | list[str], pointer: str = ""
             return [pair for part in found if part is not None for pair in part]
         if isinstance(value, dict) and token in value:
             value = value[token]
-        elif isinstance(value, list) and token.isascii() and token.isdigit() and len(token) < 10 and int(token) < len(value):
+        elif isinstance(value, list) and LIST_INDEX.match(token) and int(token) < len(value):
             value = value[int(token)]
         else:
             return None

@@ -157,7 +157,7 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
     suite = Suite(entries, evaluation)
     check_cases(suite, dataset, breaches)
     brought = any(case.document.get("evaluators") for case in dataset.cases.values())
-    if not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
+    if entries and not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
         message = "no evaluator decides (severity hard or gate), so no trial can pass"
         breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "leave out severity where a failure matters")
     return suite
@@ -198,7 +198,8 @@ def note_case_value(entry: PreparedEntry, case: Case, breaches: Breaches) -> str
     try:
         return entry.missing_in(case.document)
     except ConfigurationError as error:
-        breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)} cannot use what the case brings: {error.message}", error.hint)
+        place = entry.place_in_case(error.pointer)
+        breaches.add(case.path, case.line, place, f"evaluator {quoted(entry.id)} cannot use it: {error.message}", error.hint)
     except PatternTimeout as timeout:
         breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)}: {timeout.reason}")
     return ""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from kaizen.evaluators.decimals import find_numbers, json_number
+from kaizen.evaluators.decimals import json_number, last_number
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable
 from kaizen.evaluators.paths import values_at
 from kaizen.evaluators.regex_timer import compile_pattern, timed_match
@@ -144,12 +144,12 @@ def csv_rows(text: str) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows[1:]]
 
 
-def last_number(text: str) -> int | float:
+def number_in(text: str) -> int | float:
     """The last number of *text*."""
-    found = find_numbers(text)
-    if not found or found[-1].value is None:
-        raise NotMeasurable("there is no number" if not found else "the number has too many digits")
-    return json_number(found[-1].value)
+    found = last_number(text)
+    if found is None or found.value is None:
+        raise NotMeasurable("there is no number" if found is None else "the number has too many digits")
+    return json_number(found.value)
 
 
 def pointer_transform(arguments: list[Any], pointer: str) -> Transform:
@@ -219,7 +219,7 @@ PLAIN_TRANSFORMS: dict[str, Transform] = {
     **TEXT_TRANSFORMS,
     "first_line": lambda value: line_from(text_of(value), False),
     "last_line": lambda value: line_from(text_of(value), True),
-    "number": lambda value: value if json_type(value) == "number" else last_number(text_of(value)),
+    "number": lambda value: value if json_type(value) == "number" else number_in(text_of(value)),
     "json": parsed_json,
     "csv": lambda value: csv_rows(text_of(value)),
 }
