@@ -66,13 +66,14 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/predicates.py     Predicates: small rules about one JSON value, the same in every parameter.
 #     evaluators/transforms.py     Transforms: named, pure steps between what an entry selects and what its check sees.
 #     evaluators/shell_words.py    Shell command lines read as programs and arguments; nothing is run or expanded.
-#     evaluators/trail.py          The recorded steps as evaluators see them; a name or argument that was cut is unknown.
+#     evaluators/trail.py          The recorded steps of an observation: their content, their order, how reasons call them.
 #     evaluators/arguments.py      What a step matcher asks of arguments and results: names, pointers, modes, defaults.
 #     evaluators/matcher.py        The step matcher: one object that says which recorded steps are meant.
 #     evaluators/consent.py        Whether a user's message says yes.
 #     evaluators/spoken.py         Whether a value was said in messages, in the forms in which people write it.
 #     evaluators/envelope.py       The envelope: what every entry may say beside its type's parameters; making it ready.
 #     evaluators/assignment.py     The pairing of two lists, one to one, that gains most in all.
+#     evaluators/catalogue.py      The catalogue of evaluator types: terminal, --json, docs/evaluators.md.
 #     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
 #     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
 #     evaluators/dates.py          Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
@@ -116,6 +117,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
+#     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
@@ -790,7 +792,7 @@ def refuse_deep_or_broken(text: str, value: Any) -> None:
     """Raises JsonError when the JSON *text*, which holds *value*, nests too deeply or holds a lone surrogate."""
     if text.count("[") + text.count("{") > MAX_DEPTH and is_too_deep(text):
         raise JsonError(TOO_DEEP)
-    if ("\\u" in text and has_surrogate(value)) or SURROGATE.search(text):
+    if ("\\u" in text and has_surrogate(value)) or not text.isascii() and SURROGATE.search(text):
         raise JsonError("holds half of a surrogate pair (\\ud800 to \\udfff alone)", hint="write the whole character or U+FFFD")
 
 
@@ -959,13 +961,13 @@ def json_type(value: Any) -> str:
 
 def json_equal(left: Any, right: Any) -> bool:
     """True when both are the same JSON value: true is not 1, "7" is not 7, but 1 is 1.0; key order is free."""
-    if isinstance(left, bool) or isinstance(right, bool) or left is None or right is None:
+    if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(json_equal(item, right[key]) for key, item in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(json_equal, left, right))
-    return json_type(left) == json_type(right) and bool(left == right)
+    if isinstance(left, dict):
+        return isinstance(right, dict) and left.keys() == right.keys() and all(json_equal(item, right[key]) for key, item in left.items())
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(json_equal, left, right))
+    return bool(left == right)
 
 
 def json_key(value: Any) -> Any:
@@ -4917,18 +4919,24 @@ def check_command(command: list[str], cwd: str) -> list[str]:
     word = command[0]
     path = find_program(word, cwd)
     if path is None:
-        place = os.path.join(cwd, word)
-        if "/" not in word:
-            hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
-            raise UsageError(f"there is no program {quoted(word)} on PATH; nothing was run", hint, "no_such_program")
-        if os.path.isfile(place):
-            hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
-            raise UsageError(f"{quoted(word)} is not executable; nothing was run", hint, "no_such_program")
-        hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
-        raise UsageError(f"there is no program {quoted(word)} in {shown_path(cwd)}; nothing was run", hint, "no_such_program")
+        raise no_such_program(word, cwd)
     if os.path.basename(os.path.dirname(path)) == "shims" and is_script(path):
         return [f"{quoted(word)} is the shim of a version manager, which costs time at every start; the real path of the program is faster"]
     return []
+
+
+def no_such_program(word: str, cwd: str) -> UsageError:
+    """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
+    place = os.path.join(cwd, word)
+    what = f"there is no program {quoted(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
+    if os.path.isfile(place) and not os.access(place, os.X_OK):
+        what = f"{quoted(word)} is not executable" if "/" in word else what
+        hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
+    elif "/" not in word:
+        hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
+    else:
+        hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
+    return UsageError(f"{what}; nothing was run", visible(hint), "no_such_program")
 
 
 def is_script(path: str) -> bool:
@@ -5029,7 +5037,7 @@ def run_stage(request: RunRequest) -> RunSummary:
 def check_runner(command: list[str], cwd: str) -> list[str]:
     """Notes about the command. Raises UsageError when it cannot be started here."""
     if os.name == "nt":
-        raise UsageError("kaizen run starts programs in a way that is only tested on Linux and macOS", "use it inside WSL")
+        raise UsageError("kaizen run starts programs in a way that needs Linux or macOS", "use it inside WSL")
     if not os.path.isdir(cwd):
         raise UsageError(f"--cwd {quoted(cwd)} is no folder; nothing was run")
     return check_command(command, cwd)
@@ -5238,6 +5246,7 @@ OBSERVATION_ROOTS = (
     "execution", "log", "status",
 )  # fmt: skip
 CASE_ROOTS = ("input", "context")
+LIST_INDEX = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z")  # RFC 6901: no leading zeros
 
 
 class Selected(NamedTuple):
@@ -5302,7 +5311,7 @@ def values_at(value: Any, tokens: tuple[str, ...] | list[str], pointer: str = ""
             return [pair for part in found if part is not None for pair in part]
         if isinstance(value, dict) and token in value:
             value = value[token]
-        elif isinstance(value, list) and token.isascii() and token.isdigit() and len(token) < 10 and int(token) < len(value):
+        elif isinstance(value, list) and LIST_INDEX.match(token) and int(token) < len(value):
             value = value[int(token)]
         else:
             return None
@@ -5508,12 +5517,36 @@ def number_pattern(mark: str) -> "re.Pattern[str]":
 NUMBER_PATTERNS: dict[str, "re.Pattern[str]"] = {}
 
 
-def find_numbers(text: str, mark: str = ".") -> list[FoundNumber]:
-    """Every number in *text* whose decimal mark is *mark*, in order: '$8,000' is 8000, '−3.50 %' is -3.5."""
+def number_matches(text: str, mark: str) -> Iterator["re.Match[str]"]:
+    """The matches of `number_pattern` in *text*, found as they are asked for."""
     pattern = NUMBER_PATTERNS.get(mark)
     if pattern is None:
         pattern = NUMBER_PATTERNS[mark] = number_pattern(mark)
-    return [FoundNumber(matched_value(match, mark), match.start(), match.end()) for match in pattern.finditer(text)]
+    return pattern.finditer(text)
+
+
+def find_numbers(text: str, mark: str = ".") -> list[FoundNumber]:
+    """Every number in *text* whose decimal mark is *mark*, in order: '$8,000' is 8000, '−3.50 %' is -3.5."""
+    return [found_number(match, mark) for match in number_matches(text, mark)]
+
+
+def first_number(text: str, mark: str = ".") -> FoundNumber | None:
+    """The first number in *text*; None when there is none."""
+    match = next(number_matches(text, mark), None)
+    return None if match is None else found_number(match, mark)
+
+
+def last_number(text: str, mark: str = ".") -> FoundNumber | None:
+    """The last number in *text*; None when there is none. Only that one is worked out, so a long text costs its search alone."""
+    last = None
+    for match in number_matches(text, mark):
+        last = match
+    return None if last is None else found_number(last, mark)
+
+
+def found_number(match: "re.Match[str]", mark: str) -> FoundNumber:
+    """A match of `number_pattern` as a number."""
+    return FoundNumber(matched_value(match, mark), match.start(), match.end())
 
 
 def matched_value(match: "re.Match[str]", mark: str) -> "int | Fraction | None":
@@ -5529,8 +5562,9 @@ def matched_value(match: "re.Match[str]", mark: str) -> "int | Fraction | None":
 
 def only_number(text: str, mark: str = ".") -> "int | Fraction | None":
     """The number that *text* holds, whatever stands around it; None when it holds none or several."""
-    found = find_numbers(text, mark)
-    return found[0].value if len(found) == 1 else None
+    matches = number_matches(text, mark)
+    only = next(matches, None)
+    return None if only is None or next(matches, None) is not None else matched_value(only, mark)
 
 # endregion
 
@@ -5783,6 +5817,7 @@ PATTERN_TOKEN = re.compile(
     r"|(?P<newer>\(\?>|(?:[*+?]|\{(?:[0-9]+(?:,[0-9]*)?|,[0-9]*)\})\+)|(?P<flags>\(\?[aiLmsux]+\))|.",
     re.DOTALL,
 )
+FLAGS_IN_FRONT = re.compile(r"(?:\(\?[aiLmsux]+\))*")
 SET_THAT_WARNS = re.compile(r"\[\[|--|&&|~~|\|\|")
 EMPTY_PATTERN = re.compile(r"(?:\(\?:|[()|])*\Z")
 
@@ -5802,20 +5837,18 @@ def compile_pattern(pattern: str, flags: int = 0, pointer: str = "/pattern") -> 
 
     Raises ConfigurationError at *pointer*: it is invalid, empty, or means something else on another supported Python.
     """
-    if EMPTY_PATTERN.match(pattern):
-        raise ConfigurationError(pointer, "is an empty pattern, which every text matches", "write what is to be found")
+    newer = newer_syntax(pattern, flags)
+    if newer:
+        raise ConfigurationError(pointer, "is in a syntax that not every supported Python reads alike", newer)
     try:
         compiled = compile_quietly(pattern, flags) if SET_THAT_WARNS.search(pattern) else re.compile(pattern, flags)
     except re.error as error:
         place = "" if error.pos is None else f" at character {error.pos + 1}"
-        raise ConfigurationError(pointer, f"is not a regular expression: {error.msg}{place}", newer_syntax(pattern, flags)) from None
-    except DeprecationWarning:
-        raise ConfigurationError(pointer, "has flags in the middle", "put them in front, or into `flags`") from None
+        raise ConfigurationError(pointer, f"is not a regular expression: {error.msg}{place}") from None
     except (RecursionError, OverflowError):
         raise ConfigurationError(pointer, "is too deeply nested or repeats too often for a regular expression") from None
-    newer = newer_syntax(pattern, compiled.flags)
-    if newer:
-        raise ConfigurationError(pointer, "is in a syntax that not every supported Python reads", newer)
+    if EMPTY_PATTERN.match(pattern):
+        raise ConfigurationError(pointer, "is an empty pattern, which every text matches", "write what is to be found")
     return compiled
 
 
@@ -5830,7 +5863,7 @@ def compile_quietly(pattern: str, flags: int) -> "re.Pattern[str]":
 
 def newer_syntax(pattern: str, flags: int) -> str:
     """What in *pattern* Python 3.10 and its successors do not read alike, and what to do; '' when nothing."""
-    if flags & re.VERBOSE:
+    if flags & re.VERBOSE or "x" in FLAGS_IN_FRONT.match(pattern)[0]:  # type: ignore[index]
         pattern = re.sub(r"(\\.|\[\^?\]?(?:\\.|[^\]\\])*\])|#[^\n]*", r"\1", pattern, flags=re.DOTALL)
     in_front = True
     for token in PATTERN_TOKEN.finditer(pattern):
@@ -5866,8 +5899,8 @@ def stop_pattern(number: int, frame: Any) -> None:
         raise PatternTimeout(f"stopped after {PATTERN_SECONDS:g} s")
 
 
-def timed(function: Callable[[], Result], seconds: float = PATTERN_SECONDS) -> Result:
-    """What *function* returns. Raises PatternTimeout after *seconds*, or at once where no limit can be set.
+def timed(function: Callable[[], Result], seconds: float = 0) -> Result:
+    """What *function* returns. Raises PatternTimeout after *seconds* (0: PATTERN_SECONDS), or at once where no limit can be set.
 
     Costs 2.5 µs (measured on 3.10 to 3.13). The handler and the timer of whoever used SIGALRM before are put back.
     Inside another `timed` the outer limit counts.
@@ -5881,7 +5914,7 @@ def timed(function: Callable[[], Result], seconds: float = PATTERN_SECONDS) -> R
     except (ImportError, AttributeError, ValueError):  # no such module, no SIGALRM (Windows), not the main thread
         raise PatternTimeout("a pattern can be time-limited in the main thread only, and not on Windows, so it was not run") from None
     PatternClock.is_running = True
-    remaining, interval = _signal.setitimer(_signal.ITIMER_REAL, seconds)
+    remaining, interval = _signal.setitimer(_signal.ITIMER_REAL, seconds or PATTERN_SECONDS)
     try:
         return function()
     finally:
@@ -6327,12 +6360,12 @@ def csv_rows(text: str) -> list[dict[str, str]]:
     return [dict(zip(header, row, strict=True)) for row in rows[1:]]
 
 
-def last_number(text: str) -> int | float:
+def number_in(text: str) -> int | float:
     """The last number of *text*."""
-    found = find_numbers(text)
-    if not found or found[-1].value is None:
-        raise NotMeasurable("there is no number" if not found else "the number has too many digits")
-    return json_number(found[-1].value)
+    found = last_number(text)
+    if found is None or found.value is None:
+        raise NotMeasurable("there is no number" if found is None else "the number has too many digits")
+    return json_number(found.value)
 
 
 def pointer_transform(arguments: list[Any], pointer: str) -> Transform:
@@ -6402,7 +6435,7 @@ PLAIN_TRANSFORMS: dict[str, Transform] = {
     **TEXT_TRANSFORMS,
     "first_line": lambda value: line_from(text_of(value), False),
     "last_line": lambda value: line_from(text_of(value), True),
-    "number": lambda value: value if json_type(value) == "number" else last_number(text_of(value)),
+    "number": lambda value: value if json_type(value) == "number" else number_in(text_of(value)),
     "json": parsed_json,
     "csv": lambda value: csv_rows(text_of(value)),
 }
@@ -6523,7 +6556,7 @@ def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
 
 # region evaluators/trail.py
 # =============================================================================
-# The recorded steps as evaluators see them; a name or argument that was cut is unknown.
+# The recorded steps of an observation: their content, their order, how reasons call them.
 #
 # Steps are told by their place, counted from 0 as in pointers and evidence. What the recording
 # does not say is None, never a guess.
@@ -6908,6 +6941,7 @@ def args_wanted(wanted: Any, defaults: JsonObject, ignored: list[Tokens]) -> Any
 
 STEP_KINDS = ("tool", "message", "command", "skill", "handoff", "approval", "retrieval", "model", "span", "error")
 STEP_STATUSES = ("ok", "error", "denied", "timeout")
+OTHER_NAMES = {"arguments": "args", "input": "args", "parameters": "args", "output": "result", "tool": "name", "type": "kind"}
 StepTest = Callable[[Trail, int], bool | None]
 
 
@@ -6960,9 +6994,8 @@ def compile_matcher(document: Any, pointer: str = "") -> Matcher:
         raise ConfigurationError(pointer, f"a step matcher is an object, not {json_type_phrase(document)}", hint)
     for key in document:
         if key not in MATCHER_KEYS:
-            raise ConfigurationError(
-                pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", did_you_mean(key, MATCHER_KEYS)
-            )
+            hint = did_you_mean(OTHER_NAMES.get(str(key), str(key)), MATCHER_KEYS)
+            raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)} in a step matcher", hint)
     if "args" not in document:
         useless = next((key for key in ("args_mode", "args_defaults", "args_ignore") if key in document), None)
         if useless:
@@ -7295,10 +7328,8 @@ class Spoken:
     def said_numbers(self) -> set[Any]:
         """The numbers in the texts, without their signs, whichever of . and , is their decimal mark."""
         if self.numbers is None:
-            found = [
-                number for mark in (".", ",") for number in find_numbers(self.text, mark) if not is_after_letter(self.text, number.start)
-            ]
-            self.numbers = {abs(number.value) for number in found if number.value is not None}
+            found = [number for mark in (".", ",") for number in find_numbers(self.text, mark)]
+            self.numbers = {abs(each.value) for each in found if each.value is not None and stands_alone(self.text, each.start, each.end)}
         return self.numbers
 
     def says_words(self, text: str) -> bool:
@@ -7355,9 +7386,12 @@ def folded_text(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
 
 
-def is_after_letter(text: str, start: int) -> bool:
-    """Whether the number at *start* belongs to a name such as K-20."""
-    return start >= 2 and text[start - 1] in "-_" and text[start - 2].isalpha()
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether the number between *start* and *end* is no part of a name (K-20) or of a longer number (2.5, 1.2.3)."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    is_named = before[:1].isalpha() and before[1:] in ("-", "_")
+    is_longer = (before[:1].isdigit() and before[1:] in (".", ",")) or (after[1:].isdigit() and after[:1] in (".", ","))
+    return not (is_named or is_longer)
 
 
 def whole_number(text: str) -> Any:
@@ -7431,7 +7465,7 @@ class PreparedEntry:
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
         self.settings: JsonObject = {}
-        self.from_case: list[tuple[Parameter, Resolver]] = []
+        self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
         self.versions: dict[str, int] = {kind.name: kind.version}
@@ -7444,11 +7478,17 @@ class PreparedEntry:
     def check_for(self, case: JsonObject) -> Check:
         """The check with the parameters that *case* brings. Raises ConfigurationError, NotMeasurable, NothingAsked."""
         settings = dict(self.settings)
-        for parameter, resolve in self.from_case:
+        for parameter, resolve, _ in self.from_case:
             value = resolve(case)
             check_parameter(parameter, value)
             settings[parameter.name] = value
         return self.type.prepare(settings)
+
+    def place_in_case(self, pointer: str) -> str:
+        """Where in the case the value comes from that is wrong at *pointer* in the entry; '' when that is not known."""
+        name = pointer.split("/")[1] if pointer else ""
+        places = [place for parameter, _, place in self.from_case if name in ("", parameter.name)]
+        return places[0] if places else next(filter(None, (child.place_in_case("") for child in self.children)), "")
 
     def missing_in(self, case: JsonObject) -> str:
         """What the entry asks of *case* and does not find there; '' when nothing. Raises ConfigurationError for what cannot be used."""
@@ -7616,7 +7656,7 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]
             else:
-                prepared.from_case.append((parameter, resolve))
+                prepared.from_case.append((parameter, resolve, first_case_pointer(entry[name])))
 
 
 def prepare_child(entry: JsonObject, pointer: str) -> PreparedEntry:
@@ -7685,6 +7725,14 @@ def case_reference(reference: JsonObject, pointer: str) -> Resolver:
         return EmptyFromCase() if value == [] else value
 
     return resolve
+
+
+def first_case_pointer(value: Any) -> str:
+    """The first pointer of a `$case` in *value*; '' when there is none."""
+    if isinstance(value, dict) and "$case" in value:
+        return str(value["$case"])
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next(filter(None, map(first_case_pointer, items)), "")
 
 
 def refuse_case_value(value: Any, pointer: str) -> None:
@@ -7808,6 +7856,120 @@ def assigned_columns(gains: list[list[float]]) -> list[int]:
         if taken >= 0:
             columns[taken] = column
     return columns
+
+# endregion
+
+# region evaluators/catalogue.py
+# =============================================================================
+# The catalogue of evaluator types: terminal, --json, docs/evaluators.md.
+#
+# Everything in it comes from the registry, so it cannot say other than what the program does.
+# =============================================================================
+
+encode_spaced = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+EXAMPLE_PARTS = ("entry", "case", "observation")
+
+
+def parameter_values(parameter: Parameter) -> str:
+    """What may be written for *parameter*: 'a number', '"all", "any" or "none"'."""
+    if parameter.choices:
+        return listed([encode_spaced(choice) for choice in parameter.choices], 20, "or")
+    return KINDS[parameter.kind][1]
+
+
+def parameter_default(parameter: Parameter) -> str:
+    """The default of *parameter* as JSON; 'required', or '' when leaving it out is no value."""
+    if parameter.default is REQUIRED:
+        return "required"
+    return "" if parameter.default is None or parameter.default is ABSENT or parameter.default == "" else encode_spaced(parameter.default)
+
+
+def parameter_document(parameter: Parameter) -> JsonObject:
+    """*parameter* as --json shows it; without a default `default` is absent."""
+    document: JsonObject = {"name": parameter.name, "kind": parameter.kind, "required": parameter.default is REQUIRED}
+    if parameter.default is not REQUIRED and parameter.default is not ABSENT:
+        document["default"] = parameter.default
+    if parameter.choices:
+        document["choices"] = list(parameter.choices)
+    return {**document, "text": parameter.text}
+
+
+def type_document(kind: EvaluatorType) -> JsonObject:
+    """A type as --json shows it."""
+    return {
+        "name": kind.name,
+        "version": kind.version,
+        "summary": kind.summary,
+        "notes": type_notes(kind),
+        "select": kind.default_select if kind.selects else None,
+        "parameters": [parameter_document(parameter) for parameter in kind.parameters],
+        "example": kind.example,
+    }
+
+
+def type_notes(kind: EvaluatorType) -> str:
+    """What there is to know beyond the summary: the docstring of the type's function, on one line."""
+    return " ".join((kind.prepare.__doc__ or "").split())
+
+
+def looked_at(kind: EvaluatorType) -> str:
+    """What a type looks at when `select` is not given."""
+    return f"`{kind.default_select}`, unless `select` says otherwise" if kind.selects else "the whole observation; it has no `select`"
+
+
+def type_lines(kind: EvaluatorType) -> list[str]:
+    """A type for the terminal: what it asks, its parameters, an example that runs."""
+    lines = [f"{kind.name}: {kind.summary}", type_notes(kind), "", f"looks at   {looked_at(kind).replace('`', '')}"]
+    rows = [(each.name, parameter_values(each), parameter_default(each), each.text) for each in kind.parameters]
+    if rows:
+        lines += ["", "parameters"]
+    for name, values, default, text in rows:
+        lines.append(f"  {name:<15} {text}")
+        lines.append(f"  {'':<15} {values}{f'; {default}' if default == 'required' else f'; default {default}' if default else ''}")
+    lines += ["", "example"]
+    lines += [f"  {part:<12} {encode_spaced(kind.example[part])}" for part in EXAMPLE_PARTS if part in kind.example]
+    return [*lines, f"  {'outcome':<12} {kind.example['outcome']}"]
+
+
+def table_cell(text: str) -> str:
+    """*text* inside a Markdown table."""
+    return text.replace("|", "\\|")
+
+
+def parameter_table(parameters: tuple[Parameter, ...]) -> list[str]:
+    """The lines of a Markdown table of *parameters*."""
+    lines = ["| parameter | value | default | meaning |", "|---|---|---|---|"]
+    for each in parameters:
+        default = parameter_default(each)
+        shown = default if default in ("", "required") else f"`{default}`"
+        lines.append(f"| `{each.name}` | {table_cell(parameter_values(each))} | {table_cell(shown)} | {table_cell(each.text)} |")
+    return lines
+
+
+def type_section(kind: EvaluatorType) -> list[str]:
+    """The lines of a type's section in the reference."""
+    example: Any = kind.example
+    shown = [f" {encode_spaced(part)}: {encode_spaced(example[part])}" for part in EXAMPLE_PARTS if part in example]
+    return [
+        f"### {kind.name}",
+        "",
+        f"{kind.summary} {type_notes(kind)} Looks at {looked_at(kind)}.",
+        "",
+        *(parameter_table(kind.parameters) if kind.parameters else []),
+        "",
+        "```json",
+        "{" + ",\n".join([*shown, f' "outcome": {encode_spaced(example["outcome"])}'])[1:] + "}",
+        "```",
+        "",
+    ]
+
+
+def evaluator_reference() -> str:
+    """The reference of envelope and types as Markdown, for docs/evaluators.md."""
+    lines = ["### Every entry", "", *parameter_table(ENVELOPE), ""]
+    for name in sorted(EVALUATORS):
+        lines += type_section(EVALUATORS[name])
+    return "\n".join(lines).rstrip("\n")
 
 # endregion
 
@@ -8027,7 +8189,7 @@ def evaluate_confirmation(settings: JsonObject) -> Check:
     def check(view: View) -> Outcome:
         dialogue = Dialogue(view_trail(view), rule)
         if not dialogue.actions:
-            return not_applicable(f"no step is {call_text(settings['action'])}, so nothing needed consent")
+            return not_applicable(f"no step matches {call_text(settings['action'])}, so nothing needed consent")
         findings = {index: dialogue.finding(index) for index in dialogue.actions}
         sure = [index for index in dialogue.actions if dialogue.meant[index]]
         broken = [index for index in sure if findings[index].is_met is False]
@@ -8080,7 +8242,7 @@ class Dialogue:
             self.latest.append(latest)
             latest = index if is_message(step, "user") else latest
         self.agent = [index for index, step in enumerate(trail.steps) if is_message(step, "assistant")]
-        self.changed = self.changed_tries() if rule.is_strict else {}
+        self.changed: dict[int, int | None] = self.changed_tries() if rule.is_strict else {}
         self.consents: dict[int, bool] = {}  # whether the user's message there says yes
         self.words: dict[tuple[int, int, int | None], Spoken] = {}
 
@@ -8091,9 +8253,12 @@ class Dialogue:
             return found
         if index in self.changed:
             tried = self.changed[index]
-            return ConsentFinding(
-                False, f"needed a new yes: step {tried} ended in {self.trail.steps[tried]['status']}, with other arguments"
-            )
+            if tried is None:
+                return ConsentFinding(
+                    None, f"{step_text(self.trail, index)}: whether it repeats a failed try is not known, arguments were cut short"
+                )
+            reason = f"needed a new yes: step {tried} ended in {self.trail.steps[tried]['status']}, with other arguments"
+            return ConsentFinding(False, reason)
         return self.echo_finding(index, found.consent)
 
     def yes_finding(self, index: int) -> ConsentFinding:
@@ -8109,10 +8274,9 @@ class Dialogue:
             return ConsentFinding(True, "", latest)
         if is_cut(self.trail.steps[latest], "text"):
             return ConsentFinding(None, f"the user's latest message (step {latest}) was cut short, so whether it says yes is not known")
-        before = self.latest[latest]
-        stale = (
-            f"; the yes of step {before} does not count, something was said since" if before is not None and self.says_yes(before) else ""
-        )
+        older = self.latest[latest]
+        is_stale = older is not None and self.says_yes(older)
+        stale = f"; the yes of step {older} does not count, something was said since" if is_stale else ""
         return ConsentFinding(False, f"the user's latest message (step {latest}) does not say yes{stale}")
 
     def says_yes(self, place: int) -> bool:
@@ -8138,11 +8302,15 @@ class Dialogue:
             return ConsentFinding(None, self.rule.confirm.unknown(self.trail, unclear))
         return ConsentFinding(False, f"nothing confirmed it{'' if latest is None else f' since the user last spoke (step {latest})'}")
 
-    def changed_tries(self) -> dict[int, int]:
-        """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed."""
+    def changed_tries(self) -> dict[int, int | None]:
+        """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed.
+
+        None stands for a try of which arguments that were cut short do not say whether it is another one.
+        """
         tried: dict[tuple[Any, ...], set[str]] = {}
         failed: dict[tuple[Any, ...], int] = {}
-        found: dict[int, int] = {}
+        blurred: set[tuple[Any, ...]] = set()
+        found: dict[int, int | None] = {}
         for index in self.actions:
             args = self.trail.content(index, "args")
             entity = [found_at(args, tokens) for tokens in self.rule.same]
@@ -8152,8 +8320,10 @@ class Dialogue:
                 canonical_json([[v] if v is not MISSING else [] for v in entity]),
             )
             tries, arguments = tried.setdefault(key, set()), canonical_json(args)
-            if arguments not in tries and key in failed:
-                found[index] = failed[key]
+            if is_cut(self.trail.steps[index], "args"):
+                blurred.add(key)
+            if key in failed and (key in blurred or arguments not in tries):
+                found[index] = None if key in blurred else failed[key]
             tries.add(arguments)
             if self.trail.has_failed(index):
                 failed[key] = index
@@ -8161,11 +8331,15 @@ class Dialogue:
 
     def echo_finding(self, index: int, consent: int) -> ConsentFinding:
         """Whether the agent said, since the last action that went well, or the yes says, the values that must be said."""
-        args = self.trail.content(index, "args")
+        args, is_args_cut = self.trail.content(index, "args"), is_cut(self.trail.steps[index], "args")
         asked = [(name, value) for tokens, name in self.rule.echo for value in [found_at(args, tokens)] if value is not MISSING]
         before = [place for place in self.actions if place < consent and not self.trail.has_failed(place)] if asked else []
         start = before[-1] if before else -1
         silent = [(name, value) for name, value in asked if not self.said(start, consent, index).says(value)]
+        if is_args_cut and (silent or len(asked) < len(self.rule.echo)):
+            return ConsentFinding(
+                None, f"{step_text(self.trail, index)}: its arguments were cut short, so whether they were said is not known"
+            )
         if not silent:
             return ConsentFinding(True, "", consent)
         shown = ", ".join(f"{name} ({visible(value if isinstance(value, str) else encode_compact(value), 40)})" for name, value in silent)
@@ -8364,7 +8538,12 @@ def field_places(value: Any, tokens: FieldTokens, pointer: str = "") -> Iterator
 
 def is_at(tokens: FieldTokens, pattern: FieldTokens) -> bool:
     """True when *pattern*, with wildcards, means the place at *tokens*."""
-    return len(pattern) == len(tokens) and all(part in ("*", token) for token, part in zip(tokens, pattern, strict=True))
+    if len(pattern) != len(tokens):
+        return False
+    for part, token in zip(pattern, tokens, strict=True):  # noqa: SIM110 - twice as fast, and asked for every field and rule
+        if part not in ("*", token):
+            return False
+    return True
 
 
 class FieldComparison:
@@ -8384,6 +8563,8 @@ class FieldComparison:
         are_close: Callable[[Any, Any], bool] | None = None,
     ) -> None:
         self.rules = rules
+        self.plain = {rule.tokens: rule for rule in rules if "*" not in rule.tokens}
+        self.general = [rule for rule in rules if "*" in rule.tokens]
         self.list_rules = list_rules
         self.lists = lists
         self.counts_rest = counts_rest
@@ -8394,8 +8575,12 @@ class FieldComparison:
     def compare(self, reference: Any, answer: Any) -> list[Field]:
         """All fields. Raises NotMeasurable when lists are too long to be paired."""
         self.visits = 0
-        fields = list(self.fields(reference, answer, (), ""))
-        return [*fields, *(field for rule in self.rules if rule.asks == ASKS_ANSWER for field in rule_fields(rule, reference, answer))]
+        fields: list[Field] = []
+        self.visit(reference, answer, (), "", fields)
+        for rule in self.rules:
+            if rule.asks == ASKS_ANSWER:
+                fields += rule_fields(rule, reference, answer)
+        return fields
 
     def is_equal(self, reference: Any, answer: Any) -> bool:
         """True when every field is met."""
@@ -8403,28 +8588,33 @@ class FieldComparison:
 
     def rule_at(self, tokens: FieldTokens) -> FieldRule | None:
         """The first rule whose path means *tokens*."""
-        return next((rule for rule in self.rules if is_at(tokens, rule.tokens)), None)
+        rule = self.plain.get(tokens)  # narrower ones come first: the other way round they are refused
+        if rule is None:
+            for other in self.general:
+                if is_at(tokens, other.tokens):
+                    return other
+        return rule
 
     def has_rule_below(self, tokens: FieldTokens) -> bool:
         """True when a rule speaks of what stands below *tokens*."""
         return any(len(rule.tokens) > len(tokens) and is_at(tokens, rule.tokens[: len(tokens)]) for rule in self.rules)
 
-    def fields(self, expected: Any, found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields at and below one place; *tokens* lead there in the reference, *pointer* in the answer."""
+    def visit(self, expected: Any, found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields at and below one place to *fields*; *tokens* lead there in the reference, *pointer* in the answer."""
         self.visits += 1
         if self.visits > MAX_FIELD_VISITS:
             raise NotMeasurable("the lists are too long to be paired; name a key for their elements in lists")
-        rule = self.rule_at(tokens)
+        rule = self.rule_at(tokens) if self.rules else None
         if rule is not None:
             note = rule.judge(expected, found) if rule.asks == ASKS_REFERENCE else None
             if note is not None:
-                yield Field(pointer, rule.weight, not note, note)
+                fields.append(Field(pointer, rule.weight, not note, note))
         elif isinstance(expected, dict) and (expected or self.counts_extra):
-            yield from self.object_fields(expected, found, tokens, pointer)
+            self.visit_object(expected, found, tokens, pointer, fields)
         elif isinstance(expected, list) and expected:
-            yield from self.list_fields(expected, found, tokens, pointer)
+            self.visit_list(expected, found, tokens, pointer, fields)
         elif self.counts_rest:
-            yield self.leaf(expected, found, pointer)
+            fields.append(self.leaf(expected, found, pointer))
 
     def leaf(self, expected: Any, found: Any, pointer: str) -> Field:
         """The field of a scalar or of an empty object or list; an empty object is met by any object."""
@@ -8435,33 +8625,33 @@ class FieldComparison:
             is_met = json_equal(expected, found) or self.are_close is not None and self.are_close(expected, found)
         return Field(pointer, 1, is_met, "" if is_met else differing_note(expected, found))
 
-    def object_fields(self, expected: dict[str, Any], found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields of an object, and what is extra in the answer, if that counts."""
+    def visit_object(self, expected: dict[str, Any], found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields of an object, and what is extra in the answer, if that counts."""
         container = field_container(found)
         answer = container if isinstance(container, dict) else {}
         if not expected and self.counts_rest:
-            yield self.leaf(expected, found, pointer)
+            fields.append(self.leaf(expected, found, pointer))
         # Sorted, because the order of keys in a case is nothing that its fingerprint knows.
         for key in sorted(expected):
-            yield from self.fields(expected[key], answer.get(key, MISSING), (*tokens, key), pointer + pointer_token(key))
+            self.visit(expected[key], answer.get(key, MISSING), (*tokens, key), pointer + pointer_token(key), fields)
         if self.counts_extra:
             for key in sorted(answer.keys() - expected.keys()):
-                yield from self.extra_fields(answer[key], (*tokens, key), pointer + pointer_token(key))
+                self.visit_extra(answer[key], (*tokens, key), pointer + pointer_token(key), fields)
 
-    def extra_fields(self, found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields of what the reference does not have; what a rule speaks of is not extra."""
+    def visit_extra(self, found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields of what the reference does not have; what a rule speaks of is not extra."""
         if self.rule_at(tokens) is None:
             container = field_container(found)
             if container is not None and self.has_rule_below(tokens):
                 for key, item in field_children(container):
-                    yield from self.extra_fields(item, (*tokens, str(key)), pointer + pointer_token(key))
+                    self.visit_extra(item, (*tokens, str(key)), pointer + pointer_token(key), fields)
             else:
-                yield Field(pointer, 1, False, "is not in the reference")
+                fields.append(Field(pointer, 1, False, "is not in the reference"))
 
     # --- Lists -------------------------------------------------------------------------
 
-    def list_fields(self, expected: list[Any], found: Any, tokens: FieldTokens, pointer: str) -> Iterator[Field]:
-        """The fields of the elements of a list, paired with those of the answer."""
+    def visit_list(self, expected: list[Any], found: Any, tokens: FieldTokens, pointer: str, fields: list[Field]) -> None:
+        """Adds the fields of the elements of a list, paired with those of the answer."""
         container = field_container(found)
         answer = container if isinstance(container, list) else []
         mode = next((rule.mode for rule in self.list_rules if is_at(tokens, rule.tokens)), self.lists)
@@ -8472,11 +8662,11 @@ class FieldComparison:
         for row in rows:
             column = pairs.get(row)
             there = MISSING if column is None else answer[column]
-            yield from self.fields(expected[row], there, (*tokens, str(row)), pointer + pointer_token(row if column is None else column))
+            self.visit(expected[row], there, (*tokens, str(row)), f"{pointer}/{row if column is None else column}", fields)
         if self.counts_rest or self.has_rule_below(tokens):
             for column in sorted(set(columns).difference(pairs.values())):
                 if self.rule_at((*tokens, str(column))) is None:
-                    yield Field(pointer + pointer_token(column), 1, False, "has no partner in the reference")
+                    fields.append(Field(f"{pointer}/{column}", 1, False, "has no partner in the reference"))
 
     def pairs(
         self, expected: list[Any], answer: list[Any], rows: list[int], columns: list[int], tokens: FieldTokens, mode: ListMode
@@ -8506,7 +8696,10 @@ class FieldComparison:
 
     def gains(self, expected: list[Any], answer: list[Any], rows: list[int], columns: list[int], tokens: FieldTokens) -> list[list[Any]]:
         """What each pair is worth: the most met weight in all, then the fewest fields beside it."""
-        tables = [[list(self.fields(expected[row], answer[column], (*tokens, str(row)), "")) for column in columns] for row in rows]
+        tables: list[list[list[Field]]] = [[[] for _ in columns] for _ in rows]
+        for row, table in zip(rows, tables, strict=True):
+            for column, fields in zip(columns, table, strict=True):
+                self.visit(expected[row], answer[column], (*tokens, str(row)), "", fields)
         whole = 1 + sum(field.weight for table in tables for fields in table for field in fields)
         return [[sum(field.weight * (whole * field.is_met - 1) for field in fields) for fields in table] for table in tables]
 
@@ -8625,6 +8818,8 @@ def compare_numeric(rule: JsonObject, lists: ListMode, pointer: str) -> FieldJud
         return exact_value(value) if is_json_number(value) else only_number(value) if isinstance(value, str) else None
 
     def judge(expected: Any, found: Any) -> str:
+        if is_json_number(expected) and is_json_number(found) and expected == found:
+            return ""
         wanted, actual = number_in(expected), number_in(found)
         if wanted is None:
             raise NotMeasurable(f"what is expected at {rule['path']} holds no single number: {field_shown(expected)}")
@@ -9197,16 +9392,16 @@ class ReadNumber(NamedTuple):
         return ({"start": self.start, "end": self.end},) if self.start >= 0 else ()
 
 
-def chosen_number(found: list[FoundNumber], extract: str) -> ReadNumber:
-    """The number that *extract* means among those *found* in a text. Raises NotMeasurable when it is not there."""
-    if not found:
+def chosen_number(text: str, mark: str, extract: str) -> ReadNumber:
+    """The number of *text* that *extract* means: last, first, only. Raises NotMeasurable when it is not there."""
+    found = last_number(text, mark) if extract == "last" else first_number(text, mark)
+    if found is None:
         raise NotMeasurable("there is no number")
-    if extract == "only" and len(found) > 1:
-        raise NotMeasurable(f"there are {counted(len(found), 'number')} where one was asked for")
-    value, start, end = found[-1 if extract == "last" else 0]
-    if value is None:
+    if found.value is None:
         raise NotMeasurable("the number has too many digits")
-    return ReadNumber(value, start, end)
+    if extract == "only" and only_number(text, mark) is None:
+        raise NotMeasurable("there are several numbers where one was asked for")
+    return ReadNumber(found.value, found.start, found.end)
 
 
 def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber]:
@@ -9219,7 +9414,7 @@ def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber
         if "*" in settings["pointer"].split("/"):
             raise ConfigurationError("/pointer", "leads to several values; one number is asked for")
         follow = pointer_transform([settings["pointer"]], "/pointer")
-        return lambda value: ReadNumber(read_value(follow(value), lambda text: chosen_number(find_numbers(text, mark), "only")).value)
+        return lambda value: ReadNumber(read_value(follow(value), lambda text: chosen_number(text, mark, "only")).value)
     if extract == "regex":
         pattern = compile_pattern(settings["pattern"])
         group = min(pattern.groups, 1)
@@ -9228,11 +9423,11 @@ def number_reader(settings: JsonObject, mark: str) -> Callable[[Any], ReadNumber
             match = last_match(pattern, text)
             if match is None or match[group] is None:
                 raise NotMeasurable(f"pattern {quoted(settings['pattern'], 60)} finds nothing")
-            value, start, end = chosen_number(find_numbers(match[group], mark), "first")
+            value, start, end = chosen_number(match[group], mark, "first")
             return ReadNumber(value, start + match.start(group), end + match.start(group))
 
         return lambda value: read_value(value, find)
-    return lambda value: read_value(value, lambda text: chosen_number(find_numbers(text, mark), extract))
+    return lambda value: read_value(value, lambda text: chosen_number(text, mark, extract))
 
 
 def read_value(value: Any, read_text: Callable[[str], ReadNumber]) -> ReadNumber:
@@ -9521,12 +9716,11 @@ def evaluate_order(settings: JsonObject) -> Check:
         asked = [index for index, answer in enumerate(meant) if answer is not False and is_asked(trail, rule, index)]
         if not asked:
             return absent_outcome(settings["if_absent"])
-        answers = {
-            index: settled([(one.is_meant, one.will_do) for one in order_partners(trail, rule, others, index)], False) for index in asked
-        }
+        search = PartnerSearch(trail, rule, others)
+        answers = {index: settled(((one.is_meant, one.will_do) for one in search.partners(index)), False) for index in asked}
         broken = [index for index in asked if meant[index] and answers[index] is False]
         if broken:
-            reasons = [order_reason(trail, rule, others, index, partner) for index in broken[:3]]
+            reasons = [search.reason(index, partner) for index in broken[:3]]
             more = f"; and {len(broken) - 3} more" if len(broken) > 3 else ""
             return decided(False, "; ".join(reasons) + more, len(broken), step_evidence(broken))
         unclear = [index for index in asked if answers[index] is None or not (meant[index] or answers[index])]
@@ -9578,51 +9772,62 @@ def absent_outcome(if_absent: str) -> Outcome:
     return Outcome(if_absent, score, "no step was recorded that this asks about")
 
 
-def order_partners(trail: Trail, rule: OrderRule, others: list[bool | None], index: int) -> Iterator[OrderPartner]:
-    """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
-    places = range(index + 1, len(others)) if rule.is_followed else range(index - 1, -1, -1)
-    for place in places:
-        first, second = (index, place) if rule.is_followed else (place, index)
-        if others[place] is False or not trail.comes_before(first, second):
-            continue
-        agrees = same_thing(trail, rule.same, first, second)
-        if agrees is not False:
-            is_meant = None if agrees is None else others[place]
-            yield OrderPartner(place, is_meant, rule.is_followed or not rule.needs_success or trail.has_returned(place))
+class PartnerSearch:
+    """Looks among *others*, what is known of each step, for steps on the right side about the same thing."""
 
+    def __init__(self, trail: Trail, rule: OrderRule, others: list[bool | None]) -> None:
+        self.trail = trail
+        self.rule = rule
+        self.others = others
+        self.places = [place for place, answer in enumerate(others) if answer is not False]
+        self.values: dict[tuple[int, Tokens], frozenset[str]] = {}
 
-def same_thing(trail: Trail, same: list[SamePair], earlier: int, later: int) -> bool | None:
-    """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
-    answer: bool | None = True
-    for pair in same:
-        wanted, there = pair_values(trail, later, pair.after), pair_values(trail, earlier, pair.before)
-        if pair.in_result:
-            there += pair_values(trail, earlier, ("result", *pair.before[1:]))
-        if not wanted or not all(any(json_equal(value, other) for other in there) for value in wanted):
-            fields = [(later, pair.after[0]), (earlier, pair.before[0]), *([(earlier, "result")] if pair.in_result else [])]
-            if not any(is_cut(trail.steps[index], field) for index, field in fields):
-                return False
-            answer = None
-    return answer
+    def partners(self, index: int) -> Iterator[OrderPartner]:
+        """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
+        is_followed = self.rule.is_followed
+        for place in self.places if is_followed else reversed(self.places):
+            first, second = (index, place) if is_followed else (place, index)
+            agrees = first < second and self.is_same(first, second)
+            if agrees is False or not self.trail.comes_before(first, second):
+                continue
+            is_meant = None if agrees is None else self.others[place]
+            yield OrderPartner(place, is_meant, is_followed or not self.rule.needs_success or self.trail.has_returned(place))
 
+    def is_same(self, earlier: int, later: int) -> bool | None:
+        """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
+        answer: bool | None = True
+        for pair in self.rule.same:
+            places = [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
+            wanted = self.values_at(later, pair.after)
+            if not wanted or not wanted <= frozenset().union(*(self.values_at(earlier, tokens) for tokens in places)):
+                steps = self.trail.steps
+                if not is_cut(steps[later], pair.after[0]) and not any(is_cut(steps[earlier], tokens[0]) for tokens in places):
+                    return False
+                answer = None
+        return answer
 
-def pair_values(trail: Trail, index: int, tokens: Tokens) -> list[Any]:
-    """The values at *tokens* in a step, several for a wildcard; [] for none."""
-    value = trail.content(index, tokens[0]) if tokens[0] in ("args", "result") else trail.steps[index].get(tokens[0], MISSING)
-    return [] if value is MISSING else [item for _, item in values_at(value, tokens[1:]) or []]
+    def values_at(self, index: int, tokens: Tokens) -> frozenset[str]:
+        """The values at *tokens* in a step as canonical JSON, several for a wildcard."""
+        key = (index, tokens)
+        if key not in self.values:
+            field = tokens[0]
+            value = self.trail.content(index, field) if field in ("args", "result") else self.trail.steps[index].get(field, MISSING)
+            found = [] if value is MISSING else values_at(value, tokens[1:]) or []
+            self.values[key] = frozenset(canonical_json(item) for _, item in found)
+        return self.values[key]
 
-
-def order_reason(trail: Trail, rule: OrderRule, others: list[bool | None], index: int, partner: str) -> str:
-    """Why the step at *index* is out of order."""
-    name = step_text(trail, index)
-    nearest = next((one for one in order_partners(trail, rule, others, index) if one.is_meant), None)
-    if nearest is not None:
-        status = trail.steps[nearest.place].get("status")
-        return f"before {name}, the latest {step_text(trail, nearest.place)} {f'ended in {status}' if status else 'had not returned'}"
-    about = f" with the same {listed([pair.text for pair in rule.same])}" if rule.same else ""
-    together = [place for place, answer in enumerate(others) if answer and place != index and trail.are_together(place, index)]
-    issued = f" ({step_text(trail, together[0])} was issued together with it)" if together else ""
-    return f"{name} has no {'later' if rule.is_followed else 'earlier'} {partner}{about}{issued}"
+    def reason(self, index: int, partner: str) -> str:
+        """Why the step at *index* is out of order; *partner* is what should stand on the other side."""
+        name = step_text(self.trail, index)
+        nearest = next((one for one in self.partners(index) if one.is_meant), None)
+        if nearest is not None:
+            status = self.trail.steps[nearest.place].get("status")
+            ended = f"ended in {visible(str(status), 40)}" if status else "had not returned"
+            return f"before {name}, the latest {step_text(self.trail, nearest.place)} {ended}"
+        about = f" with the same {listed([pair.text for pair in self.rule.same])}" if self.rule.same else ""
+        together = [place for place in self.places if place != index and self.others[place] and self.trail.are_together(place, index)]
+        issued = f" ({step_text(self.trail, together[0])} was issued together with it)" if together else ""
+        return f"{name} has no {'later' if self.rule.is_followed else 'earlier'} {partner}{about}{issued}"
 
 # endregion
 
@@ -9630,7 +9835,7 @@ def order_reason(trail: Trail, rule: OrderRule, others: list[bool | None], index
 # =============================================================================
 # Which listed steps happened, and what else did: the evaluator `sequence`.
 #
-# ListedSteps and recorded steps are paired one to one, as many as possible. What `mode` asks:
+# Listed and recorded steps are paired one to one, as many as possible. What `mode` asks:
 #
 #     any_order    the same steps, nothing extra, in any order
 #     exact        the same steps in the same order, nothing extra
@@ -9789,11 +9994,9 @@ def sequence_outcome(trail: Trail, expected: ListedSteps, places: list[int], tab
         return decided(True, reason, value, step_evidence(places[j] for _, j in found.pairs))
     culprits = [places[j] for j in [*found.extra, *(j for _, j in found.misplaced)]]
     outcome = decided(False, agreement_reason(trail, expected, places, found), value, step_evidence(culprits))
-    return (
-        outcome
-        if score == "bool"
-        else outcome._replace(score=agreement_share(len(found.pairs), len(table), len(places), SEQUENCE_MODES[mode]))
-    )
+    if score == "bool":
+        return outcome
+    return outcome._replace(score=agreement_share(len(found.pairs), len(table), len(places), SEQUENCE_MODES[mode]))
 
 
 def agreement(table: PairingTable, width: int, mode: str, in_order: bool) -> Agreement:
@@ -9809,8 +10012,8 @@ def agreement(table: PairingTable, width: int, mode: str, in_order: bool) -> Agr
     if is_ordered and lacking and spare:
         elsewhere = largest_pairing([[table[i][j] for j in spare] for i in lacking])
         misplaced = [(lacking[i], spare[j]) for i, j in elsewhere]
-        lacking = [i for i in lacking if i not in {i for i, _ in misplaced}]
-        spare = [j for j in spare if j not in {j for _, j in misplaced}]
+        moved, moved_to = {i for i, _ in misplaced}, {j for _, j in misplaced}
+        lacking, spare = [i for i in lacking if i not in moved], [j for j in spare if j not in moved_to]
     return Agreement(pairs, [] if SEQUENCE_MODES[mode].lets_lack else lacking, [] if SEQUENCE_MODES[mode].lets_extra else spare, misplaced)
 
 
@@ -10344,7 +10547,7 @@ def evaluate_steps(settings: JsonObject) -> Check:
     match, must = compile_matcher(settings["match"], "/match"), settings["must"]
     duty = None if must is None else compile_matcher(must, "/must")
     low, high = steps_bounds(settings)
-    which = settings["which"]
+    wanted, which = call_text(settings["match"]), settings["which"]
     is_place = isinstance(which, int) and not isinstance(which, bool) and which >= 1
     if not is_place and which not in DUTY_WHICH:
         raise ConfigurationError("/which", f"which is one of {', '.join(DUTY_WHICH)}, or a number from 1")
@@ -10352,11 +10555,11 @@ def evaluate_steps(settings: JsonObject) -> Check:
     def check(view: View) -> Outcome:
         trail = view_trail(view)
         meant = match.decisions(trail)
-        outcome = count_outcome(trail, match, meant, low, high)
+        outcome = count_outcome(trail, match, meant, low, high, wanted)
         if duty is None or outcome.status == FAIL:
             return outcome
         if not any(answer is not False for answer in meant):
-            return not_applicable(f"no step is {call_text(settings['match'])}, so nothing is asked of it")
+            return not_applicable(f"no step matches {wanted}, so nothing is asked of it")
         return duty_outcome(trail, match, meant, duty, which)
 
     return check
@@ -10374,14 +10577,14 @@ def steps_bounds(settings: JsonObject) -> tuple[int, int | None]:
     return low, high
 
 
-def count_outcome(trail: Trail, match: Matcher, meant: list[bool | None], low: int, high: int | None) -> Outcome:
-    """Whether the number of steps meant lies in the bounds. Raises NotMeasurable when that hangs on steps that are not clear."""
+def count_outcome(trail: Trail, match: Matcher, meant: list[bool | None], low: int, high: int | None, wanted: str) -> Outcome:
+    """Whether the number of steps meant, called *wanted*, lies in the bounds. Raises NotMeasurable when that hangs on unclear steps."""
     sure = [index for index, answer in enumerate(meant) if answer]
     open_ones = [index for index, answer in enumerate(meant) if answer is None]
     most = len(sure) + len(open_ones)
     bounds = listed([*([f"at least {low}"] if low else []), *([f"at most {high}"] if high is not None else [])]) or "any number"
     named = f": {listed([step_text(trail, index) for index in sure], 5)}" if sure else f" of {counted(len(meant), 'recorded step')}"
-    reason = f"{counted(len(sure), 'step')} as meant ({bounds}){named}"
+    reason = f"{counted(len(sure), 'step')} matching {wanted} ({bounds}){named}"
     if (high is not None and len(sure) > high) or most < low:
         return decided(False, reason, len(sure), step_evidence(sure))
     if len(sure) < low or (high is not None and most > high):
@@ -10407,18 +10610,13 @@ def duty_outcome(trail: Trail, match: Matcher, meant: list[bool | None], duty: M
     met = duty_answer(asked, which)
     if met is None:
         unclear = next((one.place for one in asked if one.answer is None), None)
-        raise NotMeasurable(duty.unknown(trail, unclear) if unclear is not None else unclear_step(trail, match, meant))
+        raise NotMeasurable(match.unknown(trail, meant.index(None)) if unclear is None else duty.unknown(trail, unclear))
     places = [one.place for one in duty_culprits(asked, which)]
     if met:
         return decided(True, f"must holds of {phrase}", number, step_evidence(one.place for one in asked))
     verb = "satisfies must" if which == "none" else "does not satisfy must"
     reason = f"{listed([step_text(trail, index) for index in places], 5)} {verb}, asked of {phrase}"
     return decided(False, reason, number, step_evidence(places))
-
-
-def unclear_step(trail: Trail, match: Matcher, meant: list[bool | None]) -> str:
-    """Why it is not known whether the first unclear step is meant."""
-    return match.unknown(trail, meant.index(None))
 
 
 def duty_answer(asked: list[DutyCandidate], which: Any) -> bool | None:
@@ -10594,7 +10792,7 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
     suite = Suite(entries, evaluation)
     check_cases(suite, dataset, breaches)
     brought = any(case.document.get("evaluators") for case in dataset.cases.values())
-    if not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
+    if entries and not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
         message = "no evaluator decides (severity hard or gate), so no trial can pass"
         breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "leave out severity where a failure matters")
     return suite
@@ -10635,7 +10833,8 @@ def note_case_value(entry: PreparedEntry, case: Case, breaches: Breaches) -> str
     try:
         return entry.missing_in(case.document)
     except ConfigurationError as error:
-        breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)} cannot use what the case brings: {error.message}", error.hint)
+        place = entry.place_in_case(error.pointer)
+        breaches.add(case.path, case.line, place, f"evaluator {quoted(entry.id)} cannot use it: {error.message}", error.hint)
     except PatternTimeout as timeout:
         breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)}: {timeout.reason}")
     return ""
@@ -11456,7 +11655,7 @@ PAGE_CSS = r"""/* Kaizen pages: tokens, type, and the pieces that all pages shar
   --ink: light-dark(#23211d, #ece9e2);
   --soft: light-dark(#615c53, #aca69a);
   --line: light-dark(#e6e2d9, #37342e);
-  --edge: light-dark(#958e81, #7d776b);
+  --edge: light-dark(#8a8376, #807a6e);
   --accent: light-dark(#1f5a85, #8fc2e8);
   --good: light-dark(#1f6b41, #80cfa0);
   --good-soft: light-dark(#e4f2e8, #1d3325);
@@ -11535,9 +11734,6 @@ button.quiet:hover { text-decoration: underline; }
 .dot.n { background: linear-gradient(var(--edge) 0 0) center / 100% 3px no-repeat; }
 .dot.u { border: 2px solid var(--edge); border-radius: 50%; }
 
-@media (prefers-reduced-motion: no-preference) {
-  html { scroll-behavior: smooth; }
-}
 @media print {
   :root, :root:has(input) { color-scheme: light; }
   html { font-size: 11px; }
@@ -11552,52 +11748,63 @@ button.quiet:hover { text-decoration: underline; }
 """
 PAGE_JS = r""""use strict";
 // What all pages of Kaizen share. Text is data: it reaches the page as text nodes, never as markup.
-const page = (() => {
-  // C0 and C1 controls but tab and line feed, and the marks that reorder or hide text; the joiner inside an emoji stays.
-  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|(?<!\p{Extended_Pictographic}\ufe0f?)\u200d/gu;
 
-  // An element with attributes (on…: a listener; true: present; null or false: absent) and children.
-  function make(tag, attributes, ...children) {
-    const element = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-      else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
-    }
-    element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
-    return element;
+// C0 and C1 controls but tab and line feed, and the marks that reorder or hide text; the joiner inside an emoji stays.
+const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|(?<!\p{Extended_Pictographic}\ufe0f?)\u200d/gu;
+
+// An element with attributes (on…: a listener; true: present; null or false: absent) and children.
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value === true ? "" : value);
   }
+  element.append(...children.flat(9).filter((child) => child || child === 0));
+  return element;
+}
 
-  // Appends text to parent with each hidden character shown as an escape.
-  function addText(parent, text) {
-    let last = 0;
-    for (const match of text.matchAll(HIDDEN)) {
-      if (match.index > last) parent.append(text.slice(last, match.index));
-      const code = match[0].charCodeAt(0).toString(16);
-      const shown = code.length < 3 ? `\\x${code.padStart(2, "0")}` : `\\u${code.padStart(4, "0")}`;
-      parent.append(make("span", { class: "ctl", title: "a character that is not visible" }, shown));
-      last = match.index + 1;
-    }
-    if (last < text.length) parent.append(text.slice(last));
-    return parent;
+// Appends text to parent with each hidden character shown as an escape.
+function addText(parent, text) {
+  let last = 0;
+  for (const match of text.matchAll(HIDDEN)) {
+    if (match.index > last) parent.append(text.slice(last, match.index));
+    const code = match[0].charCodeAt(0).toString(16);
+    const shown = code.length < 3 ? `\\x${code.padStart(2, "0")}` : `\\u${code.padStart(4, "0")}`;
+    parent.append(make("span", { class: "ctl", title: "a character that is not visible" }, shown));
+    last = match.index + 1;
   }
+  if (last < text.length) parent.append(text.slice(last));
+  return parent;
+}
 
-  const textElement = (tag, attributes, text) => addText(make(tag, attributes), text);
-  const readJson = (id) => JSON.parse(document.getElementById(id).textContent);
+const textElement = (tag, attributes, text) => addText(make(tag, attributes), text);
+const span = (kind, ...children) => make("span", { class: kind }, children);
+const par = (kind, text) => textElement("p", { class: kind }, text);
+const button = (attributes, ...children) => make("button", { type: "button", ...attributes }, children);
 
-  function copyFrom(button) {
-    const source = document.getElementById(button.dataset.copy);
-    const done = (word) => { button.textContent = word; setTimeout(() => { button.textContent = "Copy"; }, 2000); };
-    const select = () => { getSelection().selectAllChildren(source); done("Selected"); };
-    if (navigator.clipboard) navigator.clipboard.writeText(source.textContent).then(() => done("Copied"), select);
-    else select();
-  }
+// Tables: the roles say again what the elements say, for browsers that forget it where narrow screens stack the cells.
+const line = (attributes, ...cells) => make("tr", { role: "row", ...attributes }, cells);
+const cell = (attributes, ...children) => make("td", { role: "cell", ...attributes }, children);
+const rowHead = (...children) => make("th", { scope: "row", role: "rowheader" }, children);
+const column = (text) => textElement("th", { scope: "col", role: "columnheader" }, text);
+const table = (kind, caption, columns, rows) => make("table", { class: kind, role: "table" },
+  textElement("caption", { class: "unseen" }, caption),
+  columns.length ? make("thead", { role: "rowgroup" }, line(null, columns.map(column))) : null,
+  make("tbody", { role: "rowgroup" }, rows));
+const readJson = (id) => JSON.parse(document.getElementById(id).textContent);
 
-  for (const button of document.querySelectorAll("button[data-copy]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => copyFrom(button));
-  }
-  return { make, addText, textElement, readJson };
-})();
+function copyFrom(control) {
+  const source = document.getElementById(control.dataset.copy);
+  const done = (word) => { control.textContent = word; setTimeout(() => { control.textContent = "Copy"; }, 2000); };
+  const select = () => { getSelection().selectAllChildren(source); done("Selected"); };
+  if (navigator.clipboard) navigator.clipboard.writeText(source.textContent).then(() => done("Copied"), select);
+  else select();
+}
+
+for (const each of document.querySelectorAll("button[data-copy]")) {
+  each.hidden = false;
+  each.addEventListener("click", () => copyFrom(each));
+}
 """
 
 PLACEHOLDER = re.compile(r"\$([a-z_]+)\b")
@@ -11791,11 +11998,13 @@ class StageEvidence:
         self.unreadable = 0
         self.same: dict[tuple[int, ...], tuple[int, ...]] = {}
         for number, raw in self.observations.lines():
-            key = line_key(raw) if raw.strip() else None
+            raw = raw.strip()
+            # A line that was torn, as a killed run leaves one, has a head but no end.
+            key = line_key(raw) if raw.endswith(b"}") else None
             if key is not None and key[0] in shown:
                 places, start = self.place(*key)
                 places[start + 1] = number
-            self.unreadable += key is None and bool(raw.strip())
+            self.unreadable += key is None and bool(raw)
         for number, raw in self.results.lines():
             self.add_result(number, object_on_line(raw) or {})
 
@@ -11819,8 +12028,8 @@ class StageEvidence:
             return
         case_id = key[0]
         places, start = self.place(*key)
-        places[start + 2] = number
-        places[start + 3] = ord(NOT_RUN_LETTER if result.get("status") == "not_run" else OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED))
+        letter = OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED)
+        places[start + 2], places[start + 3] = number, ord(NOT_RUN_LETTER if result.get("status") == "not_run" else letter)
         applied, failed = set(self.applied.get(case_id, ())), set(self.failed.get(case_id, ()))
         for evaluation in evaluations_of(result):
             status, evaluator = evaluation.get("status"), self.evaluators.number(evaluation)
@@ -11963,9 +12172,8 @@ def case_title(value: Any, depth: int = 0) -> str:
     if isinstance(value, dict) and depth < 4:
         found = (case_title(value[key], depth + 1) for key in TITLE_KEYS if key in value)
         return next((title for title in found if title), "") or (encode_compact(value)[:TITLE_LENGTH] if not depth else "")
-    if isinstance(value, list) and depth < 4:
-        return next((title for title in (case_title(item, depth + 1) for item in reversed(value[-20:])) if title), "")
-    return "" if value is None or depth else encode_compact(value)[:TITLE_LENGTH]
+    found = (case_title(item, depth + 1) for item in reversed(value[-20:])) if isinstance(value, list) and depth < 4 else iter(())
+    return next((title for title in found if title), "") or ("" if value is None or depth else encode_compact(value)[:TITLE_LENGTH])
 
 
 def step_data(step: Any, limits: TextLimits, left: int, pool: TextPool) -> tuple[JsonObject, int]:
@@ -12001,18 +12209,27 @@ def steps_data(observation: JsonObject, limits: TextLimits, pool: TextPool) -> J
 
 
 def evidence_data(evidence: Any, output: Any) -> list[Any]:
-    """Pointers of an evaluation as page data: objects with `step`, `start` and `end` with the `text` that stands there, else JSON."""
+    """Pointers of an evaluation as page data: {"step"}, {"start", "end", "text"} for characters of the output, else words."""
     items = list(evidence) if isinstance(evidence, (list, tuple)) else [evidence]
-    found: list[Any] = []
-    for item in items[:MAX_EVIDENCE]:
-        if isinstance(item, dict) and isinstance(item.get("step"), int):
-            found.append({"step": item["step"]})
-        elif isinstance(item, dict) and isinstance(item.get("start"), int) and isinstance(item.get("end"), int):
-            place = {"start": item["start"], "end": item["end"]}
-            found.append({**place, "text": output_text(output)[item["start"] : item["end"]][:80]} if output is not None else place)
-        else:
-            found.append(encode_compact(item)[:MAX_VALUE])
+    found = [pointer_data(item, output) for item in items[:MAX_EVIDENCE]]
     return found + ([f"and {len(items) - MAX_EVIDENCE} more"] if len(items) > MAX_EVIDENCE else [])
+
+
+def pointer_data(pointer: Any, output: Any) -> Any:
+    """One pointer as page data; `in` names what was looked at when it was not the output as it is."""
+    if not isinstance(pointer, dict):
+        return encode_compact(pointer)[:MAX_VALUE]
+    looked_at = pointer.get("in")
+    if isinstance(pointer.get("step"), int):
+        return {"step": pointer["step"]}
+    if isinstance(pointer.get("start"), int) and isinstance(pointer.get("end"), int):
+        place = {"start": pointer["start"], "end": pointer["end"]}
+        if looked_at is None and output is not None:
+            return {**place, "text": output_text(output)[pointer["start"] : pointer["end"]][:80]}
+        return f"characters {pointer['start']} to {pointer['end']} of {looked_at or 'the output'}"[:MAX_VALUE]
+    if isinstance(pointer.get("pointer"), str):
+        return (pointer["pointer"] or "the whole") + (f" of {looked_at}" if looked_at else "")[:MAX_VALUE]
+    return encode_compact(pointer)[:MAX_VALUE]
 
 
 def evaluation_data(evaluation: JsonObject, output: Any, limits: TextLimits, evaluators: EvaluatorTable, pool: TextPool) -> list[Any]:
@@ -12117,8 +12334,8 @@ class Group(NamedTuple):
 
 
 GROUPS = (
-    Group("hard_regressed", "Hard regressions", "bad", "Lost ground, and a hard evaluator or a critical case fails. One is enough to reject."),
-    Group("hard", "Hard failures", "bad", "A hard evaluator or a critical case fails, though not for the first time. One is enough to reject."),
+    Group("hard_regressed", "Hard regressions", "bad", "Worse than before, and a hard evaluator or a critical case fails: one rejects."),
+    Group("hard", "Hard failures", "bad", "A hard evaluator or a critical case fails in a case that is not listed as worse: one rejects."),
     Group("regressed", "Regressions", "bad", "Passed in every trial before, in none now."),
     Group("newly_flaky", "Newly flaky", "warn", "Passed in every trial before, only in some now."),
     Group("weakened", "Weakened", "warn", "Pass less often than before."),
@@ -12211,7 +12428,9 @@ def basis_text(rates: JsonObject) -> str:
 
 def money(value: float) -> str:
     """US dollars with as many decimals as a small price needs: '$1.25', '$0.0021'."""
-    return f"${value:.2f}" if value >= 1 else f"${value:.6f}".rstrip("0").ljust(5, "0") if value >= 0.000001 or not value else f"${value:.2g}"
+    if 0 < value < 0.000001:
+        return f"${value:.2g}"
+    return f"${value:.2f}" if value >= 1 else f"${value:.6f}".rstrip("0").ljust(5, "0")
 
 
 def covered(value: str, rates: JsonObject, key: str, word: str) -> tuple[str, str]:
@@ -12267,13 +12486,13 @@ def decision_sentence(decision: Any, evidence: str) -> str:
         return "No decision is recorded yet."
     words = decision.status.replace("_", " ")
     via = f", recorded from inside {decision.via}" if decision.via else ""
-    stale = "" if decision.evidence == evidence else " It was made about other evidence than this page shows, so it is stale and counts for nothing."
+    stale = "" if decision.evidence == evidence else " It is stale: it was made about other evidence than this, and counts for nothing."
     return f"{capitalised(words)} by {decision.decided_by or 'nobody named'} on {decision.decided_at or 'an unknown day'}{via}.{stale}"
 
 
 def hidden_sentence(count: int, opened: int) -> str:
     """What is said of holdout cases that are counted but not shown, and of how often the holdout was opened."""
-    parts = [f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in every number here and not shown."] if count else []
+    parts = [f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in these numbers and not shown."] if count else []
     if opened:
         parts.append(f"The holdout has been opened {'once' if opened == 1 else f'{opened} times'} so far.")
     return " ".join(parts)
@@ -12305,7 +12524,7 @@ class StaticRow(NamedTuple):
 
 
 def table_html(caption: str, columns: list[str], rows: list[list[str]], kind: str = "") -> str:
-    """A table with an unseen caption, column headings (as markup; none: no heading row), and rows of markup whose first cell heads the row."""
+    """A table with an unseen caption, column headings (none: no heading row), and rows whose first cell heads the row; cells are markup."""
     head = "".join(f'<th scope="col" role="columnheader">{cell}</th>' for cell in columns)
     head = f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n' if columns else ""
     body = ""
@@ -12344,8 +12563,10 @@ def chart_html(comparison: JsonObject, roles: list[str]) -> str:
             shapes += f'<circle class="point" cx="{point}" cy="50%" r="7"/>'
         value = html_text(rate_percent(rates["rate"]))
         svg = f'<svg class="track track-{role}" width="100%" height="24" focusable="false">{shapes}</svg>'
-        lines.append(f'<div class="chart-row"><span class="chart-name">{html_text(role.capitalize())}</span>{svg}<span class="chart-value">{value}</span></div>')
-    scale = '<div class="chart-row chart-scale"><span></span><span class="ticks"><i>0 %</i><i>50 %</i><i>100 %</i></span><span></span></div>'
+        name = f'<span class="chart-name">{html_text(role.capitalize())}</span>'
+        lines.append(f'<div class="chart-row">{name}{svg}<span class="chart-value">{value}</span></div>')
+    scale = '<span></span><span class="ticks"><i>0 %</i><i>50 %</i><i>100 %</i></span><span></span>'
+    scale = f'<div class="chart-row chart-scale">{scale}</div>'
     return f'<div class="chart" aria-hidden="true">{"".join(lines)}{scale}</div>'
 
 
@@ -12387,7 +12608,8 @@ def splits_html(comparison: JsonObject, names: dict[str, str]) -> str:
         changes = entry.get("changes") or {}
         moved = [f"{changes[key]:,} {key}" for key in ("regressed", "improved") if key in changes] if len(names) > 1 else []
         rows.append([html_text(split), f"{entry['cases']:,}", *rates, html_text(", ".join(moved))])
-    return table_html("Pass rates by split", ["Split", "Cases", *[html_text(role.capitalize()) for role in names], "Changes"], rows, "figures splits")
+    columns = ["Split", "Cases", *[html_text(role.capitalize()) for role in names], "Changes"]
+    return table_html("Pass rates by split", columns, rows, "figures splits")
 
 
 def case_link(case_id: str) -> str:
@@ -12400,8 +12622,9 @@ def case_link(case_id: str) -> str:
 def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
     """All reasons that fired, in the order of the rules, with the first cases of each; the first one decided."""
     if not comparison["reasons"]:
-        text = "No rule of the acceptance policy speaks against the candidate." if comparison["recommendation"] else "There is nothing to compare with."
-        return f"<p>{text}</p>"
+        has_baseline = comparison["recommendation"] is not None
+        speaks = "No rule of the acceptance policy speaks against the candidate."
+        return f"<p>{speaks if has_baseline else 'There is nothing to compare with.'}</p>"
     items = []
     for number, entry in enumerate(comparison["reasons"]):
         shown = [case_id for case_id in entry["cases"] if case_id not in holdout]
@@ -12423,6 +12646,8 @@ def decision_html(decision: Any, evidence: str, command: str) -> str:
             parts.append(f"<blockquote>{html_text(decision.rationale)}</blockquote>")
         if decision.conditions:
             parts.append("<p>Conditions:</p>" + list_html([html_text(condition) for condition in decision.conditions]))
+    if not command:
+        return "\n".join(parts)
     parts.append(
         "<p class=\"small\">To record a decision about exactly this evidence, put in who decides and why:</p>"
         f'<div class="command"><pre id="command" tabindex="0">{html_text(command)}</pre>'
@@ -12495,7 +12720,7 @@ def provenance_values(side: JsonObject, meta: JsonObject, results: JsonObject) -
 
 
 def provenance_html(comparison: JsonObject, stages: dict[str, tuple[JsonObject, JsonObject, str]], lines: list[str]) -> str:
-    """How the stages were made, with digests; *stages* has (meta, results meta, file name) by role; *lines* are sentences about the page."""
+    """How the stages were made, with digests; *stages* has (meta, results meta, name) by role, *lines* are sentences to add."""
     sides = [provenance_values(comparison[role], meta, results) for role, (meta, results, _) in stages.items()]
     rows = [[entries[0][0], *[html_text(text) for _, text in entries]] for entries in zip(*sides, strict=True)]
     columns = role_columns({role: name for role, (_, _, name) in stages.items()})
@@ -12601,14 +12826,16 @@ def group_lines(rows: list[MarkdownRow], roles: list[str]) -> list[list[str]]:
 def head_lines(comparison: JsonObject, name: str, names: dict[str, str], hidden: str) -> list[str]:
     """Sentence, what is not known, numbers, further reasons."""
     verdict, because = headline_parts(comparison)
-    lines = [f"## {verdict}: {markdown_text(because)}", "", f"{markdown_code(name)}: {markdown_text(change_sentence(comparison))} {hidden}".rstrip(), ""]
+    changes = f"{markdown_code(name)}: {markdown_text(change_sentence(comparison))} {hidden}".rstrip()
+    lines = [f"## {verdict}: {markdown_text(because)}", "", changes, ""]
     if comparison["notes"]:
         lines += ["What is not known:", "", *[f"- {markdown_item(note)}" for note in comparison["notes"]], ""]
     lines += [*markdown_table(comparison, names), ""]
     if len(names) > 1:
         lines += [f"Change of the pass rate: {markdown_text(delta_text(comparison))}", ""]
     if len(comparison["reasons"]) > 1:
-        lines += ["Also:", "", *[f"- {markdown_item(entry['text'])} ({markdown_code(entry['code'])})" for entry in comparison["reasons"][1:]], ""]
+        further = [f"- {markdown_item(entry['text'])} ({markdown_code(entry['code'])})" for entry in comparison["reasons"][1:]]
+        lines += ["Also:", "", *further, ""]
     return lines
 
 
@@ -12847,6 +13074,7 @@ REVIEW_CSS = r"""
 .detail > td { padding: 0; }
 .panel { margin: 0 0 1rem; padding: 1.1rem 1.25rem 1.4rem; background: var(--card); border: 1px solid var(--line); border-top: 0; border-radius: 0 0 var(--radius) var(--radius); box-shadow: inset 3px 0 0 var(--tone); }
 .panel > section { margin-top: 1.5rem; }
+.panel section + .measure { margin-top: 1.3rem; }
 .panel h4 { margin-bottom: 0.5rem; display: flex; flex-wrap: wrap; gap: 0.3rem 0.7rem; align-items: baseline; }
 .panel h4 small { font-weight: 400; }
 .panel-head { display: flex; flex-wrap: wrap; gap: 0.5rem 1rem; align-items: center; justify-content: space-between; }
@@ -12896,7 +13124,7 @@ REVIEW_CSS = r"""
 .step-kind { color: var(--soft); }
 .step-body { margin-top: 0.2rem; padding-left: 1.7rem; }
 .step-body pre { font-size: 0.75rem; line-height: 1.5; max-height: 18rem; overflow: auto; }
-.step-body .said { font-size: 0.875rem; white-space: pre-wrap; }
+.step-body p.text { background: none; padding: 0; max-height: none; font-size: 0.875rem; white-space: pre-wrap; }
 .step-body .result { color: var(--soft); }
 .step.lit { outline: 2px solid var(--accent); outline-offset: 4px; border-radius: 4px; }
 
@@ -12967,827 +13195,688 @@ dialog p { margin-top: 1rem; font-size: 0.9375rem; }
 }
 """
 REVIEW_JS = r"""// The review: a table of cases from #index, details from #case-N, parsed when a case is opened.
-(() => {
-  const { make, addText, textElement, readJson } = page;
-  const index = readJson("index");
-  const byId = (id) => document.getElementById(id);
-  const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-  const CRITICAL = 2;
-  const FIRST_ROWS = 100, MORE_ROWS = 300, PRINTED_ROWS = 1000, PRINTED_DETAILS = 40;
-  const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated" };
-  const STATUSES = { ...OUTCOMES, "-": "not asked" };
+const index = readJson("index");
+const byId = (id) => document.getElementById(id);
+const grouped = (number) => number.toLocaleString("en");
+const plural = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
+const title = (word) => word[0].toUpperCase() + word.slice(1);
+const ROWS = 100, PRINTED_ROWS = 1000, PRINTED_DETAILS = 40;
+const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated", "-": "not asked" };
+const LOST = ["hard_regressed", "hard", "regressed", "newly_flaky", "weakened", "failed", "flaky"];
 
-  const groups = new Map(index.groups.map(([key, title, tone, text, closed]) => [key, { key, title, tone, text, closed }]));
-  const evaluators = index.evaluators.map(([id, type, severity]) => ({ id, type, severity, binding: severity === "hard" || severity === "gate" }));
-  const cases = index.cases.map(([id, group, flags, letters, split, tags, applied, failed, title, decider, why], position) => (
-    { position, id, group, flags, letters, split, tags, applied, failed, title, decider, why }));
-  const candidate = index.roles.length - 1; // its place in letters and failed; the baseline, if any, is 0
-  const LOST = new Set(["hard_regressed", "hard", "regressed", "newly_flaky", "weakened", "failed", "flaky"]);
+const groups = new Map(index.groups.map(([key, name, tone, text, closed]) => [key, { key, name, tone, text, closed }]));
+const evaluators = index.evaluators.map(([id, type, severity]) => ({ id, type, severity }));
+const cases = index.cases.map(([id, group, labels, letters, split, tags, applied, failed, heading, decider, why], position) => (
+  { position, id, group, labels, letters, split, tags, applied, failed, heading, decider, why }));
+const roles = index.roles;
+const last = roles.length - 1; // the candidate's place in letters and failed; before it the baseline's, if there is one
 
-  // --- Texts: [text, characters left out, digest, kind], or the text alone; kind 1 is compact JSON, 2 the end of a text.
+// --- Texts: [text, characters left out, digest, kind], or the text alone; kind 1 is compact JSON, 2 the end of a text.
 
-  const unpack = (value) => (typeof value === "string" ? { text: value, left: 0, digest: "", kind: 0 }
-    : { text: value[0], left: value[1], digest: value[2], kind: value[3] });
-  const sameText = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+const plain = (value) => (typeof value === "string" ? value : value[0]);
 
-  // Where the bracket at `start` closes, if within `limit` characters; else -1.
-  function closing(text, start, limit) {
-    let depth = 0, quoted = false;
-    for (let at = start; at < Math.min(text.length, start + limit); at++) {
-      const c = text[at];
-      if (quoted) { if (c === "\\") at++; else if (c === '"') quoted = false; }
-      else if (c === '"') quoted = true;
-      else if (c === "{" || c === "[") depth++;
-      else if ((c === "}" || c === "]") && --depth === 0) return at;
-    }
-    return -1;
+// Where the bracket at `start` closes, if within 72 characters; else -1.
+function closing(text, start) {
+  let depth = 0, quoted = false;
+  for (let at = start; at < Math.min(text.length, start + 72); at++) {
+    const c = text[at];
+    if (quoted) {
+      if (c === "\\") at++;
+      else if (c === '"') quoted = false;
+    } else if (c === '"') quoted = true;
+    else if ("{[".includes(c)) depth++;
+    else if ("}]".includes(c) && --depth === 0) return at;
   }
+  return -1;
+}
 
-  // Compact JSON with line breaks and blanks; place(n) is where character n of the compact text stands. Cut texts do too.
-  function pretty(compact) {
-    const parts = [], places = new Uint32Array(compact.length + 1);
-    let length = 0, depth = 0, quoted = false, inlineUntil = -1;
-    const put = (text) => { parts.push(text); length += text.length; };
-    const newline = () => put("\n" + "  ".repeat(Math.max(0, depth)));
-    for (let at = 0; at < compact.length; at++) {
-      const c = compact[at], inline = at <= inlineUntil;
-      if (!quoted && (c === "}" || c === "]") && !inline) { depth--; newline(); }
-      places[at] = length;
-      put(c);
-      if (quoted) {
-        if (c === "\\" && at + 1 < compact.length) { at++; places[at] = length; put(compact[at]); } else if (c === '"') quoted = false;
-      } else if (c === '"') quoted = true;
-      else if (c === ":") put(" ");
-      else if (c === ",") { if (inline) put(" "); else newline(); }
-      else if ((c === "{" || c === "[") && !inline) {
-        const end = closing(compact, at, 72);
-        if (end > 0) inlineUntil = end; else { depth++; newline(); }
-      }
-    }
-    places[compact.length] = length;
-    return { text: parts.join(""), place: (n) => places[Math.max(0, Math.min(n, compact.length))] };
-  }
-
-  // A text as shown, and the function from code points (as Python counts) of the recorded text to places in the shown one.
-  function shown(value) {
-    const { text, left, kind } = unpack(value);
-    const form = kind === 1 ? pretty(text) : { text, place: (n) => n };
-    const units = (n) => {
-      if (!/[\ud800-\udbff]/.test(text)) return n;
-      let at = 0;
-      for (let count = 0; count < n && at < text.length; count++) at += text.codePointAt(at) > 0xffff ? 2 : 1;
-      return at;
-    };
-    return { text: form.text, left, kind, place: (n) => form.place(units(n)) };
-  }
-
-  function cutNote(left, kind, file, line) {
-    if (!left) return null;
-    const where = file ? ` The whole text stands in ${file}${line ? `, line ${line}` : ""}.` : "";
-    return textElement("p", { class: "cut" }, `${plural(left, "character")} ${kind === 2 ? "before this" : "more"} left out here.${where}`);
-  }
-
-  // Appends text with marks: [start, end, tag, key]; pieces may overlap and are nested.
-  function paint(parent, text, marks) {
-    const edges = [...new Set([0, text.length, ...marks.flatMap(([start, end]) => [start, end])])].filter((edge) => edge <= text.length).sort((a, b) => a - b);
-    for (let n = 0; n + 1 < edges.length; n++) {
-      let spot = parent;
-      for (const [start, end, tag, key] of marks) {
-        if (start <= edges[n] && end >= edges[n + 1] && start < end) {
-          const wrap = make(tag, key ? { "data-mark": key } : null);
-          spot.append(wrap);
-          spot = wrap;
-        }
-      }
-      addText(spot, text.slice(edges[n], edges[n + 1]));
-    }
-    return parent;
-  }
-
-  // --- Differences: Myers' greedy algorithm (E. Myers 1986, An O(ND) difference algorithm), with a bound on the work.
-
-  // {gone, added}: which items of a are not in b and of b not in a; null when more than `limit` edits would be needed.
-  function edits(a, b, limit) {
-    let start = 0, endA = a.length, endB = b.length;
-    while (start < endA && start < endB && a[start] === b[start]) start++;
-    while (endA > start && endB > start && a[endA - 1] === b[endB - 1]) { endA--; endB--; }
-    const n = endA - start, m = endB - start, most = Math.min(limit, n + m), base = most + 1;
-    const reach = new Int32Array(2 * most + 3), trace = [];
-    const gone = new Uint8Array(a.length), added = new Uint8Array(b.length);
-    for (let d = 0; d <= most; d++) {
-      trace.push(reach.slice(base - d - 1, base + d + 2));
-      for (let k = -d; k <= d; k += 2) {
-        const down = k === -d || (k !== d && reach[base + k - 1] < reach[base + k + 1]);
-        let x = down ? reach[base + k + 1] : reach[base + k - 1] + 1;
-        while (x < n && x - k < m && a[start + x] === b[start + x - k]) x++;
-        reach[base + k] = x;
-        if (x >= n && x - k >= m) return walkBack(trace, d, k, n, m, start, gone, added);
-      }
-    }
-    return null;
-  }
-
-  function walkBack(trace, edit, diagonal, n, m, start, gone, added) {
-    let x = n, k = diagonal;
-    for (let d = edit; d > 0; d--) {
-      const before = trace[d], at = (diag) => before[diag + d + 1];
-      const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
-      const previous = down ? k + 1 : k - 1, from = at(previous);
-      if (down) added[start + from - previous] = 1; else gone[start + from] = 1;
-      x = from;
-      k = previous;
-    }
-    return { gone, added };
-  }
-
-  const words = (text) => text.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) || [];
-  const lines = (text) => text.match(/[^\n]*\n|[^\n]+$/g) || [];
-
-  // What stayed between two larger changes (a blank, a lone word) reads better as part of them.
-  function joinChanges(a, b, { gone, added }) {
-    const runs = []; // [kept characters, changed characters after them, places of the kept items]
-    let i = 0, j = 0;
-    while (i < a.length || j < b.length) {
-      const run = { kept: 0, changed: 0, items: [] };
-      while (i < a.length && j < b.length && !gone[i] && !added[j]) { run.kept += a[i].length; run.items.push([i++, j++]); }
-      let left = 0, right = 0;
-      while (i < a.length && gone[i]) left += a[i++].length;
-      while (j < b.length && added[j]) right += b[j++].length;
-      run.changed = Math.max(left, right);
-      runs.push(run);
-    }
-    for (let n = 1; n < runs.length; n++) {
-      const { kept, changed, items } = runs[n];
-      if (kept <= Math.min(runs[n - 1].changed, changed, 24)) for (const [x, y] of items) gone[x] = added[y] = 1;
+// Compact JSON with line breaks and blanks, also when it was cut; place(n): where its character n stands then.
+function pretty(compact) {
+  const parts = [], places = new Uint32Array(compact.length + 1);
+  let length = 0, depth = 0, quoted = false, inlineUntil = -1;
+  const put = (text) => { parts.push(text); length += text.length; };
+  const newline = () => put("\n" + "  ".repeat(Math.max(0, depth)));
+  for (let at = 0; at < compact.length; at++) {
+    const c = compact[at], inline = at <= inlineUntil;
+    if (!quoted && !inline && "}]".includes(c)) { depth--; newline(); }
+    places[at] = length;
+    put(c);
+    if (quoted) {
+      if (c === "\\" && at + 1 < compact.length) { places[++at] = length; put(compact[at]); } else if (c === '"') quoted = false;
+    } else if (c === '"') quoted = true;
+    else if (c === ":") put(" ");
+    else if (c === ",") { if (inline) put(" "); else newline(); }
+    else if (!inline && "{[".includes(c)) {
+      inlineUntil = closing(compact, at);
+      if (inlineUntil < 0) { depth++; newline(); }
     }
   }
+  places[compact.length] = length;
+  return { text: parts.join(""), place: (n) => places[Math.max(0, Math.min(n, compact.length))] };
+}
 
-  const ranges = (items, flags, tag) => {
-    const found = [];
+// A text as shown; place(n): where code point n (as Python counts) of the recorded text stands in it.
+function shown(value) {
+  const [text, left, , kind] = typeof value === "string" ? [value, 0, "", 0] : value;
+  const form = kind === 1 ? pretty(text) : { text, place: (n) => n };
+  const units = (n) => {
+    if (!/[\ud800-\udbff]/.test(text)) return n;
     let at = 0;
-    items.forEach((item, n) => {
-      const last = found[found.length - 1];
-      if (flags[n]) { if (last && last[1] === at) last[1] += item.length; else found.push([at, at + item.length, tag]); }
-      at += item.length;
-    });
-    return found;
+    for (let count = 0; count < n && at < text.length; count++) at += text.codePointAt(at) > 0xffff ? 2 : 1;
+    return at;
   };
+  return { text: form.text, left, kind, place: (n) => form.place(units(n)) };
+}
 
-  // {left, right, parts} of two texts by words, or by lines where they are long; null when marking would help nobody.
-  function difference(a, b) {
-    for (const [split, limit] of [[words, 800], [lines, 600]]) {
-      const left = split(a), right = split(b);
-      if (left.length + right.length > 24000) continue;
-      const change = edits(left, right, limit);
-      if (!change) continue;
-      const kept = left.reduce((sum, item, n) => sum + (change.gone[n] ? 0 : item.trim().length), 0);
-      if (kept < 0.12 * Math.max(a.length, b.length)) return null;
-      if (split === words) joinChanges(left, right, change);
-      return { left: ranges(left, change.gone, "del"), right: ranges(right, change.added, "ins"), parts: merged(left, right, change) };
+function cutNote({ left, kind }, role, at) {
+  if (!left) return null;
+  const where = role ? ` The whole text stands in ${index.files[role]}${at ? `, line ${at}` : ""}.` : "";
+  return par("cut", `${plural(left, "character")} ${kind === 2 ? "before this" : "more"}, left out here.${where}`);
+}
+
+// Appends text with marks [start, end, tag, key], which may overlap and are then nested.
+function paint(parent, text, marks) {
+  const edges = [...new Set([0, text.length, ...marks.flatMap(([start, end]) => [start, end])])].filter((edge) => edge <= text.length).sort((a, b) => a - b);
+  edges.slice(0, -1).forEach((edge, n) => {
+    let spot = parent;
+    for (const [start, end, tag, key] of marks) {
+      if (start <= edge && end >= edges[n + 1]) spot = spot.appendChild(make(tag, key ? { "data-mark": key } : null));
     }
-    return null;
-  }
+    addText(spot, text.slice(edge, edges[n + 1]));
+  });
+  return parent;
+}
 
-  // One text that holds both: [text, tag or ""].
-  function merged(a, b, { gone, added }) {
-    const parts = [];
-    const put = (text, tag) => { const last = parts[parts.length - 1]; if (last && last[1] === tag) last[0] += text; else parts.push([text, tag]); };
-    let i = 0, j = 0;
-    while (i < a.length || j < b.length) {
-      if (i < a.length && gone[i]) put(a[i++], "del");
-      else if (j < b.length && added[j]) put(b[j++], "ins");
-      else { put(a[i], ""); i++; j++; }
+// --- Differences: E. Myers (1986), An O(ND) difference algorithm and its variations, with a bound on the work.
+
+// Which items of a are not in b (gone) and of b not in a (added); null when that takes more than `limit` edits.
+function edits(a, b, limit) {
+  const most = Math.min(limit, a.length + b.length), base = most + 1;
+  const reach = new Int32Array(2 * most + 3), trace = [];
+  for (let d = 0; d <= most; d++) {
+    trace.push(reach.slice(base - d - 1, base + d + 2));
+    for (let k = -d; k <= d; k += 2) {
+      const down = k === -d || (k !== d && reach[base + k - 1] < reach[base + k + 1]);
+      let x = down ? reach[base + k + 1] : reach[base + k - 1] + 1;
+      while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
+      reach[base + k] = x;
+      if (x >= a.length && x - k >= b.length) return walkBack(trace, k, new Uint8Array(a.length), new Uint8Array(b.length));
     }
-    return parts;
   }
+  return null;
+}
 
-  // --- Steps: pairs of the two trajectories, in order.
+function walkBack(trace, k, gone, added) {
+  for (let d = trace.length - 1; d > 0; d--) {
+    const at = (diagonal) => trace[d][diagonal + d + 1];
+    const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
+    k += down ? 1 : -1;
+    if (down) added[at(k) - k] = 1;
+    else gone[at(k)] = 1;
+  }
+  return { gone, added };
+}
 
-  const stepKey = (step) => JSON.stringify([step.kind, step.name, step.role, step.args, step.text]);
-  const stepKind = (step) => JSON.stringify([step.kind, step.name, step.role]);
+// What stayed between two larger changes (a blank, a lone word) reads better as part of them.
+function joinChanges(a, b, { gone, added }) {
+  let i = 0, j = 0, before = 0;
+  while (i < a.length || j < b.length) {
+    const kept = [];
+    let size = 0, left = 0, right = 0;
+    while (i < a.length && j < b.length && !gone[i] && !added[j]) { size += a[i].length; kept.push([i++, j++]); }
+    while (gone[i]) left += a[i++].length;
+    while (added[j]) right += b[j++].length;
+    const after = Math.max(left, right);
+    if (size <= Math.min(before, after, 24)) for (const [x, y] of kept) gone[x] = added[y] = 1;
+    before = after;
+  }
+}
 
-  // [[place in a or null, place in b or null, same]]: the pairing with most equal steps, then most of one kind and name.
-  function alignSteps(a, b) {
-    const keysA = a.map(stepKey), keysB = b.map(stepKey), kindsA = a.map(stepKind), kindsB = b.map(stepKind);
-    const value = (i, j) => (keysA[i] === keysB[j] ? 1001 : kindsA[i] === kindsB[j] ? 1000 * 0.4 : 0);
-    const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
-    for (let i = a.length - 1; i >= 0; i--) {
-      for (let j = b.length - 1; j >= 0; j--) {
-        const pair = value(i, j);
-        best[i][j] = Math.max(best[i + 1][j], best[i][j + 1], pair ? pair + best[i + 1][j + 1] : 0);
-      }
+function ranges(items, flags, tag) {
+  const found = [];
+  let at = 0;
+  items.forEach((item, n) => {
+    const previous = found[found.length - 1];
+    if (flags[n] && previous && previous[1] === at) previous[1] += item.length;
+    else if (flags[n]) found.push([at, at + item.length, tag]);
+    at += item.length;
+  });
+  return found;
+}
+
+const WORDS = /[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu, LINES = /[^\n]*\n|[^\n]+$/g;
+
+// Marks for both texts, by words or, where they are long, by lines; null when marking would help nobody.
+function difference(a, b) {
+  for (const [pattern, limit] of [[WORDS, 800], [LINES, 600]]) {
+    const left = a.match(pattern) || [], right = b.match(pattern) || [];
+    const change = left.length + right.length > 24000 ? null : edits(left, right, limit);
+    if (!change) continue;
+    const kept = left.reduce((sum, item, n) => sum + (change.gone[n] ? 0 : item.trim().length), 0);
+    if (kept < 0.12 * Math.max(a.length, b.length)) return null;
+    if (pattern === WORDS) joinChanges(left, right, change);
+    return [ranges(left, change.gone, "del"), ranges(right, change.added, "ins")];
+  }
+  return null;
+}
+
+// [[place in a or null, place in b or null, same]] of two trajectories: most equal steps, then most of one kind and name.
+function alignSteps(a, b) {
+  const kind = (step) => JSON.stringify([step.kind, step.name, step.role]);
+  const key = (step) => kind(step) + JSON.stringify([step.args, step.text]);
+  const [keysA, keysB, kindsA, kindsB] = [a.map(key), b.map(key), a.map(kind), b.map(kind)];
+  const value = (i, j) => (keysA[i] === keysB[j] ? 5 : kindsA[i] === kindsB[j] ? 2 : 0);
+  const best = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      const pair = value(i, j);
+      best[i][j] = Math.max(best[i + 1][j], best[i][j + 1], pair && pair + best[i + 1][j + 1]);
     }
-    const rows = [];
-    let i = 0, j = 0;
-    while (i < a.length || j < b.length) {
-      const pair = i < a.length && j < b.length ? value(i, j) : 0;
-      if (pair && best[i][j] === pair + best[i + 1][j + 1]) rows.push([i, j, keysA[i++] === keysB[j++]]);
-      else if (j >= b.length || (i < a.length && best[i][j] === best[i + 1][j])) rows.push([i++, null, false]);
-      else rows.push([null, j++, false]);
-    }
-    return rows;
   }
-
-  // The detail of a case; texts and steps that stand in it by number are put in their places.
-  function caseDetail(source) {
-    const detail = JSON.parse(source.textContent);
-    const text = (value) => (typeof value === "number" ? detail.texts[value] : value);
-    for (const step of detail.steps) for (const key of ["args", "text", "result"]) step[key] = text(step[key]);
-    for (const trial of Object.values(detail.trials).flatMap(Object.values)) {
-      trial.output = text(trial.output);
-      trial.steps = trial.steps && trial.steps.map((number) => detail.steps[number]);
-      for (const check of trial.checks) check[4] = text(check[4]);
-    }
-    return detail;
+  const rows = [];
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    const pair = i < a.length && j < b.length ? value(i, j) : 0;
+    if (pair && best[i][j] === pair + best[i + 1][j + 1]) rows.push([i, j, keysA[i++] === keysB[j++]]);
+    else if (j >= b.length || (i < a.length && best[i][j] === best[i + 1][j])) rows.push([i++, null, false]);
+    else rows.push([null, j++, false]);
   }
+  return rows;
+}
 
-  // --- Pieces of a case.
+// --- Rows.
 
-  const dot = (letter) => make("span", { class: `dot ${letter === "-" ? "n" : letter}` });
-  const sign = (tone) => make("span", { class: `sign sign-${tone}`, "aria-hidden": "true" });
+const dot = (letter) => span(`dot ${letter === "-" ? "n" : letter}`);
+const sign = (tone) => make("span", { class: `sign sign-${tone}`, "aria-hidden": "true" });
 
-  function outcomeText(letters) {
-    const count = (letter) => [...letters].filter((each) => each === letter).length;
-    const extra = [["e", "error"], ["n", "not run"], ["u", "not evaluated"]].filter(([letter]) => count(letter))
-      .map(([letter, word]) => `${count(letter)} ${word}${letter === "e" && count(letter) > 1 ? "s" : ""}`);
-    return [`${count("p")} of ${letters.length} passed`, ...extra].join(", ");
+function outcomeText(letters) {
+  const count = (letter) => letters.split(letter).length - 1;
+  const extra = ["e", "n", "u"].filter(count).map((letter) => (letter === "e" ? plural(count("e"), "error") : `${count(letter)} ${OUTCOMES[letter]}`));
+  return [`${count("p")} of ${letters.length} passed`, ...extra].join(", ");
+}
+
+function dotStrip(letters, role) {
+  const text = outcomeText(letters);
+  return [make("span", { class: "dots", role: "img", "aria-label": `${role}: ${text}` }, [...letters].slice(0, 60).map(dot)),
+    make("span", { class: "share", "aria-hidden": "true" }, text.replace(" passed", ""))];
+}
+
+// Binding evaluators that fail only now, or only before: [letter, number, words].
+function turned(item) {
+  const only = (side) => item.failed[side].filter((number) => !item.failed[1 - side].includes(number) && ["hard", "gate"].includes(evaluators[number].severity));
+  return last ? [...only(1).map((number) => ["f", number, "fails now"]), ...only(0).map((number) => ["p", number, "passes now"])].slice(0, 4) : [];
+}
+
+function caseRow(item) {
+  const marks = turned(item);
+  const isNamed = item.decider < 0 || marks.some(([, number]) => number === item.decider);
+  return line({ class: "row", "data-position": item.position },
+    rowHead(button({ class: "open", "aria-expanded": "false" }, addText(span(), item.id)),
+      item.labels.map((label) => [" ", span("tag", label)]), textElement("span", { class: "title" }, item.heading)),
+    roles.map((role, side) => cell(null, span("side-name", title(role)), dotStrip(item.letters[side], role))),
+    cell(null,
+      marks.length > 0 && span("chips", marks.map(([letter, number, words]) => span("chip", dot(letter), addText(span(), evaluators[number].id), span("unseen", words)))),
+      item.why && textElement("span", { class: "why" }, isNamed ? item.why : `${evaluators[item.decider].id}: ${item.why}`)));
+}
+
+// --- Sections of an open case; `sides` is [{role, trial, data}], data undefined for a trial that is not there.
+
+// The detail of a case; texts and steps that stand in it by number are put in their places.
+function caseDetail(source) {
+  const detail = JSON.parse(source.textContent);
+  const text = (value) => (typeof value === "number" ? detail.texts[value] : value);
+  for (const step of detail.steps) for (const key of ["args", "text", "result"]) step[key] = text(step[key]);
+  for (const trial of Object.values(detail.trials).flatMap(Object.values)) {
+    trial.output = text(trial.output);
+    trial.steps = trial.steps && trial.steps.map((number) => detail.steps[number]);
+    for (const check of trial.checks) check[4] = text(check[4]);
   }
+  return detail;
+}
 
-  function dotStrip(letters, role) {
-    const text = outcomeText(letters);
-    return [
-      make("span", { class: "dots", role: "img", "aria-label": `${role}: ${text}` }, [...letters].slice(0, 60).map(dot)),
-      textElement("span", { class: "share", "aria-hidden": "true" }, text.replace(" passed", "")),
-    ];
+const sideName = ({ role, trial }) => `${title(role)}, trial ${trial}`;
+const section = (name, note, ...children) => make("section", null, make("h4", null, name, note && make("small", null, note)), children);
+const missing = (words) => par("missing", words);
+const pane = (name, ...children) => make("div", { class: "pane" }, par("pane-name", name), children);
+const pair = (panes) => make("div", { class: panes.length > 1 ? "pair two" : "pair" }, panes);
+
+function textBox(form, label, marks) {
+  const box = make("pre", { class: form.kind === 0 ? "text prose" : "text", tabindex: "0", role: "region", "aria-label": label });
+  return form.text ? paint(box, form.text, marks || []) : make("div", null, missing("an empty text"));
+}
+
+function errorSection(sides) {
+  const found = sides.filter(({ data }) => data && (data.error || data.tries));
+  return found.length > 0 && section("Errors", null, pair(found.map((side) => {
+    const { error = {}, tries } = side.data, stderr = error.stderr && shown(error.stderr);
+    const head = ["class", "type"].filter((key) => error[key]).map((key) => plain(error[key]));
+    if (error.exit_code) head.push(`exit ${error.exit_code}`);
+    return pane(sideName(side), textElement("p", null, [...new Set(head)].join(" · ")), error.message && par("said", plain(error.message)),
+      stderr && [par("pane-name", "End of standard error"), textBox(stderr, `standard error, ${side.role}`), cutNote(stderr)],
+      tries && par("small", `After ${plural(tries.length, "earlier attempt")}.`));
+  })));
+}
+
+function askedSection(detail) {
+  const blocks = ["input", "context", "expected"].filter((key) => detail[key] !== undefined).map((key) => {
+    const form = shown(detail[key]);
+    return pane(title(key), textBox(form, key), cutNote(form));
+  });
+  return section(detail.expected === undefined ? "What was asked" : "What was asked, and what is expected", null, pair(blocks));
+}
+
+function light(target) {
+  if (!target) return;
+  document.querySelector(".lit")?.classList.remove("lit");
+  target.classList.add("lit");
+  target.scrollIntoView({ block: "center" });
+}
+
+// Buttons that lead to the evidence of a check: a step, or characters of the output.
+function pointers(check, role, panel) {
+  const found = (check[5] || []).map((pointer, n) => {
+    if (typeof pointer === "string") return addText(span(), pointer);
+    const [words, target] = pointer.step !== undefined ? [`step ${pointer.step}`, `[data-step="${role}-${pointer.step}"]`]
+      : [pointer.text ? `“${pointer.text}”` : `characters ${pointer.start} to ${pointer.end}`, `[data-mark="${role}-${check[0]}-${n}"]`];
+    return button({ onclick: () => light(panel.querySelector(target)) }, addText(span(), words));
+  });
+  return found.length > 0 && make("div", { class: "pointers" }, found);
+}
+
+function checkCell(detail, { role, data }, number, panel) {
+  const check = data && data.checks.find((each) => each[0] === number);
+  if (!check) return cell(null, missing(data ? "not part of this trial" : "no such trial"));
+  const trials = Object.values(detail.trials[role]);
+  const passed = trials.filter((trial) => trial.checks.some((each) => each[0] === number && each[1] === "p")).length;
+  const extra = [![null, 0, 1].includes(check[2]) && `score ${check[2]}`, check[3] !== null && `value ${check[3]}`,
+    passed > 0 && passed < trials.length && `passes in ${passed} of ${trials.length} trials`].filter(Boolean).join(", ");
+  return cell(null, span("side-name", title(role)), span("status", dot(check[1]), OUTCOMES[check[1]]),
+    textElement("span", { class: "reason" }, plain(check[4])), extra && textElement("small", null, extra), pointers(check, role, panel));
+}
+
+function checkSection(detail, sides, panel) {
+  const numbers = [...new Set(sides.flatMap(({ data }) => (data ? data.checks.map((check) => check[0]) : [])))];
+  return section("Evaluators", null, numbers.length ? table("checks", "What each evaluator said", ["Evaluator", ...sides.map(sideName)], numbers.map((number) => {
+    const { id, type, severity } = evaluators[number];
+    return line(null, rowHead(addText(span(), id), textElement("small", null, `${type}, ${severity}`)), sides.map((side) => checkCell(detail, side, number, panel)));
+  })) : missing("No evaluator has looked at this trial."));
+}
+
+function outputPane(side, form, marks, name) {
+  const places = side.data.checks.flatMap((check) => (check[5] || []).map((pointer, n) => [
+    form.place(pointer.start), form.place(pointer.end), "mark", `${side.role}-${check[0]}-${n}`]).filter(([start, end]) => start < end));
+  return pane(name, textBox(form, `output, ${name}`, [...marks, ...places]), cutNote(form, side.role, side.data.line));
+}
+
+const absentPane = (side, words) => pane(sideName(side), missing(side.data ? words : "This trial was not run."));
+
+function outputSection(sides) {
+  const forms = sides.map(({ data }) => data && data.output !== undefined && shown(data.output));
+  const both = forms.length > 1 && forms.every(Boolean);
+  if (both && JSON.stringify(sides[0].data.output) === JSON.stringify(sides[1].data.output)) {
+    return section("Output", "the same on both sides", outputPane(sides[1], forms[1], [], `Both, trial ${sides[1].trial}`));
   }
+  const marks = both && difference(forms[0].text, forms[1].text);
+  return section("Output", both && (marks ? "struck out: only before; underlined: only now" : "too different to mark words"),
+    pair(sides.map((side, n) => (forms[n] ? outputPane(side, forms[n], marks ? marks[n] : [], sideName(side)) : absentPane(side, "There is no output.")))));
+}
 
-  function chips(item) {
-    if (candidate === 0) return [];
-    const [before, after] = item.failed;
-    const binding = (number) => evaluators[number].binding;
-    const fresh = after.filter((number) => !before.includes(number) && binding(number)).map((number) => ["f", number, "fails now"]);
-    const fixed = before.filter((number) => !after.includes(number) && binding(number)).map((number) => ["p", number, "passes now"]);
-    return [...fresh, ...fixed].slice(0, 4).map(([letter, number, words]) => make("span", { class: "chip" }, dot(letter), textElement("span", null, evaluators[number].id), make("span", { class: "unseen" }, words)));
+function stepCell(step, place, role) {
+  const name = span("side-name", title(role));
+  if (!step) return cell(null, name, span("gap", "nothing here"));
+  const part = (key, tag) => {
+    if (step[key] === undefined) return null;
+    const form = shown(step[key]);
+    return [textElement(tag, { class: key }, form.text), cutNote(form)];
+  };
+  const odd = step.status && step.status !== "ok";
+  return cell(null, name, make("div", { class: "step", "data-step": `${role}-${place}` },
+    make("div", { class: "step-head" }, span("step-number", String(place)), textElement("span", { class: "step-name" }, step.name || step.role || step.kind || "step"),
+      textElement("span", { class: "step-kind" }, [step.kind, step.agent].filter(Boolean).join(" · ")),
+      odd && span("chip", dot("e"), addText(span(), step.status))),
+    make("div", { class: "step-body" }, part("args", "pre"), part("text", "p"), part("result", "pre"),
+      step.truncated && par("small", `cut short by the runner: ${step.truncated.join(", ")}`))));
+}
+
+function stepSection(sides) {
+  const lists = sides.map(({ data }) => data && data.steps);
+  const more = sides.filter(({ data }) => data && data.more).map(({ role, data }) => par("cut", `${plural(data.more, "further step")} of the ${role}: ${index.files[role]}, line ${data.line}.`));
+  if (!lists.some(Boolean)) return section("Trajectory", null, missing("No steps were recorded."));
+  if (!last || !lists.every(Boolean)) {
+    return section("Trajectory", null, pair(sides.map((side, n) => (lists[n] ? pane(sideName(side), table("steps", `Steps of the ${side.role}`, [], lists[n].map((step, at) => line(null, stepCell(step, at, side.role)))))
+      : absentPane(side, "No steps were recorded.")))), more);
   }
+  const aligned = alignSteps(...lists);
+  const first = aligned.findIndex(([, , same]) => !same);
+  const rows = aligned.map(([left, right, same], n) => [
+    n === first && line({ class: "first-label" }, cell({ colspan: "2" }, "First difference")),
+    line({ class: `${same ? "" : "differs"} ${n === first ? "first" : ""}` }, stepCell(lists[0][left], left, roles[0]), stepCell(lists[1][right], right, roles[1]))]);
+  return section("Trajectory", first < 0 ? "the same steps on both sides" : `the same before step ${first}`,
+    table("steps", "Steps of both sides, aligned", sides.map(sideName), rows), more);
+}
 
-  function caseRow(item) {
-    const labels = item.flags & CRITICAL ? ["critical"] : [];
-    const marks = chips(item);
-    const decider = item.decider >= 0 ? evaluators[item.decider].id : "";
-    const named = item.failed.some((numbers, side) => numbers.includes(item.decider) && candidate && !item.failed[1 - side].includes(item.decider));
-    const why = decider && !(marks.length && named) ? `${decider}: ${item.why}` : item.why;
-    return make("tr", { class: "row", role: "row", "data-position": item.position },
-      make("th", { scope: "row", role: "rowheader" },
-        textElement("button", { type: "button", class: "open", "aria-expanded": "false" }, item.id), " ",
-        labels.map((label) => make("span", { class: "tag" }, label)),
-        textElement("span", { class: "title" }, item.title)),
-      index.roles.map((role, side) => make("td", { role: "cell" }, make("span", { class: "side-name" }, title(role)), dotStrip(item.letters[side], role))),
-      make("td", { role: "cell" }, marks.length ? make("span", { class: "chips" }, marks) : null, why ? textElement("span", { class: "why" }, why) : null));
+function measures(sides) {
+  return sides.filter(({ data }) => data).map((side) => {
+    const { outcome, score, duration_ms: time, cost_usd: cost, usage = [], finish, line: at } = side.data;
+    const facts = [OUTCOMES[outcome], score === undefined ? "score not measured" : `score ${score}`, time === undefined ? "duration not measured" : `${grouped(time)} ms`,
+      cost === undefined ? "cost not measured" : `$${cost}`, ...usage.map((pairOf) => pairOf.join(" ")), finish && `finished: ${finish}`, at && `${index.files[side.role]}, line ${at}`];
+    return par("small measure", `${sideName(side)}: ${facts.filter(Boolean).join(" · ")}`);
+  });
+}
+
+// --- The open case.
+
+const trialOf = (detail, role, trial) => (detail.trials[role] || {})[trial];
+const outcomeOf = (detail, role, trial) => (trialOf(detail, role, trial) || { outcome: "n" }).outcome;
+
+function trialPicker(detail, trials, chosen, choose) {
+  return trials.length > 1 && make("div", { class: "trials", role: "group", "aria-label": "Trial" }, "Trial", trials.map((trial) => {
+    const letters = roles.map((role) => outcomeOf(detail, role, trial));
+    const words = roles.map((role, n) => `${role} ${OUTCOMES[letters[n]]}`).join(", ");
+    return button({ "aria-pressed": String(trial === chosen), "aria-label": `Trial ${trial}: ${words}`, onclick: () => choose(trial) },
+      String(trial), letters.map((letter, n) => [n > 0 && make("span", { "aria-hidden": "true" }, "→"), dot(letter)]));
+  }));
+}
+
+function fillPanel(panel, item, wanted) {
+  const source = byId(`case-${item.position}`);
+  if (!source) {
+    const isLoading = document.readyState === "loading";
+    panel.replaceChildren(missing(isLoading ? "The page is still being read …"
+      : `The texts of this case are left out, because the page would be larger than 20 MB. They stand in ${Object.values(index.files).join(" and ")}.`));
+    if (isLoading) document.addEventListener("DOMContentLoaded", () => fillPanel(panel, item, wanted), { once: true });
+    return;
   }
+  const detail = caseDetail(source);
+  const trials = [...new Set(roles.flatMap((role) => Object.keys(detail.trials[role] || {})).map(Number))].sort((a, b) => a - b);
+  const facts = [item.split && `split: ${item.split}`, ...item.tags.map((tag) => `tag: ${tag}`), ...detail.facts.map(([label, value]) => `${label}: ${plain(value)}`)].filter(Boolean);
+  const show = (trial, focus) => {
+    const sides = roles.map((role) => ({ role, trial, data: trialOf(detail, role, trial) }));
+    panel.dataset.trial = trial;
+    panel.replaceChildren(
+      make("div", { class: "panel-head" }, make("p", { class: "facts" }, facts.map((fact) => textElement("span", { class: "tag" }, fact))),
+        trialPicker(detail, trials, trial, (next) => { show(next, true); address.write(); })),
+      ...[errorSection(sides), askedSection(detail), checkSection(detail, sides, panel), outputSection(sides), stepSection(sides), ...measures(sides)].filter(Boolean));
+    if (focus) panel.querySelector('.trials [aria-pressed="true"]').focus();
+  };
+  panel.turn = (by) => {
+    const next = trials[trials.indexOf(Number(panel.dataset.trial)) + by];
+    if (next) { show(next); address.write(); }
+  };
+  // The trial that shows most: one that got worse, else one that came out otherwise, else the first.
+  const differs = (trial) => outcomeOf(detail, "candidate", trial) !== outcomeOf(detail, "baseline", trial);
+  const worse = trials.find((trial) => outcomeOf(detail, "candidate", trial) === "f" && differs(trial));
+  show(trials.includes(wanted) ? wanted : worse || trials.find(differs) || trials[0] || 1);
+}
 
-  const textBox = (content, label, kind) => make("pre", { class: `text ${kind || ""}`, tabindex: "0", role: "region", "aria-label": label }, content);
+// --- The list: groups of rows, drawn in pieces.
 
-  function valueBlock(title, value, file) {
-    if (value === undefined) return null;
-    const form = shown(value);
-    const box = textBox(null, title, form.kind === 1 ? "" : "prose");
-    addText(box, form.text);
-    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, title), box, cutNote(form.left, form.kind, file));
+const opened = new Map(); // position -> trial asked for, of the cases that are open
+const toggled = new Map(); // group key -> opened or closed by hand
+let views = [], current = null, isPrinting = false;
+
+const rowOf = (position) => document.querySelector(`.row[data-position="${position}"]`);
+const panelOf = (position) => byId(`detail-${position}`)?.querySelector(".panel");
+
+function detailRow(item) {
+  const panel = make("div", { class: "panel" });
+  fillPanel(panel, item, opened.get(item.position));
+  return line({ class: "detail", id: `detail-${item.position}` }, cell({ colspan: roles.length + 2 }, panel));
+}
+
+function drawRows(view, upTo) {
+  for (const item of view.items.slice(view.drawn, upTo)) {
+    view.body.append(caseRow(item));
+    if (opened.has(item.position)) openCase(item.position, opened.get(item.position), view.body.lastChild);
   }
+  view.drawn = Math.max(view.drawn, Math.min(view.items.length, upTo));
+  const left = view.items.length - view.drawn;
+  view.more.hidden = !left;
+  view.more.replaceChildren(button({ onclick: () => {
+    const next = view.items[view.drawn];
+    drawRows(view, view.drawn + ROWS);
+    focusCase(next.position);
+  } }, `Show ${Math.min(left, ROWS)} more`), `${grouped(left)} left`);
+}
 
-  const title = (word) => word[0].toUpperCase() + word.slice(1);
-  const sideNames = (role, trial) => `${title(role)}, trial ${trial}`;
+function groupView(group, items) {
+  const isOpen = isPrinting || (toggled.has(group.key) ? toggled.get(group.key) : !group.closed || filters.active());
+  const rows = table("rows", `${group.name}: ${plural(items.length, "case")}`, ["Case", ...roles.map(title), last ? "What changed" : "What decided"], []);
+  rows.firstChild.after(make("colgroup", null, ["", ...roles.map(() => "col-side"), "col-why"].map((kind) => make("col", { class: kind }))));
+  const view = { group, items, isOpen, drawn: 0, body: rows.lastChild, more: make("p", { class: "more" }) };
+  const content = make("div", { id: `group-${group.key}`, hidden: !isOpen }, rows, view.more);
+  const turn = (event) => {
+    view.isOpen = !view.isOpen;
+    toggled.set(group.key, view.isOpen);
+    content.hidden = !view.isOpen;
+    event.currentTarget.setAttribute("aria-expanded", String(view.isOpen));
+    if (view.isOpen && !view.drawn) drawRows(view, ROWS);
+  };
+  view.section = make("section", { class: `group tone-${group.tone}`, "aria-labelledby": `title-${group.key}` },
+    make("div", { class: "group-head" },
+      make("h3", { id: `title-${group.key}` }, button({ "aria-expanded": String(isOpen), "aria-controls": content.id, onclick: turn },
+        make("span", { class: "turn", "aria-hidden": "true" }), sign(group.tone), group.name, " ", span("number", grouped(items.length)))),
+      make("p", null, group.text)), content);
+  if (isOpen) drawRows(view, isPrinting ? PRINTED_ROWS : ROWS);
+  return view;
+}
 
-  // --- Sections of an open case; `sides` is [{role, trial, data}] with data undefined for a trial that is not there.
+function drawList() {
+  const matching = cases.filter(filters.accepts());
+  const byGroup = new Map([...groups.keys()].map((key) => [key, []]));
+  for (const item of matching) byGroup.get(item.group).push(item);
+  views = [...byGroup].filter(([, items]) => items.length).map(([key, items]) => groupView(groups.get(key), items));
+  const nothing = par("empty", cases.length ? "No case fits these filters." : "There is no case to show.");
+  byId("cases").replaceChildren(...(views.length ? views.map((view) => view.section) : [nothing]));
+  byId("count").textContent = matching.length === cases.length ? plural(cases.length, "case") : `${grouped(matching.length)} of ${plural(cases.length, "case")}`;
+  byId("clear").hidden = !filters.active();
+}
 
-  function errorSection(sides) {
-    const found = sides.filter(({ data }) => data && (data.error || data.tries));
-    if (!found.length) return null;
-    return make("section", null, make("h4", null, "Errors"), make("div", { class: "pair two" }, found.map(({ role, trial, data }) => {
-      const error = data.error || {};
-      const head = [error.class && unpack(error.class).text, error.type && unpack(error.type).text, error.exit_code && `exit ${error.exit_code}`].filter(Boolean);
-      const stderr = error.stderr && shown(error.stderr);
-      return make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(role, trial)),
-        head.length ? textElement("p", null, [...new Set(head)].join(" · ")) : null,
-        error.message ? textElement("p", { class: "small" }, unpack(error.message).text) : null,
-        stderr ? [make("p", { class: "pane-name" }, "end of standard error"), addText(textBox(null, `standard error, ${role}`), stderr.text), cutNote(stderr.left, 2)] : null,
-        data.tries ? make("p", { class: "small" }, `after ${plural(data.tries.length, "earlier attempt")}`) : null);
-    })));
-  }
+// The row of a case, drawn and in an open group; null when the filters leave it out.
+function reveal(position) {
+  const view = views.find(({ group }) => group.key === cases[position].group);
+  const place = view ? view.items.indexOf(cases[position]) : -1;
+  if (place < 0) return null;
+  if (!view.isOpen) view.section.querySelector("h3 button").click();
+  if (place >= view.drawn) drawRows(view, place + 50);
+  return rowOf(position);
+}
 
-  function askedSection(detail) {
-    const blocks = [valueBlock("Input", detail.input), valueBlock("Context", detail.context), valueBlock("Expected", detail.expected)].filter(Boolean);
-    return make("section", null, make("h4", null, detail.expected === undefined ? "What was asked" : "What was asked, and what is expected"),
-      make("div", { class: `pair ${blocks.length > 1 ? "two" : ""}` }, blocks));
-  }
+function openCase(position, trial, row) {
+  opened.set(position, trial);
+  byId(`detail-${position}`)?.remove();
+  row.after(detailRow(cases[position]));
+  row.querySelector(".open").setAttribute("aria-expanded", "true");
+}
 
-  function pointerList(check, side, panel) {
-    const found = (check[5] || []).map((pointer, n) => {
-      if (typeof pointer === "string") return textElement("span", null, pointer);
-      if (pointer.step !== undefined) return make("button", { type: "button", onclick: () => lightStep(panel, side.role, pointer.step) }, `step ${pointer.step + 1}`);
-      const label = `characters ${pointer.start}–${pointer.end}`;
-      const words = pointer.text ? `“${pointer.text}”` : label;
-      return textElement("button", { type: "button", title: label, onclick: () => lightMark(panel, side.role, `${check[0]}-${n}`) }, words);
-    });
-    return found.length ? make("div", { class: "pointers" }, found) : null;
-  }
-
-  function light(target) {
-    if (!target) return;
-    for (const lit of document.querySelectorAll(".lit")) lit.classList.remove("lit");
-    target.classList.add("lit");
-    target.scrollIntoView({ block: "center" });
-  }
-  const lightStep = (panel, role, step) => light(panel.querySelector(`.step[data-step="${role}-${step}"]`));
-  const lightMark = (panel, role, key) => light(panel.querySelector(`mark[data-mark="${role}-${key}"]`));
-
-  function checkCell(detail, side, number, panel) {
-    const check = side.data && side.data.checks.find((each) => each[0] === number);
-    if (!check) return make("td", { role: "cell" }, make("span", { class: "missing" }, side.data ? "not part of this trial" : "no such trial"));
-    const trials = Object.values(detail.trials[side.role] || {});
-    const passed = trials.filter((trial) => trial.checks.some((each) => each[0] === number && each[1] === "p")).length;
-    const score = check[2] !== null && check[2] !== 0 && check[2] !== 1 ? `score ${check[2]}` : "";
-    const extra = [score, check[3] !== null ? `value ${check[3]}` : "", passed && passed < trials.length ? `passes in ${passed} of ${trials.length} trials` : ""].filter(Boolean);
-    return make("td", { role: "cell" }, make("span", { class: "side-name" }, title(side.role)),
-      make("span", { class: "status" }, dot(check[1]), STATUSES[check[1]]), textElement("span", { class: "reason" }, unpack(check[4]).text),
-      extra.length ? textElement("small", null, ` ${extra.join(", ")}`) : null, pointerList(check, side, panel));
-  }
-
-  function checkSection(detail, sides, panel) {
-    const numbers = [...new Set(sides.flatMap(({ data }) => (data ? data.checks.map((check) => check[0]) : [])))];
-    if (!numbers.length) return make("section", null, make("h4", null, "Evaluators"), make("p", { class: "missing" }, "No evaluator has looked at this trial."));
-    return make("section", null, make("h4", null, "Evaluators"), make("table", { class: "checks", role: "table" },
-      make("caption", { class: "unseen" }, "What each evaluator said"),
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, make("th", { scope: "col", role: "columnheader" }, "Evaluator"), sides.map(({ role, trial }) => make("th", { scope: "col", role: "columnheader" }, sideNames(role, trial))))),
-      make("tbody", { role: "rowgroup" }, numbers.map((number) => make("tr", { role: "row" },
-        make("th", { scope: "row", role: "rowheader" }, textElement("span", null, evaluators[number].id), textElement("small", null, `${evaluators[number].type}, ${evaluators[number].severity}`)),
-        sides.map((side) => checkCell(detail, side, number, panel)))))));
-  }
-
-  function evidenceMarks(side, form) {
-    return side.data.checks.flatMap((check) => (check[5] || []).map((pointer, n) => [pointer, n])
-      .filter(([pointer]) => typeof pointer === "object" && pointer.start !== undefined && pointer.end > pointer.start)
-      .map(([pointer, n]) => [form.place(pointer.start), form.place(pointer.end), "mark", `${side.role}-${check[0]}-${n}`]));
-  }
-
-  function outputPane(side, form, marks, title) {
-    const box = textBox(null, `output, ${title}`, form.kind === 1 ? "" : "prose");
-    paint(box, form.text, [...marks, ...evidenceMarks(side, form)]);
-    if (!form.text) box.append(make("span", { class: "missing" }, "an empty text"));
-    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, title), box, cutNote(form.left, form.kind, index.files[side.role], side.data.line));
-  }
-
-  function missingPane(side, what) {
-    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(side.role, side.trial)), make("p", { class: "missing" }, side.data ? what : "This trial was not run."));
-  }
-
-  function outputSection(sides) {
-    const forms = sides.map(({ data }) => (data && data.output !== undefined ? shown(data.output) : null));
-    const heading = make("h4", null, "Output");
-    const section = make("section", null, heading);
-    if (forms.length === 2 && forms[0] && forms[1]) {
-      if (sameText(sides[0].data.output, sides[1].data.output)) {
-        heading.append(make("small", null, "the same on both sides"));
-        section.append(outputPane(sides[1], forms[1], [], `trial ${sides[1].trial}`));
-        return section;
-      }
-      const change = difference(forms[0].text, forms[1].text);
-      const pair = make("div", { class: "pair two" });
-      const besides = () => pair.replaceChildren(...sides.map((side, n) => outputPane(side, forms[n], change ? (n ? change.right : change.left) : [], sideNames(side.role, side.trial))));
-      const inOne = () => pair.replaceChildren(make("div", { class: "pane" }, make("p", { class: "pane-name" }, "struck out: only before; underlined: only now"),
-        textBox(change.parts.map(([text, tag]) => (tag ? textElement(tag, null, text) : addText(document.createDocumentFragment(), text))), "both outputs in one text", forms[1].kind === 1 ? "" : "prose")));
-      if (change) heading.append(make("button", { type: "button", class: "quiet", "aria-pressed": "false", onclick: (event) => {
-        const on = event.currentTarget.getAttribute("aria-pressed") !== "true";
-        event.currentTarget.setAttribute("aria-pressed", String(on));
-        pair.classList.toggle("two", !on);
-        if (on) inOne(); else besides();
-      } }, "Show in one text"));
-      else heading.append(make("small", null, "too different to mark word by word"));
-      besides();
-      section.append(pair);
-      return section;
-    }
-    section.append(make("div", { class: `pair ${sides.length > 1 ? "two" : ""}` }, sides.map((side, n) => (forms[n] ? outputPane(side, forms[n], [], sideNames(side.role, side.trial)) : missingPane(side, "There is no output.")))));
-    return section;
-  }
-
-  function stepText(value, kind) {
-    const form = shown(value);
-    return [addText(make(kind === "said" ? "p" : "pre", { class: kind }), form.text), cutNote(form.left, form.kind)];
-  }
-
-  function stepBlock(step, place, role) {
-    const status = step.status && step.status !== "ok" ? make("span", { class: "chip" }, dot(step.status === "error" ? "e" : "n"), textElement("span", null, step.status)) : null;
-    return make("div", { class: "step", "data-step": `${role}-${place}` },
-      make("div", { class: "step-head" }, make("span", { class: "step-number" }, String(place + 1)),
-        textElement("span", { class: "step-name" }, step.name || step.role || step.kind || "step"), textElement("span", { class: "step-kind" }, [step.kind, step.agent].filter(Boolean).join(" · ")), status),
-      make("div", { class: "step-body" }, step.args !== undefined ? stepText(step.args, "args") : null, step.text !== undefined ? stepText(step.text, "said") : null,
-        step.result !== undefined ? stepText(step.result, "result") : null, step.truncated ? textElement("p", { class: "small" }, `cut short by the runner: ${step.truncated.join(", ")}`) : null));
-  }
-
-  function stepCell(step, place, role) {
-    return make("td", { role: "cell" }, make("span", { class: "side-name" }, title(role)), step ? stepBlock(step, place, role) : make("span", { class: "gap" }, "nothing here"));
-  }
-
-  function moreSteps(sides) {
-    const notes = sides.filter(({ data }) => data && data.more).map(({ role, data }) => `${plural(data.more, "further step")} of the ${role} in ${index.files[role]}, line ${data.line}.`);
-    return notes.length ? textElement("p", { class: "cut" }, notes.join(" ")) : null;
-  }
-
-  function stepSection(sides) {
-    const lists = sides.map(({ data }) => (data ? data.steps : undefined));
-    const heading = make("h4", null, "Trajectory");
-    const section = make("section", null, heading);
-    if (lists.every((steps) => steps === undefined)) {
-      section.append(make("p", { class: "missing" }, "No steps were recorded."));
-      return section;
-    }
-    if (lists.length < 2 || lists.some((steps) => steps === undefined)) {
-      const table = (side, steps) => make("table", { class: "steps", role: "table" }, make("caption", { class: "unseen" }, `Steps of the ${side.role}`), make("tbody", { role: "rowgroup" }, steps.map((step, n) => make("tr", { role: "row" }, stepCell(step, n, side.role)))));
-      section.append(make("div", { class: `pair ${sides.length > 1 ? "two" : ""}` }, sides.map((side, n) => (lists[n] ? make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(side.role, side.trial)), table(side, lists[n])) : missingPane(side, "No steps were recorded.")))), moreSteps(sides));
-      return section;
-    }
-    const rows = alignSteps(lists[0], lists[1]);
-    const first = rows.findIndex(([, , same]) => !same);
-    heading.append(make("small", null, first < 0 ? "the same steps on both sides" : `the same up to here: ${plural(first, "step")}`));
-    const body = make("tbody", { role: "rowgroup" });
-    rows.forEach(([left, right, same], n) => {
-      if (n === first) body.append(make("tr", { class: "first-label", role: "row" }, make("td", { colspan: "2", role: "cell" }, "First difference")));
-      body.append(make("tr", { role: "row", class: `${same ? "" : "differs"} ${n === first ? "first" : ""}` },
-        stepCell(lists[0][left], left, sides[0].role), stepCell(lists[1][right], right, sides[1].role)));
-    });
-    section.append(make("table", { class: "steps", role: "table" }, make("caption", { class: "unseen" }, "Steps of both sides, aligned"),
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, sides.map(({ role, trial }) => make("th", { scope: "col", role: "columnheader" }, sideNames(role, trial))))), body), moreSteps(sides) || "");
-    return section;
-  }
-
-  function measureSection(sides) {
-    const rows = sides.filter(({ data }) => data).map(({ role, trial, data }) => {
-      const facts = [OUTCOMES[data.outcome] || data.outcome,
-        data.score !== undefined ? `score ${data.score}` : "score not measured",
-        data.duration_ms !== undefined ? `${data.duration_ms.toLocaleString("en")} ms` : "duration not measured",
-        data.cost_usd !== undefined ? `$${data.cost_usd}` : "cost not measured",
-        ...(data.usage || []).map(([key, value]) => `${key} ${value}`), data.finish ? `finished: ${data.finish}` : "", data.line ? `${index.files[role]}, line ${data.line}` : ""].filter(Boolean);
-      return make("p", { class: "small" }, `${sideNames(role, trial)}: `, addText(make("span"), facts.join(" · ")));
-    });
-    return make("section", { class: "measures" }, make("h4", { class: "unseen" }, "Measurements"), rows);
-  }
-
-  // --- The open case.
-
-  const trialsOf = (detail) => [...new Set(index.roles.flatMap((role) => Object.keys(detail.trials[role] || {})).map(Number))].sort((a, b) => a - b);
-
-  // The trial that shows most: one that got worse, else one that differs, else the first.
-  function tellingTrial(detail, trials) {
-    const outcome = (role, trial) => ((detail.trials[role] || {})[trial] || {}).outcome;
-    const worse = trials.find((trial) => outcome("candidate", trial) === "f" && outcome("baseline", trial) !== "f");
-    return worse || trials.find((trial) => outcome("candidate", trial) !== outcome("baseline", trial) && candidate) || trials[0] || 1;
-  }
-
-  function trialPicker(detail, trials, chosen, choose) {
-    if (trials.length < 2) return null;
-    return make("div", { class: "trials", role: "group", "aria-label": "Trial" }, "Trial", trials.map((trial) => {
-      const letters = index.roles.map((role) => ((detail.trials[role] || {})[trial] || { outcome: "n" }).outcome);
-      const words = index.roles.map((role, n) => `${role} ${OUTCOMES[letters[n]]}`).join(", ");
-      return make("button", { type: "button", "aria-pressed": String(trial === chosen), "aria-label": `Trial ${trial}: ${words}`, title: words, onclick: () => choose(trial) },
-        String(trial), letters.map((letter, n) => [n ? make("span", { "aria-hidden": "true" }, "→") : null, dot(letter)]).flat());
-    }));
-  }
-
-  function fillPanel(panel, item, wanted) {
-    const source = byId(`case-${item.position}`);
-    if (!source && document.readyState === "loading") {
-      panel.replaceChildren(make("p", { class: "missing" }, "The page is still being read …"));
-      document.addEventListener("DOMContentLoaded", () => fillPanel(panel, item, wanted), { once: true });
-      return;
-    }
-    if (!source) {
-      panel.replaceChildren(textElement("p", { class: "missing" }, `Nothing changed here and every trial passed. The texts of this case are left out because the page would be larger than 20 MB; they stand in ${Object.values(index.files).join(" and ")}.`));
-      return;
-    }
-    const detail = caseDetail(source);
-    const trials = trialsOf(detail);
-    const show = (trial, focus) => {
-      const sides = index.roles.map((role) => ({ role, trial, data: (detail.trials[role] || {})[trial] }));
-      const facts = [...(item.split ? [["split", item.split]] : []), ...item.tags.map((tag) => ["tag", tag]), ...detail.facts.map(([label, value]) => [label, unpack(value).text])];
-      panel.dataset.trial = trial;
-      panel.replaceChildren(
-        make("div", { class: "panel-head" }, make("p", { class: "facts" }, facts.map(([label, value]) => textElement("span", { class: "tag" }, `${label}: ${value}`))), trialPicker(detail, trials, trial, (next) => { show(next, true); address.write(); })),
-        ...[errorSection(sides), askedSection(detail), checkSection(detail, sides, panel), outputSection(sides), stepSection(sides), measureSection(sides)].filter(Boolean));
-      if (focus) panel.querySelector('.trials [aria-pressed="true"]').focus();
-    };
-    panel.step = (by) => { const next = trials[trials.indexOf(Number(panel.dataset.trial)) + by]; if (next) { show(next); address.write(); } };
-    show(trials.includes(wanted) ? wanted : tellingTrial(detail, trials));
-  }
-
-  // --- The list: groups of rows, drawn in pieces.
-
-  const opened = new Map(); // position -> trial asked for, of the cases that are open
-  const toggled = new Map(); // group key -> open or closed by hand
-  let shownGroups = [], current = null, printing = false;
-
-  const rowOf = (position) => document.querySelector(`.row[data-position="${position}"]`);
-
-  function isOpenGroup(group) {
-    if (printing) return true;
-    if (toggled.has(group.key)) return toggled.get(group.key);
-    return !group.closed || filters.active();
-  }
-
-  function drawRows(view, upTo) {
-    const fresh = view.items.slice(view.drawn, upTo);
-    view.body.append(...fresh.flatMap((item) => (opened.has(item.position) ? [caseRow(item), detailRow(item)] : [caseRow(item)])));
-    for (const item of fresh) if (opened.has(item.position)) rowOf(item.position)?.querySelector(".open").setAttribute("aria-expanded", "true");
-    view.drawn = Math.min(view.items.length, Math.max(view.drawn, upTo));
-    const left = view.items.length - view.drawn;
-    view.more.replaceChildren(...(left ? [
-      make("button", { type: "button", onclick: () => { const next = view.items[view.drawn]; drawRows(view, view.drawn + MORE_ROWS); focusCase(next.position); } }, `Show ${Math.min(left, MORE_ROWS)} more`),
-      `${left.toLocaleString("en")} not shown yet`] : []));
-    view.more.hidden = !left;
-  }
-
-  function groupView(group, items) {
-    const open = isOpenGroup(group);
-    const view = { group, items, open, drawn: 0, body: make("tbody", { role: "rowgroup" }), more: make("p", { class: "more" }) };
-    const heading = ["Case", ...index.roles.map(title), candidate ? "What changed" : "What decided"];
-    const widths = ["", ...index.roles.map(() => "col-side"), "col-why"];
-    const table = make("table", { class: "rows", role: "table" },
-      make("caption", { class: "unseen" }, `${group.title}: ${plural(items.length, "case")}`),
-      make("colgroup", null, widths.map((kind) => make("col", { class: kind }))),
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, heading.map((text) => make("th", { scope: "col", role: "columnheader" }, text)))), view.body);
-    const content = make("div", { id: `group-${group.key}`, hidden: !open }, table, view.more);
-    const turn = (event) => {
-      view.open = !view.open;
-      toggled.set(group.key, view.open);
-      content.hidden = !view.open;
-      event.currentTarget.setAttribute("aria-expanded", String(view.open));
-      if (view.open && !view.drawn) drawRows(view, FIRST_ROWS);
-    };
-    view.section = make("section", { class: `group tone-${group.tone}`, "aria-labelledby": `title-${group.key}` },
-      make("div", { class: "group-head" },
-        make("h3", { id: `title-${group.key}` }, make("button", { type: "button", "aria-expanded": String(open), "aria-controls": `group-${group.key}`, onclick: turn },
-          make("span", { class: "turn", "aria-hidden": "true" }), sign(group.tone), group.title, " ", make("span", { class: "number" }, items.length.toLocaleString("en")))),
-        make("p", null, group.text)), content);
-    if (open) drawRows(view, printing ? PRINTED_ROWS : FIRST_ROWS);
-    return view;
-  }
-
-  function drawList() {
-    const matching = cases.filter(filters.accepts());
-    const byGroup = new Map([...groups.keys()].map((key) => [key, []]));
-    for (const item of matching) byGroup.get(item.group).push(item);
-    shownGroups = [...byGroup].filter(([, items]) => items.length).map(([key, items]) => groupView(groups.get(key), items));
-    const nothing = make("p", { class: "empty" }, cases.length ? "No case fits these filters." : "There is no case to show.");
-    byId("cases").replaceChildren(...(shownGroups.length ? shownGroups.map((view) => view.section) : [nothing]));
-    byId("count").textContent = matching.length === cases.length ? plural(cases.length, "case") : `${matching.length.toLocaleString("en")} of ${plural(cases.length, "case")}`;
-    byId("clear").hidden = !filters.active();
-  }
-
-  function detailRow(item) {
-    const panel = make("div", { class: "panel" });
-    const row = make("tr", { class: "detail", id: `detail-${item.position}`, role: "row" }, make("td", { colspan: index.roles.length + 2, role: "cell" }, panel));
-    fillPanel(panel, item, opened.get(item.position));
-    return row;
-  }
-
-  function openCase(position, trial) {
-    opened.set(position, trial);
-    const row = reveal(position);
-    if (!row) return;
-    byId(`detail-${position}`)?.remove();
-    row.after(detailRow(cases[position]));
-    row.querySelector(".open").setAttribute("aria-expanded", "true");
-    row.querySelector(".open").setAttribute("aria-controls", `detail-${position}`);
-  }
-
-  function closeCase(position) {
+function toggleCase(position) {
+  current = position;
+  if (!opened.has(position)) openCase(position, undefined, rowOf(position));
+  else {
     opened.delete(position);
-    byId(`detail-${position}`)?.remove();
-    rowOf(position)?.querySelector(".open").setAttribute("aria-expanded", "false");
+    byId(`detail-${position}`).remove();
+    rowOf(position).querySelector(".open").setAttribute("aria-expanded", "false");
   }
+  address.write();
+}
 
-  // The row of a case, drawn and in an open group; null when the filters leave it out.
-  function reveal(position) {
-    const view = shownGroups.find(({ group }) => group.key === cases[position].group);
-    const place = view ? view.items.indexOf(cases[position]) : -1;
-    if (place < 0) return null;
-    if (!view.open) view.section.querySelector("h3 button").click();
-    if (place >= view.drawn) drawRows(view, place + 50);
-    return rowOf(position);
-  }
+function focusCase(position, block) {
+  const row = reveal(position);
+  if (!row) return;
+  current = position;
+  row.querySelector(".open").focus({ preventScroll: true });
+  row.scrollIntoView({ block: block || "nearest" });
+}
 
-  function focusCase(position) {
-    const row = reveal(position);
-    if (!row) return;
-    current = position;
-    row.querySelector(".open").focus({ preventScroll: true });
-    row.scrollIntoView({ block: "nearest" });
-  }
+// --- Filters, and the address that keeps them.
 
-  function toggleCase(position) {
-    current = position;
-    if (opened.has(position)) closeCase(position); else openCase(position);
-    address.write();
-  }
+const filters = {
+  clear() { Object.assign(this, { changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "" }); },
+  active() { return this.changes.size > 0 || [this.split, this.tag, this.evaluator, this.query].some(Boolean); },
+  // A function that tells whether a case fits.
+  accepts() {
+    const number = evaluators.findIndex(({ id }) => id === this.evaluator);
+    const failed = (item, side) => item.failed[side].includes(number);
+    const asked = {
+      failed: (item) => failed(item, last), before: (item) => failed(item, 0), any: (item) => item.applied.includes(number),
+      new: (item) => failed(item, last) && !failed(item, 0),
+    }[this.how];
+    const holds = this.query && textSearch(this.query);
+    return (item) => (!this.changes.size || this.changes.has(item.group)) && (!this.split || item.split === this.split)
+      && (!this.tag || item.tags.includes(this.tag)) && (!this.evaluator || asked(item)) && (!holds || holds(item));
+  },
+};
 
-  // --- Filters, and the address that keeps them.
-
-  const filters = {
-    changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "",
-    active() { return this.changes.size > 0 || [this.split, this.tag, this.evaluator, this.query].some(Boolean); },
-    clear() { Object.assign(this, { changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "" }); },
-    // A function that tells whether a case fits.
-    accepts() {
-      const number = evaluators.findIndex(({ id }) => id === this.evaluator);
-      const failed = (item, side) => item.failed[side].includes(number);
-      const asked = {
-        failed: (item) => failed(item, candidate), before: (item) => failed(item, 0), any: (item) => item.applied.includes(number),
-        new: (item) => failed(item, candidate) && !(candidate && failed(item, 0)),
-      }[this.how];
-      const holds = this.query ? textSearch(this.query) : null;
-      return (item) => (!this.changes.size || this.changes.has(item.group)) && (!this.split || item.split === this.split)
-        && (!this.tag || item.tags.includes(this.tag)) && (!this.evaluator || asked(item)) && (!holds || holds(item));
-    },
+// Searches what stands in the row, then the texts of the case: first as JSON text, which is fast, then for certain.
+function textSearch(query) {
+  const lower = query.toLowerCase();
+  const inside = (value) => (typeof value === "string" ? value.toLowerCase().includes(lower) : value !== null && typeof value === "object" && Object.values(value).some(inside));
+  const json = JSON.stringify(query).slice(1, -1).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
+  const pattern = new RegExp(json.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
+  return (item) => {
+    if (inside([item.id, item.heading, item.why, item.tags])) return true;
+    const source = byId(`case-${item.position}`);
+    return source !== null && pattern.test(source.textContent) && inside(JSON.parse(source.textContent));
   };
+}
 
-  // Searches id, title, reason and tags, then the texts of the case: first as JSON text, which is fast, then for certain.
-  function textSearch(query) {
-    const lower = query.toLowerCase();
-    const inside = (value) => (typeof value === "string" ? value.toLowerCase().includes(lower) : value !== null && typeof value === "object" && Object.values(value).some(inside));
-    const json = JSON.stringify(query).slice(1, -1).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
-    const pattern = new RegExp(json.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
-    return (item) => {
-      if (inside([item.id, item.title, item.why, item.tags])) return true;
-      const source = byId(`case-${item.position}`);
-      return Boolean(source) && pattern.test(source.textContent) && inside(JSON.parse(source.textContent));
-    };
-  }
+const distinct = (values) => [...new Set(values)].filter(Boolean).sort();
+const choices = { split: distinct(cases.map(({ split }) => split)), tag: distinct(cases.flatMap(({ tags }) => tags)), evaluator: evaluators.map(({ id }) => id) };
 
-  const address = {
-    write() {
-      const parts = new URLSearchParams();
-      if (filters.changes.size) parts.set("change", [...filters.changes].join(","));
-      for (const [key, value] of [["split", filters.split], ["tag", filters.tag], ["evaluator", filters.evaluator], ["q", filters.query]]) if (value) parts.set(key, value);
-      if (filters.evaluator && filters.how !== "failed") parts.set("how", filters.how);
-      const last = [...opened.keys()].pop();
-      if (last !== undefined) {
-        parts.set("case", cases[last].id);
-        const panel = byId(`detail-${last}`)?.querySelector(".panel");
-        if (panel?.querySelector(".trials")) parts.set("trial", panel.dataset.trial);
-      }
-      const hash = parts.toString();
-      if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
-    },
-    read() {
-      const parts = new URLSearchParams(location.hash.slice(1));
-      const known = (key, list) => (list.includes(parts.get(key)) ? parts.get(key) : "");
-      filters.clear();
-      for (const key of (parts.get("change") || "").split(",")) if (groups.has(key)) filters.changes.add(key);
-      filters.split = known("split", splits);
-      filters.tag = known("tag", tags);
-      filters.evaluator = known("evaluator", evaluators.map(({ id }) => id));
-      filters.how = known("how", ["new", "before", "any"]) || "failed";
-      filters.query = parts.get("q") || "";
-      const wanted = parts.has("case") ? cases.find(({ id }) => id === parts.get("case")) : undefined;
-      opened.clear();
-      // A case that is asked for by name is shown, whatever the filters in the address say.
-      if (wanted && !filters.accepts()(wanted)) filters.clear();
-      return { wanted, trial: Number(parts.get("trial")) || undefined };
-    },
-  };
+const address = {
+  write() {
+    const [open] = [...opened.keys()].slice(-1), panel = open === undefined ? null : panelOf(open);
+    const parts = { change: [...filters.changes].join(","), split: filters.split, tag: filters.tag, evaluator: filters.evaluator,
+      how: filters.evaluator && filters.how !== "failed" ? filters.how : "", q: filters.query,
+      case: open === undefined ? "" : cases[open].id, trial: panel?.querySelector(".trials") ? panel.dataset.trial : "" };
+    const hash = new URLSearchParams(Object.entries(parts).filter(([, value]) => value)).toString();
+    if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  },
+  // Takes the filters from the address; returns the case it names, if any, and the trial.
+  read() {
+    const parts = new URLSearchParams(location.hash.slice(1));
+    const known = (key, list) => (list.includes(parts.get(key)) ? parts.get(key) : "");
+    filters.clear();
+    for (const key of (parts.get("change") || "").split(",")) if (groups.has(key)) filters.changes.add(key);
+    for (const [key, list] of Object.entries(choices)) filters[key] = known(key, list);
+    filters.how = known("how", ["new", "before", "any"]) || "failed";
+    filters.query = parts.get("q") || "";
+    const wanted = parts.has("case") && cases.find(({ id }) => id === parts.get("case"));
+    // A case that is asked for by name is shown, whatever the filters in the address say.
+    if (wanted && !filters.accepts()(wanted)) filters.clear();
+    return [wanted, Number(parts.get("trial")) || undefined];
+  },
+};
 
-  const distinct = (values) => [...new Set(values)].filter(Boolean).sort((a, b) => (a < b ? -1 : 1));
-  const splits = distinct(cases.map(({ split }) => split));
-  const tags = distinct(cases.flatMap((item) => item.tags));
+function showFilters() {
+  for (const id of [...Object.keys(choices), "how"]) byId(id).value = filters[id];
+  byId("how").disabled = !filters.evaluator;
+  if (byId("query").value !== filters.query) byId("query").value = filters.query;
+  for (const each of byId("changes").children) each.setAttribute("aria-pressed", String(filters.changes.has(each.dataset.change)));
+}
 
-  function fillSelect(id, all, values) {
+function refilter() {
+  toggled.clear();
+  showFilters();
+  drawList();
+  address.write();
+}
+
+function prepareFilters() {
+  byId("filters").hidden = false;
+  const counts = new Map();
+  for (const { group } of cases) counts.set(group, (counts.get(group) || 0) + 1);
+  byId("changes").append(...[...groups.values()].filter(({ key }) => counts.has(key)).map(({ key, name, tone }) => button({ class: `tone-${tone}`, "data-change": key, onclick: () => { if (!filters.changes.delete(key)) filters.changes.add(key); refilter(); } },
+    sign(tone), `${name} ${grouped(counts.get(key))}`)));
+  for (const [id, values] of Object.entries({ ...choices, how: null })) {
     const select = byId(id);
-    select.replaceChildren(make("option", { value: "" }, all), ...values.map((value) => textElement("option", { value }, value)));
-    select.closest(".field").hidden = !values.length;
+    if (values) select.append(make("option", { value: "" }, "all"), ...values.map((value) => textElement("option", { value }, value)));
+    select.closest(".field").hidden = !(values || choices.evaluator).length;
     select.addEventListener("change", () => { filters[id] = select.value; refilter(); });
   }
+  if (!last) for (const value of ["new", "before"]) byId("how").querySelector(`[value="${value}"]`).remove();
+  let timer = 0;
+  byId("query").addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => { filters.query = byId("query").value.trim(); refilter(); }, 150);
+  });
+  byId("clear").addEventListener("click", () => { filters.clear(); refilter(); byId("query").focus(); });
+}
 
-  function showFilters() {
-    for (const id of ["split", "tag", "evaluator", "how"]) byId(id).value = filters[id];
-    byId("how").disabled = !filters.evaluator;
-    if (byId("query").value !== filters.query) byId("query").value = filters.query;
-    for (const button of byId("changes").children) button.setAttribute("aria-pressed", String(filters.changes.has(button.dataset.change)));
-  }
+// --- Mouse, keys, paper.
 
-  function refilter() {
-    toggled.clear();
-    showFilters();
+byId("cases").addEventListener("click", (event) => {
+  const row = event.target.closest(".row");
+  if (row && !getSelection().toString()) toggleCase(Number(row.dataset.position));
+});
+byId("cases").addEventListener("focusin", (event) => {
+  const row = event.target.closest(".row") || event.target.closest(".detail")?.previousElementSibling;
+  if (row) current = Number(row.dataset.position);
+});
+
+// Moves to the next case on the page, or to the next that lost, and then around the end.
+function move(by, onlyLost) {
+  const places = views.filter((view) => (onlyLost ? LOST.includes(view.group.key) : view.isOpen)).flatMap((view) => view.items.map(({ position }) => position));
+  const here = current ?? -1, next = by > 0 ? places.find((place) => place > here) : places.findLast((place) => place < here);
+  if (places.length) focusCase(next ?? places.at((by > 0) === Boolean(onlyLost) ? 0 : -1));
+}
+
+const openHelp = () => byId("help").showModal();
+const keys = {
+  j: () => move(1), k: () => move(-1), n: () => move(1, true), p: () => move(-1, true),
+  o: () => { if (current !== null && reveal(current)) toggleCase(current); },
+  "[": () => panelOf(current)?.turn(-1), "]": () => panelOf(current)?.turn(1),
+  "/": () => { byId("query").focus(); byId("query").select(); }, "?": openHelp,
+  Escape: () => {
+    const wasSearching = document.activeElement === byId("query");
+    if (wasSearching) byId("query").blur();
+    else if (opened.has(current) && reveal(current)) toggleCase(current);
+    if (current !== null) focusCase(current);
+  },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  const isTyping = event.target.closest("input:not([type=radio], [type=checkbox]), select, textarea");
+  if (event.key !== "Escape" && (isTyping || !byId("keys-on").checked)) return;
+  // Enter on a button or a link is its own; elsewhere it opens the case that was looked at last.
+  const key = event.key === "Enter" && !event.target.closest("button, a, label") ? "o" : event.key;
+  if (!Object.hasOwn(keys, key)) return;
+  event.preventDefault();
+  keys[key]();
+});
+byId("open-help").addEventListener("click", openHelp);
+byId("close-help").addEventListener("click", () => byId("help").close());
+
+// On paper everything is open, up to a bound.
+addEventListener("beforeprint", () => {
+  isPrinting = true;
+  const before = [...opened];
+  for (const { position } of cases.filter(({ group }) => !groups.get(group).closed).slice(0, PRINTED_DETAILS)) if (!opened.has(position)) opened.set(position);
+  drawList();
+  addEventListener("afterprint", () => {
+    isPrinting = false;
+    opened.clear();
+    for (const [position, trial] of before) opened.set(position, trial);
     drawList();
-    address.write();
-  }
+  }, { once: true });
+});
 
-  function prepareFilters() {
-    byId("filters").hidden = false;
-    const counts = new Map();
-    for (const { group } of cases) counts.set(group, (counts.get(group) || 0) + 1);
-    byId("changes").append(...[...groups.values()].filter(({ key }) => counts.has(key)).map(({ key, title, tone }) => make("button",
-      { type: "button", class: `tone-${tone}`, "data-change": key, "aria-pressed": "false", onclick: () => { if (!filters.changes.delete(key)) filters.changes.add(key); refilter(); } },
-      sign(tone), `${title} ${counts.get(key).toLocaleString("en")}`)));
-    fillSelect("split", "all", splits);
-    fillSelect("tag", "all", tags);
-    fillSelect("evaluator", "any", evaluators.map(({ id }) => id));
-    byId("how").closest(".field").hidden = !evaluators.length;
-    if (!candidate) for (const value of ["new", "before"]) byId("how").querySelector(`[value="${value}"]`).remove();
-    byId("how").addEventListener("change", () => { filters.how = byId("how").value; refilter(); });
-    let timer = 0;
-    byId("query").addEventListener("input", () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => { filters.query = byId("query").value.trim(); refilter(); }, 150);
-    });
-    byId("clear").addEventListener("click", () => { filters.clear(); refilter(); byId("query").focus(); });
-  }
-
-  // --- Mouse and keys.
-
-  byId("cases").addEventListener("click", (event) => {
-    const row = event.target.closest(".row");
-    if (row && !getSelection().toString()) toggleCase(Number(row.dataset.position));
-  });
-  byId("cases").addEventListener("focusin", (event) => {
-    const row = event.target.closest(".row") || event.target.closest(".detail")?.previousElementSibling;
-    if (row) current = Number(row.dataset.position);
-  });
-
-  const visibleOrder = () => shownGroups.filter((view) => view.open).flatMap((view) => view.items);
-
-  function move(by, wanted) {
-    const order = wanted ? shownGroups.flatMap((view) => view.items).filter(wanted) : visibleOrder();
-    if (!order.length) return;
-    const here = order.findIndex(({ position }) => position === current);
-    let next = here + by;
-    if (here < 0) next = current === null ? (by > 0 ? 0 : order.length - 1) : order.findIndex(({ position }) => position > current) + (by > 0 ? 0 : -1);
-    if (wanted) next = (next + order.length) % order.length;
-    focusCase(order[Math.max(0, Math.min(next, order.length - 1))].position);
-  }
-
-  const isLost = (item) => LOST.has(item.group);
-  const panelOf = (position) => (position === null ? null : byId(`detail-${position}`)?.querySelector(".panel"));
-  const openHelp = () => byId("help").showModal();
-  const keys = {
-    j: () => move(1), k: () => move(-1), n: () => move(1, isLost), p: () => move(-1, isLost),
-    o: () => { if (current !== null) toggleCase(current); },
-    "[": () => panelOf(current)?.step(-1), "]": () => panelOf(current)?.step(1),
-    "/": () => { byId("query").focus(); byId("query").select(); }, "?": openHelp,
-  };
-
-  function escape() {
-    if (document.activeElement === byId("query")) { byId("query").blur(); if (current !== null) focusCase(current); } else if (current !== null && opened.has(current)) {
-      closeCase(current);
-      address.write();
-      focusCase(current);
-    }
-  }
-
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
-    if (event.key === "Escape") { escape(); return; }
-    if (event.target.closest("input:not([type=radio]):not([type=checkbox]), select, textarea") || !byId("keys-on").checked) return;
-    // Enter on a button is the button's; elsewhere it opens the case that was looked at last.
-    if (event.key === "Enter" && current !== null && !event.target.closest("button, a, summary, label")) { event.preventDefault(); toggleCase(current); } else if (Object.hasOwn(keys, event.key)) {
-      event.preventDefault();
-      keys[event.key]();
-    }
-  });
-  byId("open-help").addEventListener("click", openHelp);
-  byId("close-help").addEventListener("click", () => byId("help").close());
-
-  // --- On paper everything is open, up to a bound.
-
-  addEventListener("beforeprint", () => {
-    printing = true;
-    const before = new Map(opened);
-    for (const item of cases.filter((each) => !groups.get(each.group).closed).slice(0, PRINTED_DETAILS)) if (!opened.has(item.position)) opened.set(item.position, undefined);
-    drawList();
-    addEventListener("afterprint", () => { printing = false; opened.clear(); for (const [key, value] of before) opened.set(key, value); drawList(); }, { once: true });
-  });
-
-  function start() {
-    const { wanted, trial } = address.read();
-    if (wanted) opened.set(wanted.position, trial);
-    showFilters();
-    drawList();
-    if (wanted) {
-      reveal(wanted.position);
-      current = wanted.position;
-      rowOf(wanted.position)?.scrollIntoView({ block: "start" });
-      rowOf(wanted.position)?.querySelector(".open").focus({ preventScroll: true });
-    }
-  }
-  prepareFilters();
-  start();
-  document.addEventListener("DOMContentLoaded", () => { if (filters.query) drawList(); }, { once: true });
-  addEventListener("hashchange", start);
-})();
+function start() {
+  const [wanted, trial] = address.read();
+  opened.clear();
+  if (wanted) opened.set(wanted.position, trial);
+  showFilters();
+  drawList();
+  if (wanted) focusCase(wanted.position, "start");
+}
+prepareFilters();
+start();
+addEventListener("hashchange", start);
+document.addEventListener("DOMContentLoaded", () => { if (filters.query) drawList(); }, { once: true });
 """
 
 ROLES = ("baseline", "candidate")
 GROUP_ORDER = {group.key: number for number, group in enumerate(GROUPS)}
-FLAG_HARD, FLAG_CRITICAL = 1, 2
 
 
 class StageView(NamedTuple):
@@ -13862,7 +13951,8 @@ def write_review_stream(
 ) -> None:
     """The page as bytes: frame and plain HTML, the index, the script, the details of each case."""
     limits = page_limits(rows, stages)
-    before, between, after = page_frame(f"{headline_parts(review.comparison)[0]} · {review.name} · Kaizen review", "review", REVIEW_CSS, REVIEW_JS)
+    title = f"{headline_parts(review.comparison)[0]} · {review.name} · Kaizen review"
+    before, between, after = page_frame(title, "review", REVIEW_CSS, REVIEW_JS)
     index = [index_row(item, stages) for item in rows]
     body = review_body(review, rows, stages, evaluators) + "\n" + script_data("index", index_document(review, index, stages, evaluators))
     stream.write((before + body + between).encode("utf-8", "replace"))
@@ -13873,7 +13963,10 @@ def write_review_stream(
         if keeps_texts:
             stream.write(script_data(f"case-{number}", case_detail(item.case, stages, limits, evaluators)).encode("utf-8", "replace"))
     if without_texts:
-        text = f"{counted(without_texts, 'unchanged case')} that passed {'is' if without_texts == 1 else 'are'} listed without texts, because this page would be larger than 20 MB; the stage files hold them."
+        text = (
+            f"Listed without texts, because the page would be larger than 20 MB: {counted(without_texts, 'unchanged case')} that passed. "
+            "The stage files hold the texts."
+        )
         stream.write(f'<p class="small size-note">{html_text(text)}</p>'.encode())
     stream.write(after.encode("utf-8", "replace"))
 
@@ -13919,7 +14012,8 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
     names = {role: review.stages[role].stage for role in stages}
     hidden = hidden_sentence(hidden_count((row["id"] for row in comparison["cases"]), review.holdout), review.holdout_opened)
     verdict, because = headline_parts(comparison)
-    static = [StaticRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in rows if item.group != "unchanged"]
+    changed = [item for item in rows if item.group != "unchanged"]
+    static = [StaticRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in changed]
     made = {role: (review.stages[role].meta, review.stages[role].results_meta, review.stages[role].stage) for role in stages}
     lines = [
         f"{os.path.basename(review.stages[role].observations_path)}: {counted(stage.unreadable, 'line')} could not be read."
@@ -13948,14 +14042,15 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
 
 
 def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
-    """[id, group, flags, letters by role, split, tags, applied, failed by role, title, deciding evaluator, why]."""
+    """[id, group, labels, letters by role, split, tags, applied, failed by role, title, deciding evaluator, why]."""
     document, row, case_id = item.case.document, item.row, item.case.id
-    flags = FLAG_HARD * is_hard(row, bool(document.get("critical"))) + FLAG_CRITICAL * bool(document.get("critical"))
+    labels = ["critical"] if document.get("critical") else []
+    labels += [CHANGE_WORDS[row["change"]]] if item.group in ("hard_regressed", "hard") and row["change"] else []
     applied = sorted({number for stage in stages.values() for number in stage.applied.get(case_id, ())})
     return [
         case_id,
         item.group,
-        flags,
+        labels,
         [stage.letters(case_id, row[role]["planned"]) for role, stage in stages.items()],
         document.get("split") or "",
         document.get("tags") or [],
@@ -13966,7 +14061,9 @@ def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
     ]
 
 
-def index_document(review: ReviewData, index: list[list[object]], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> JsonObject:
+def index_document(
+    review: ReviewData, index: list[list[object]], stages: dict[str, StageEvidence], evaluators: EvaluatorTable
+) -> JsonObject:
     """What the page's script needs before any case is opened."""
     return {
         "roles": list(stages),
@@ -14647,6 +14744,32 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
         )
         lines.append(f"  {name:<{width}}  {shown}")
     return [*lines, f"  written to {path}"]
+
+# endregion
+
+# region commands/evaluators.py
+# =============================================================================
+# `kaizen evaluators`: the catalogue of evaluator types.
+# =============================================================================
+
+
+@command(
+    "evaluators",
+    "Lists the types of evaluators, or shows one with its parameters, defaults and an example.",
+    [Argument("name", "NAME", "a type, such as contains", {"nargs": "?", "default": ""})],
+    "kaizen evaluators\nkaizen evaluators contains",
+)
+def command_evaluators(args: Namespace) -> Answer:
+    """All types with a sentence each, or everything about one."""
+    if not args.name:
+        names = sorted(EVALUATORS)
+        lines = [f"{name:<14} {EVALUATORS[name].summary}" for name in names]
+        data = {"evaluators": [{"name": name, "version": EVALUATORS[name].version, "summary": EVALUATORS[name].summary} for name in names]}
+        return Answer(0, "listed", counted(len(names), "type of evaluator", "types of evaluators"), lines, data, "kaizen evaluators NAME")
+    if args.name not in EVALUATORS:
+        raise UsageError(f"there is no evaluator type {quoted(args.name)}", did_you_mean(args.name, EVALUATORS), "unknown_evaluator")
+    kind = EVALUATORS[args.name]
+    return Answer(0, "shown", f"{kind.name}: {kind.summary}", type_lines(kind), {"evaluator": type_document(kind)})
 
 # endregion
 

@@ -18,7 +18,7 @@ from kaizen.foundation.jsonio import JsonObject, parse_line
 # The engine writes these two keys first; a line that begins otherwise is parsed whole.
 LINE_HEAD = re.compile(rb'\s*\{\s*"case_id"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"trial"\s*:\s*(\d{1,9})\s*[,}]')
 OUTCOME_LETTERS = {"pass": "p", "fail": "f", "error": "e"}
-NOT_RUN, NOT_EVALUATED = "n", "u"
+NOT_RUN_LETTER, NOT_EVALUATED = "n", "u"
 BINDING = ("hard", "gate")  # severities whose failure fails the trial
 MAX_NOTE = 300  # characters kept of the reason that stands in the row of a case
 
@@ -174,7 +174,7 @@ class StageEvidence:
         case_id = key[0]
         places, start = self.place(*key)
         letter = OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED)
-        places[start + 2], places[start + 3] = number, ord(NOT_RUN if result.get("status") == "not_run" else letter)
+        places[start + 2], places[start + 3] = number, ord(NOT_RUN_LETTER if result.get("status") == "not_run" else letter)
         applied, failed = set(self.applied.get(case_id, ())), set(self.failed.get(case_id, ()))
         for evaluation in evaluations_of(result):
             status, evaluator = evaluation.get("status"), self.evaluators.number(evaluation)
@@ -198,7 +198,7 @@ class StageEvidence:
         """One letter a trial, planned or recorded, in order: p, f, e (no verdict), n (not run), u (not evaluated)."""
         places = self.places.get(case_id, ())
         found = {places[start]: chr(places[start + 3]) for start in range(0, len(places), 4)}
-        return "".join(found.get(trial, NOT_RUN) for trial in sorted({*range(1, planned + 1), *found}))
+        return "".join(found.get(trial, NOT_RUN_LETTER) for trial in sorted({*range(1, planned + 1), *found}))
 
     def lengths(self, case_id: str) -> list[int]:
         """Bytes of each observation line of a case."""
