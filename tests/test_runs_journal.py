@@ -76,11 +76,17 @@ class Writing(support.TemporaryFolder):
             '{"case_id": "a", "trial": 1,   "status": "completed"}',
         ]
         write_lines("imp/s.jsonl", lines)
+        before = Path("imp/s.jsonl").read_bytes()
         writer = self.writer("resume")
-        self.assertEqual(Path("imp/s.jsonl").read_text().splitlines(), [lines[0], lines[3]])
+        self.assertEqual(Path("imp/s.jsonl").read_bytes(), before)
+        self.assertEqual([writer.is_done(name, trial) for name, trial in (("a", 1), ("b", 1), ("c", 1), ("a", 2))], [True, False, True, False])
+        self.record(writer, "b", 1)
+        self.assertEqual(self.keys(), [("a", 1), ("c", 1), ("b", 1)])
+        self.assertEqual(Path("imp/s.jsonl").read_text().splitlines()[:2], [lines[0], lines[3]])
         self.assertEqual(Path("imp/s.superseded.jsonl").read_text().splitlines(), [lines[index] for index in (1, 2, 4, 5, 6)])
         self.assertIn("5 lines moved to imp/s.superseded.jsonl", writer.notes[-1])
-        self.assertEqual([writer.is_done(name, trial) for name, trial in (("a", 1), ("b", 1), ("c", 1), ("a", 2))], [True, False, True, False])
+        writer.finish(True)
+        self.assertEqual(self.keys(), [("a", 1), ("b", 1), ("c", 1)])
 
     def test_only_errors_supersedes_those_of_the_selection(self):
         write_lines("imp/s.jsonl", [{"case_id": name, "trial": 1, "status": "error" if name != "a" else "completed"} for name in "abc"])

@@ -17,9 +17,9 @@ SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
 
 
 def count_argument(text: str) -> int:
-    """*text* as a whole number from 1. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0 or len(text) > 9:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1")
+    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
     return int(text)
 
 

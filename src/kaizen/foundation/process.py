@@ -190,6 +190,9 @@ def run_program(
         child.end_group()
         if mark and not is_clean:
             kill_marked(mark)
+    except BaseException:  # an interrupt, where nobody heeds signals
+        child.abandon()
+        raise
     finally:
         child.close()
     code = child.process.returncode if end == EXITED else None
@@ -357,6 +360,13 @@ class Child:
         signal_group(self.pid, signal.SIGKILL)
         self.wait(monotonic_seconds() + (KILLED_SECONDS if self.exited_at is None else LOOK_SECONDS), is_ending=True)
         self.reap()
+
+    def abandon(self) -> None:
+        """Kills the process group at once."""
+        import signal
+
+        signal_group(self.pid, signal.SIGKILL)
+        self.process.wait()
 
     def reap(self) -> bool:
         """Takes the exit status of the program; False while it has not ended."""

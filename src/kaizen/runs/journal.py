@@ -2,7 +2,7 @@
 
 Each finished trial is appended in one write. A line that no longer counts (its case has
 another input or is gone, it never ran, or it is to be run again) goes to
-`<stage>.superseded.jsonl` before the run begins. When everything asked for is there, the
+`<stage>.superseded.jsonl` before the first new one is written. When everything asked for is there, the
 lines stand in the order (trial, place of the case). An overwrite is written beside the old
 files, as `<stage>.jsonl.unfinished`, and takes their place at the end.
 
@@ -196,6 +196,7 @@ class StageWriter:
         self.path, self.meta_path = self.target + suffix, improvement.stage_file(stage, STAGE_META) + suffix
         self.log: AppendLog | None = None
         self.size = 0
+        self.superseded: dict[int, str] = {}  # offset of a line that no longer counts: why
         self.notes: list[str] = []
         self.refuse_existing(existing)
         self.sweep(existing == OVERWRITE)
@@ -205,6 +206,8 @@ class StageWriter:
         before = read_json_object(self.meta_path) if has_file and os.path.exists(self.meta_path) else None
         self.repetitions = self.settled_repetitions(repetitions, before, has_file)
         self.index = StageIndex(dataset.cases, self.repetitions)
+        if not self.is_beside and os.path.exists(self.target + UNFINISHED):
+            self.notes.append(f"{shown_path(self.target + UNFINISHED)}: an overwrite was interrupted; --overwrite --resume goes on with it")
         if has_file:
             if before is not None:
                 refuse_other_run(shown_path(self.target), before, meta)
@@ -256,41 +259,42 @@ class StageWriter:
         return asked or known
 
     def take_over(self, drops_errors: bool) -> None:
-        """Indexes the lines that count; the others go to the superseded file before the run begins."""
+        """Indexes the lines that count and notes the others, which are moved before the first new line is written."""
         selected = {case.id for case in self.cases} if drops_errors else set()
-        keep, drop = StageIndex(self.dataset.cases, self.repetitions), []
-        reasons: dict[str, int] = {}
         for offset, _, value in stage_lines(self.path):
-            slot = keep.slot(value["case_id"], value["trial"])
-            reason = self.superseded_reason(value, slot, keep, selected)
+            slot = self.index.slot(value["case_id"], value["trial"])
+            reason = self.superseded_reason(value, slot, selected)
             if reason:
-                drop.append(offset)
-                reasons[reason] = reasons.get(reason, 0) + 1
+                self.superseded[offset] = reason
             else:
-                keep.note(slot, value["status"], offset)
-        if not drop:
-            self.index = keep
+                self.index.note(slot, value["status"], offset)
+
+    def move_superseded(self) -> None:
+        """Moves the lines that no longer count to their file."""
+        if not self.superseded:
             return
-        superseded = self.improvement.stage_file(self.stage, SUPERSEDED)
-        append_lines(superseded, self.lines_at(drop))
-        gone = set(drop)
+        path = self.improvement.stage_file(self.stage, SUPERSEDED)
+        append_lines(path, self.lines_at(list(self.superseded)))
         with replacing(self.path) as stream:
             for offset, raw, _ in stage_lines(self.path):
-                if offset not in gone:
+                if offset not in self.superseded:
                     stream.write(raw + b"\n")
+        self.index = StageIndex(self.dataset.cases, self.repetitions)
         for offset, _, value in stage_lines(self.path):
             self.index.note(self.index.slot(value["case_id"], value["trial"]), value["status"], offset)
-        why = listed(f"{count:,} {reason}" for reason, count in reasons.items())
-        self.notes.append(f"{counted(len(drop), 'line')} moved to {shown_path(superseded)}: {why}")
+        reasons = list(self.superseded.values())
+        why = listed(f"{reasons.count(reason):,} {reason}" for reason in dict.fromkeys(reasons))
+        self.notes.append(f"{counted(len(reasons), 'line')} moved to {shown_path(path)}: {why}")
+        self.superseded = {}
 
-    def superseded_reason(self, value: JsonObject, slot: int, seen: StageIndex, selected: set[str]) -> str:
+    def superseded_reason(self, value: JsonObject, slot: int, selected: set[str]) -> str:
         """Why the line *value* no longer counts; '' when it does."""
         case = self.dataset.cases.get(value["case_id"])
         if case is None or slot < 0:
             return "of cases that are gone"
         if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
             return "made from another input"
-        if seen.statuses[slot]:
+        if self.index.statuses[slot]:
             return "of trials that are there twice"
         if value["status"] in (NOT_RUN, CANCELLED):
             return "of trials that never ran"
@@ -318,6 +322,7 @@ class StageWriter:
     def record(self, case_id: str, trial: int, status: str, line: bytes) -> None:
         """Appends the observation *line* (with its line end). Raises InputError when the disk says no."""
         if self.log is None:
+            self.move_superseded()
             self.complete_meta(False)
             write_json(self.meta_path, self.meta)
             self.log = AppendLog(self.path)
@@ -351,6 +356,8 @@ class StageWriter:
             self.log.close()
         if not os.path.exists(self.path):
             return
+        if is_complete:
+            self.move_superseded()
         if is_complete and not self.index.is_ordered:
             with replacing(self.path) as stream:
                 for line in self.lines_at(self.index.ordered_offsets()):

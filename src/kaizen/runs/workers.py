@@ -67,7 +67,10 @@ class WorkFolders:
     def __init__(self) -> None:
         import tempfile
 
-        parent = tempfile.gettempdir()
+        try:
+            parent = tempfile.gettempdir()
+        except OSError as error:
+            refuse_writing("temporary folder", error)
         sweep_work_folders(parent)
         self.path = os.path.join(parent, f"{WORK_PREFIX}{os.urandom(8).hex()}")
         self.lock = FileLock(self.path + ".lock", "the work folder")
@@ -114,8 +117,11 @@ def remove_work_folder(path: str) -> None:
 
 def sweep_work_folders(parent: str) -> None:
     """Removes work folders of this user in *parent* whose run is no longer alive."""
-    found = {name.removesuffix(".lock") for name in os.listdir(parent) if name.startswith(WORK_PREFIX)}
-    for path in (os.path.join(parent, name) for name in found):
+    try:
+        names = os.listdir(parent)
+    except OSError:
+        return
+    for path in {os.path.join(parent, name.removesuffix(".lock")) for name in names if name.startswith(WORK_PREFIX)}:
         try:
             if all(os.lstat(each).st_uid == os.getuid() for each in (path, path + ".lock") if os.path.lexists(each)):
                 with FileLock(path + ".lock", "the work folder", patience=0):
