@@ -199,18 +199,20 @@ class ResumeOrderAndCrashes(FieldCase):
         runner = write("quick.sh", '#!/bin/sh\nprintf \'{"output": "%0450d"}\\n\' 7\n')
         runner.chmod(0o755)
         self.run_stage("--jobs", "2", command=["./quick.sh"])
+        self.assertEqual(run_cli("evaluate", "case").status, 0)
         before = {path.name: path.read_bytes() for path in (self.folder / "case").iterdir() if path.is_file()}
         self.assertGreater(len(before["baseline.jsonl"]), 50_000)
-        limited = 'ulimit -f 16; exec "$@"'
-        argv = [sys.executable, str(BUNDLE), "run", "case", "--stage", "baseline", "--overwrite", "--jobs", "2", "--", "./quick.sh"]
-        done = subprocess.run(
-            ["bash", "-c", limited, "bash", *argv], cwd=self.folder, env=clean_environment(), capture_output=True, text=True, check=False
-        )
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("case/baseline.jsonl", done.stderr)
-        self.assertNotIn("Traceback", done.stderr)
-        after = {path.name: path.read_bytes() for path in (self.folder / "case").iterdir() if path.is_file()}
-        self.assertEqual(after, before)
+        for name, options in (
+            ("baseline.jsonl", ("run", "case", "--stage", "baseline", "--overwrite", "--jobs", "2", "--", "./quick.sh")),
+            ("baseline.evaluated.jsonl", ("evaluate", "case")),
+        ):
+            argv = ["bash", "-c", 'ulimit -f 16; exec "$@"', "bash", sys.executable, str(BUNDLE), *options]
+            done = subprocess.run(argv, cwd=self.folder, env=clean_environment(), capture_output=True, text=True, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(f"case/{name}", done.stderr)
+            self.assertNotIn("Traceback", done.stderr)
+            after = {path.name: path.read_bytes() for path in (self.folder / "case").iterdir() if path.is_file()}
+            self.assertEqual(after, before)
 
     def test_17_an_interrupt_keeps_what_is_finished_and_leaves_nobody_behind(self):
         self.start("17-interrupt")
@@ -236,6 +238,25 @@ class ResumeOrderAndCrashes(FieldCase):
         self.run_stage("--resume", command=[*PYTHON, "case/runner.py"])
         self.assertEqual([line.split()[1] for line in pids.read_text().splitlines()], ["s3", "s4", "s5"])
         self.assertEqual([record["case_id"] for record in strict("case/baseline.jsonl")], ["s1", "s2", "s3", "s4", "s5"])
+
+
+    def test_18_records_belong_to_their_case_whatever_their_order(self):
+        self.start("18-records-in-another-order")
+        write("case/evaluation.json", json.dumps({"evaluators": [{"id": "answer", "type": "contains", "values": {"$case": "/expected"}}]}))
+        stages = {stage: read_lines(f"case/{stage}.jsonl") for stage in ("baseline", "candidate")}
+        self.assertEqual([record["id"] for record in stages["candidate"]], ["d", "b", "a", "c"])
+        for reverse in (False, True):
+            for stage, records in stages.items():
+                known = [{"case_id": record["id"], "trial": 1, "status": "completed", "output": record["output"]} for record in records]
+                write_lines(f"case/{stage}.jsonl", known[::-1] if reverse else known)
+                self.assertEqual(run_cli("evaluate", "case", "--stage", stage).status, 0)
+            answer = json.loads(run_cli("review", "case", "--json").stdout)
+            self.assertEqual((answer["counts"]["improved"], answer["counts"]["regressed"], answer["counts"]["unchanged"]), (1, 1, 2))
+            comparison = read_json("case/comparison.json")
+            changes = {row["id"]: row["change"] for row in comparison["cases"]}
+            self.assertEqual(changes, {"a": "improved", "b": "unchanged", "c": "regressed", "d": "unchanged"})
+            self.assertEqual([comparison["rates"][role]["passed"] for role in ("baseline", "candidate")], [2, 2])
+            self.assertEqual(comparison["delta"]["numerator"], 0)
 
 
 class PathsNamesAndGit(FieldCase):

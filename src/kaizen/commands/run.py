@@ -121,7 +121,9 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
     if summary.selected < summary.planned:
         message += f"; a selection of {summary.planned:,} planned"
     lines = [f"{message}, {duration(summary.seconds)}"]
-    lines += [*(f"  {line}" for line in summary.examples), f"  written to {shown_path(summary.path)}"]
+    lines += [f"  {line}" for line in summary.examples]
+    files = [shown_path(summary.path)] if os.path.exists(summary.path) else []  # interrupted before the first answer
+    lines += [f"  written to {name}" for name in files]
     data = {
         "stage": summary.stage,
         "planned": summary.planned,
@@ -131,7 +133,7 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
         "unusable": summary.unusable,
         "errors": summary.examples,
         "notes": summary.notes,
-        "files": [shown_path(summary.path)],
+        "files": files,
     }
     return Answer(code, reason, message, lines, data, following)
 
