@@ -446,7 +446,7 @@ class Speed(support.StrictTestCase):
         started = time.perf_counter()
         for matcher in matchers:
             self.assertEqual(sum(answer is True for answer in matcher.decisions(trail)), 20)
-        self.assertLess(time.perf_counter() - started, 0.25)  # 10 ms here
+        self.assertLess(time.perf_counter() - started, 1)  # 5 ms here
 
 
 if __name__ == "__main__":

@@ -800,7 +800,7 @@ class Robustness(support.StrictTestCase):
             with self.subTest(type=entry["type"]):
                 started = time.perf_counter()
                 evaluate(entry, steps)
-                self.assertLess(time.perf_counter() - started, 2)
+                self.assertLess(time.perf_counter() - started, 5)  # 0.3 s here
 
 
 if __name__ == "__main__":
