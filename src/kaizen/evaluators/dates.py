@@ -13,19 +13,17 @@ from kaizen.foundation.schema_formats import is_calendar_date
 MONTH_STEMS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 LONG_MONTHS = "jan(?:uary)? feb(?:ruary)? mar(?:ch)? apr(?:il)? may june? july? aug(?:ust)? sept?(?:ember)?"
 MONTH_NAME = "|".join([*LONG_MONTHS.split(), "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?"])
-TH = "(?:st|nd|rd|th)?"
-DATE_IN_TEXT = re.compile(
-    rf"""
+NTH = "(?:st|nd|rd|th)?"
+# Compiled when it is first used.
+DATE_IN_TEXT = rf"""
     (?<![0-9A-Za-z./-])(?:
         (?P<year>[0-9]{{4}})(?P<mark>[-/.])(?P<month>[0-9]{{1,2}})(?P=mark)(?P<day>[0-9]{{1,2}})(?![0-9/-])
       | (?P<dot_day>[0-9]{{1,2}})\.\ ?(?P<dot_month>[0-9]{{1,2}})\.\ ?(?P<dot_year>[0-9]{{4}})(?![0-9/-])
       | (?P<one>[0-9]{{1,2}})(?P<slash>[/-])(?P<two>[0-9]{{1,2}})(?P=slash)(?P<slash_year>[0-9]{{4}})(?![0-9/-])
-      | (?P<first_day>[0-9]{{1,2}}){TH}\.?[\s-](?:of\s)?(?P<name_after>{MONTH_NAME})\.?,?[\s-](?P<after_year>[0-9]{{4}})(?![0-9])
-      | (?P<name_before>{MONTH_NAME})\.?\s(?P<later_day>[0-9]{{1,2}}){TH},?\s(?P<before_year>[0-9]{{4}})(?![0-9])
+      | (?P<first_day>[0-9]{{1,2}}){NTH}\.?[\s-](?:of\s)?(?P<name_after>{MONTH_NAME})\.?,?[\s-](?P<after_year>[0-9]{{4}})(?![0-9])
+      | (?P<name_before>{MONTH_NAME})\.?\s(?P<later_day>[0-9]{{1,2}}){NTH},?\s(?P<before_year>[0-9]{{4}})(?![0-9])
     )
-    """,
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
-)
+    """
 
 
 class Date(NamedTuple):
@@ -41,7 +39,7 @@ class Date(NamedTuple):
 
 def find_dates(text: str) -> list[Date | None]:
     """The dates in *text*, in order; None for one that can be read two ways or that the calendar does not have."""
-    return [matched_date(match) for match in DATE_IN_TEXT.finditer(text)]
+    return [matched_date(match) for match in re.finditer(DATE_IN_TEXT, text, re.VERBOSE | re.IGNORECASE | re.ASCII)]
 
 
 def matched_date(match: "re.Match[str]") -> Date | None:

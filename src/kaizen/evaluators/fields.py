@@ -20,7 +20,10 @@ def fields_reference(view: View, reference: Any, is_needed: bool) -> Any:
         reference = view.case.get("expected")
     if reference is None and is_needed:
         raise NotMeasurable("the case has no expected value to compare with")
-    return MISSING if reference is None else field_container(reference) or reference
+    if isinstance(reference, str):
+        container = field_container(reference)
+        return reference if container is None else container
+    return MISSING if reference is None else reference
 
 
 def fields_outcome(fields: list[Field], wants_all: bool) -> Outcome:

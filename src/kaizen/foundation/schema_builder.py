@@ -37,6 +37,7 @@ SCHEMA_REFUSED = {
     "dependencies": "is of an older draft; use dependentRequired or dependentSchemas",
     "additionalItems": "is of an older draft; use prefixItems and items",
     "nullable": 'is of OpenAPI 3.0; write the type as a list with "null" in it',
+    "discriminator": "is of OpenAPI; oneOf with a const in each schema says the same",
     "id": "is of an older draft; a property of this name belongs into properties",
 }
 
@@ -286,7 +287,7 @@ class SchemaBuilder:
         if "$id" in schema and pointer:
             raise SchemaError(pointer + "/$id", "an $id below the root is not supported")
         if str(schema.get("$schema", SCHEMA_DRAFT)).rstrip("#") != SCHEMA_DRAFT:
-            raise SchemaError(pointer + "/$schema", f"only JSON Schema 2020-12 is known: {SCHEMA_DRAFT}")
+            raise SchemaError(pointer + "/$schema", f"only JSON Schema 2020-12 is known; once the schema keeps to it, write {SCHEMA_DRAFT}")
         if "$anchor" in schema:
             anchor = str(schema["$anchor"])
             if self.anchors.setdefault(anchor, pointer) != pointer:
