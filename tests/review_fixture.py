@@ -9,7 +9,7 @@ import os
 import random
 from types import SimpleNamespace
 
-import kaizen
+from support import kaizen
 
 ACCEPTANCE = {
     "maximum_regressions": 0, "maximum_weakened": None, "minimum_improvements": 1, "minimum_pass_rate": None, "minimum_delta": 0,
@@ -111,7 +111,7 @@ def evaluations(story, behaviour, steps, output, cost):
     ]
     return [
         {"id": name, "type": kind, "severity": severity, "status": status, "score": score, "value": len(steps) if name == "within_budget" else None, "reason": reason, "evidence": evidence}
-        for (name, kind, severity), (status, score, reason, evidence) in zip(EVALUATORS, rows)
+        for (name, kind, severity), (status, score, reason, evidence) in zip(EVALUATORS, rows, strict=True)
     ]
 
 
@@ -184,7 +184,7 @@ def write_stage(folder, stage, stories, plan, repetitions, chance):
     """The observations and results of one stage, in the order (trial, case)."""
     with open(os.path.join(folder, f"{stage}.jsonl"), "w", encoding="utf-8") as observed, open(os.path.join(folder, f"{stage}.evaluated.jsonl"), "w", encoding="utf-8") as results:
         for trial in range(1, repetitions + 1):
-            for story, behaviour in zip(stories, plan):
+            for story, behaviour in zip(stories, plan, strict=True):
                 observation, result = records(story, trial, behaviour[trial - 1], chance)
                 observed.write(json.dumps(observation, ensure_ascii=False, separators=(",", ":")) + "\n")
                 results.write(json.dumps(result, ensure_ascii=False, separators=(",", ":")) + "\n")

@@ -1,817 +1,679 @@
 // The review: a table of cases from #index, details from #case-N, parsed when a case is opened.
-(() => {
-  const { make, addText, textElement, readJson } = page;
-  const index = readJson("index");
-  const byId = (id) => document.getElementById(id);
-  const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
-  const CRITICAL = 2;
-  const FIRST_ROWS = 100, MORE_ROWS = 300, PRINTED_ROWS = 1000, PRINTED_DETAILS = 40;
-  const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated" };
-  const STATUSES = { ...OUTCOMES, "-": "not asked" };
+const index = readJson("index");
+const byId = (id) => document.getElementById(id);
+const grouped = (number) => number.toLocaleString("en");
+const plural = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
+const title = (word) => word[0].toUpperCase() + word.slice(1);
+const ROWS = 100, PRINTED_ROWS = 1000, PRINTED_DETAILS = 40;
+const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated", "-": "not asked" };
+const LOST = ["hard_regressed", "hard", "regressed", "newly_flaky", "weakened", "failed", "flaky"];
 
-  const groups = new Map(index.groups.map(([key, title, tone, text, closed]) => [key, { key, title, tone, text, closed }]));
-  const evaluators = index.evaluators.map(([id, type, severity]) => ({ id, type, severity, binding: severity === "hard" || severity === "gate" }));
-  const cases = index.cases.map(([id, group, flags, letters, split, tags, applied, failed, title, decider, why], position) => (
-    { position, id, group, flags, letters, split, tags, applied, failed, title, decider, why }));
-  const candidate = index.roles.length - 1; // its place in letters and failed; the baseline, if any, is 0
-  const LOST = new Set(["hard_regressed", "hard", "regressed", "newly_flaky", "weakened", "failed", "flaky"]);
+const groups = new Map(index.groups.map(([key, name, tone, text, closed]) => [key, { key, name, tone, text, closed }]));
+const evaluators = index.evaluators.map(([id, type, severity]) => ({ id, type, severity }));
+const cases = index.cases.map(([id, group, labels, letters, split, tags, applied, failed, heading, decider, why], position) => (
+  { position, id, group, labels, letters, split, tags, applied, failed, heading, decider, why }));
+const roles = index.roles;
+const last = roles.length - 1; // the candidate's place in letters and failed; before it the baseline's, if there is one
 
-  // --- Texts: [text, characters left out, digest, kind], or the text alone; kind 1 is compact JSON, 2 the end of a text.
+// --- Texts: [text, characters left out, digest, kind], or the text alone; kind 1 is compact JSON, 2 the end of a text.
 
-  const unpack = (value) => (typeof value === "string" ? { text: value, left: 0, digest: "", kind: 0 }
-    : { text: value[0], left: value[1], digest: value[2], kind: value[3] });
-  const sameText = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+const plain = (value) => (typeof value === "string" ? value : value[0]);
 
-  // Where the bracket at `start` closes, if within `limit` characters; else -1.
-  function closing(text, start, limit) {
-    let depth = 0, quoted = false;
-    for (let at = start; at < Math.min(text.length, start + limit); at++) {
-      const c = text[at];
-      if (quoted) { if (c === "\\") at++; else if (c === '"') quoted = false; }
-      else if (c === '"') quoted = true;
-      else if (c === "{" || c === "[") depth++;
-      else if ((c === "}" || c === "]") && --depth === 0) return at;
-    }
-    return -1;
+// Where the bracket at `start` closes, if within 72 characters; else -1.
+function closing(text, start) {
+  let depth = 0, quoted = false;
+  for (let at = start; at < Math.min(text.length, start + 72); at++) {
+    const c = text[at];
+    if (quoted) {
+      if (c === "\\") at++;
+      else if (c === '"') quoted = false;
+    } else if (c === '"') quoted = true;
+    else if ("{[".includes(c)) depth++;
+    else if ("}]".includes(c) && --depth === 0) return at;
   }
+  return -1;
+}
 
-  // Compact JSON with line breaks and blanks; place(n) is where character n of the compact text stands. Cut texts do too.
-  function pretty(compact) {
-    const parts = [], places = new Uint32Array(compact.length + 1);
-    let length = 0, depth = 0, quoted = false, inlineUntil = -1;
-    const put = (text) => { parts.push(text); length += text.length; };
-    const newline = () => put("\n" + "  ".repeat(Math.max(0, depth)));
-    for (let at = 0; at < compact.length; at++) {
-      const c = compact[at], inline = at <= inlineUntil;
-      if (!quoted && (c === "}" || c === "]") && !inline) { depth--; newline(); }
-      places[at] = length;
-      put(c);
-      if (quoted) {
-        if (c === "\\" && at + 1 < compact.length) { at++; places[at] = length; put(compact[at]); } else if (c === '"') quoted = false;
-      } else if (c === '"') quoted = true;
-      else if (c === ":") put(" ");
-      else if (c === ",") { if (inline) put(" "); else newline(); }
-      else if ((c === "{" || c === "[") && !inline) {
-        const end = closing(compact, at, 72);
-        if (end > 0) inlineUntil = end; else { depth++; newline(); }
-      }
-    }
-    places[compact.length] = length;
-    return { text: parts.join(""), place: (n) => places[Math.max(0, Math.min(n, compact.length))] };
-  }
-
-  // A text as shown, and the function from code points (as Python counts) of the recorded text to places in the shown one.
-  function shown(value) {
-    const { text, left, kind } = unpack(value);
-    const form = kind === 1 ? pretty(text) : { text, place: (n) => n };
-    const units = (n) => {
-      if (!/[\ud800-\udbff]/.test(text)) return n;
-      let at = 0;
-      for (let count = 0; count < n && at < text.length; count++) at += text.codePointAt(at) > 0xffff ? 2 : 1;
-      return at;
-    };
-    return { text: form.text, left, kind, place: (n) => form.place(units(n)) };
-  }
-
-  function cutNote(left, kind, file, line) {
-    if (!left) return null;
-    const where = file ? ` The whole text stands in ${file}${line ? `, line ${line}` : ""}.` : "";
-    return textElement("p", { class: "cut" }, `${plural(left, "character")} ${kind === 2 ? "before this" : "more"} left out here.${where}`);
-  }
-
-  // Appends text with marks: [start, end, tag, key]; pieces may overlap and are nested.
-  function paint(parent, text, marks) {
-    const edges = [...new Set([0, text.length, ...marks.flatMap(([start, end]) => [start, end])])].filter((edge) => edge <= text.length).sort((a, b) => a - b);
-    for (let n = 0; n + 1 < edges.length; n++) {
-      let spot = parent;
-      for (const [start, end, tag, key] of marks) {
-        if (start <= edges[n] && end >= edges[n + 1] && start < end) {
-          const wrap = make(tag, key ? { "data-mark": key } : null);
-          spot.append(wrap);
-          spot = wrap;
-        }
-      }
-      addText(spot, text.slice(edges[n], edges[n + 1]));
-    }
-    return parent;
-  }
-
-  // --- Differences: Myers' greedy algorithm (E. Myers 1986, An O(ND) difference algorithm), with a bound on the work.
-
-  // {gone, added}: which items of a are not in b and of b not in a; null when more than `limit` edits would be needed.
-  function edits(a, b, limit) {
-    let start = 0, endA = a.length, endB = b.length;
-    while (start < endA && start < endB && a[start] === b[start]) start++;
-    while (endA > start && endB > start && a[endA - 1] === b[endB - 1]) { endA--; endB--; }
-    const n = endA - start, m = endB - start, most = Math.min(limit, n + m), base = most + 1;
-    const reach = new Int32Array(2 * most + 3), trace = [];
-    const gone = new Uint8Array(a.length), added = new Uint8Array(b.length);
-    for (let d = 0; d <= most; d++) {
-      trace.push(reach.slice(base - d - 1, base + d + 2));
-      for (let k = -d; k <= d; k += 2) {
-        const down = k === -d || (k !== d && reach[base + k - 1] < reach[base + k + 1]);
-        let x = down ? reach[base + k + 1] : reach[base + k - 1] + 1;
-        while (x < n && x - k < m && a[start + x] === b[start + x - k]) x++;
-        reach[base + k] = x;
-        if (x >= n && x - k >= m) return walkBack(trace, d, k, n, m, start, gone, added);
-      }
-    }
-    return null;
-  }
-
-  function walkBack(trace, edit, diagonal, n, m, start, gone, added) {
-    let x = n, k = diagonal;
-    for (let d = edit; d > 0; d--) {
-      const before = trace[d], at = (diag) => before[diag + d + 1];
-      const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
-      const previous = down ? k + 1 : k - 1, from = at(previous);
-      if (down) added[start + from - previous] = 1; else gone[start + from] = 1;
-      x = from;
-      k = previous;
-    }
-    return { gone, added };
-  }
-
-  const words = (text) => text.match(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu) || [];
-  const lines = (text) => text.match(/[^\n]*\n|[^\n]+$/g) || [];
-
-  // What stayed between two larger changes (a blank, a lone word) reads better as part of them.
-  function joinChanges(a, b, { gone, added }) {
-    const runs = []; // [kept characters, changed characters after them, places of the kept items]
-    let i = 0, j = 0;
-    while (i < a.length || j < b.length) {
-      const run = { kept: 0, changed: 0, items: [] };
-      while (i < a.length && j < b.length && !gone[i] && !added[j]) { run.kept += a[i].length; run.items.push([i++, j++]); }
-      let left = 0, right = 0;
-      while (i < a.length && gone[i]) left += a[i++].length;
-      while (j < b.length && added[j]) right += b[j++].length;
-      run.changed = Math.max(left, right);
-      runs.push(run);
-    }
-    for (let n = 1; n < runs.length; n++) {
-      const { kept, changed, items } = runs[n];
-      if (kept <= Math.min(runs[n - 1].changed, changed, 24)) for (const [x, y] of items) gone[x] = added[y] = 1;
+// Compact JSON with line breaks and blanks, also when it was cut; place(n): where its character n stands then.
+function pretty(compact) {
+  const parts = [], places = new Uint32Array(compact.length + 1);
+  let length = 0, depth = 0, quoted = false, inlineUntil = -1;
+  const put = (text) => { parts.push(text); length += text.length; };
+  const newline = () => put("\n" + "  ".repeat(Math.max(0, depth)));
+  for (let at = 0; at < compact.length; at++) {
+    const c = compact[at], inline = at <= inlineUntil;
+    if (!quoted && !inline && "}]".includes(c)) { depth--; newline(); }
+    places[at] = length;
+    put(c);
+    if (quoted) {
+      if (c === "\\" && at + 1 < compact.length) { places[++at] = length; put(compact[at]); } else if (c === '"') quoted = false;
+    } else if (c === '"') quoted = true;
+    else if (c === ":") put(" ");
+    else if (c === ",") { if (inline) put(" "); else newline(); }
+    else if (!inline && "{[".includes(c)) {
+      inlineUntil = closing(compact, at);
+      if (inlineUntil < 0) { depth++; newline(); }
     }
   }
+  places[compact.length] = length;
+  return { text: parts.join(""), place: (n) => places[Math.max(0, Math.min(n, compact.length))] };
+}
 
-  const ranges = (items, flags, tag) => {
-    const found = [];
+// A text as shown; place(n): where code point n (as Python counts) of the recorded text stands in it.
+function shown(value) {
+  const [text, left, , kind] = typeof value === "string" ? [value, 0, "", 0] : value;
+  const form = kind === 1 ? pretty(text) : { text, place: (n) => n };
+  const units = (n) => {
+    if (!/[\ud800-\udbff]/.test(text)) return n;
     let at = 0;
-    items.forEach((item, n) => {
-      const last = found[found.length - 1];
-      if (flags[n]) { if (last && last[1] === at) last[1] += item.length; else found.push([at, at + item.length, tag]); }
-      at += item.length;
-    });
-    return found;
+    for (let count = 0; count < n && at < text.length; count++) at += text.codePointAt(at) > 0xffff ? 2 : 1;
+    return at;
   };
+  return { text: form.text, left, kind, place: (n) => form.place(units(n)) };
+}
 
-  // {left, right, parts} of two texts by words, or by lines where they are long; null when marking would help nobody.
-  function difference(a, b) {
-    for (const [split, limit] of [[words, 800], [lines, 600]]) {
-      const left = split(a), right = split(b);
-      if (left.length + right.length > 24000) continue;
-      const change = edits(left, right, limit);
-      if (!change) continue;
-      const kept = left.reduce((sum, item, n) => sum + (change.gone[n] ? 0 : item.trim().length), 0);
-      if (kept < 0.12 * Math.max(a.length, b.length)) return null;
-      if (split === words) joinChanges(left, right, change);
-      return { left: ranges(left, change.gone, "del"), right: ranges(right, change.added, "ins"), parts: merged(left, right, change) };
+function cutNote({ left, kind }, role, at) {
+  if (!left) return null;
+  const where = role ? ` The whole text stands in ${index.files[role]}${at ? `, line ${at}` : ""}.` : "";
+  return par("cut", `${plural(left, "character")} ${kind === 2 ? "before this" : "more"}, left out here.${where}`);
+}
+
+// Appends text with marks [start, end, tag, key], which may overlap and are then nested.
+function paint(parent, text, marks) {
+  const edges = [...new Set([0, text.length, ...marks.flatMap(([start, end]) => [start, end])])].filter((edge) => edge <= text.length).sort((a, b) => a - b);
+  edges.slice(0, -1).forEach((edge, n) => {
+    let spot = parent;
+    for (const [start, end, tag, key] of marks) {
+      if (start <= edge && end >= edges[n + 1]) spot = spot.appendChild(make(tag, key ? { "data-mark": key } : null));
     }
-    return null;
-  }
+    addText(spot, text.slice(edge, edges[n + 1]));
+  });
+  return parent;
+}
 
-  // One text that holds both: [text, tag or ""].
-  function merged(a, b, { gone, added }) {
-    const parts = [];
-    const put = (text, tag) => { const last = parts[parts.length - 1]; if (last && last[1] === tag) last[0] += text; else parts.push([text, tag]); };
-    let i = 0, j = 0;
-    while (i < a.length || j < b.length) {
-      if (i < a.length && gone[i]) put(a[i++], "del");
-      else if (j < b.length && added[j]) put(b[j++], "ins");
-      else { put(a[i], ""); i++; j++; }
+// --- Differences: E. Myers (1986), An O(ND) difference algorithm and its variations, with a bound on the work.
+
+// Which items of a are not in b (gone) and of b not in a (added); null when that takes more than `limit` edits.
+function edits(a, b, limit) {
+  const most = Math.min(limit, a.length + b.length), base = most + 1;
+  const reach = new Int32Array(2 * most + 3), trace = [];
+  for (let d = 0; d <= most; d++) {
+    trace.push(reach.slice(base - d - 1, base + d + 2));
+    for (let k = -d; k <= d; k += 2) {
+      const down = k === -d || (k !== d && reach[base + k - 1] < reach[base + k + 1]);
+      let x = down ? reach[base + k + 1] : reach[base + k - 1] + 1;
+      while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
+      reach[base + k] = x;
+      if (x >= a.length && x - k >= b.length) return walkBack(trace, k, new Uint8Array(a.length), new Uint8Array(b.length));
     }
-    return parts;
   }
+  return null;
+}
 
-  // --- Steps: pairs of the two trajectories, in order.
+function walkBack(trace, k, gone, added) {
+  for (let d = trace.length - 1; d > 0; d--) {
+    const at = (diagonal) => trace[d][diagonal + d + 1];
+    const down = k === -d || (k !== d && at(k - 1) < at(k + 1));
+    k += down ? 1 : -1;
+    if (down) added[at(k) - k] = 1;
+    else gone[at(k)] = 1;
+  }
+  return { gone, added };
+}
 
-  const stepKey = (step) => JSON.stringify([step.kind, step.name, step.role, step.args, step.text]);
-  const stepKind = (step) => JSON.stringify([step.kind, step.name, step.role]);
+// What stayed between two larger changes (a blank, a lone word) reads better as part of them.
+function joinChanges(a, b, { gone, added }) {
+  let i = 0, j = 0, before = 0;
+  while (i < a.length || j < b.length) {
+    const kept = [];
+    let size = 0, left = 0, right = 0;
+    while (i < a.length && j < b.length && !gone[i] && !added[j]) { size += a[i].length; kept.push([i++, j++]); }
+    while (gone[i]) left += a[i++].length;
+    while (added[j]) right += b[j++].length;
+    const after = Math.max(left, right);
+    if (size <= Math.min(before, after, 24)) for (const [x, y] of kept) gone[x] = added[y] = 1;
+    before = after;
+  }
+}
 
-  // [[place in a or null, place in b or null, same]]: the pairing with most equal steps, then most of one kind and name.
-  function alignSteps(a, b) {
-    const keysA = a.map(stepKey), keysB = b.map(stepKey), kindsA = a.map(stepKind), kindsB = b.map(stepKind);
-    const value = (i, j) => (keysA[i] === keysB[j] ? 1001 : kindsA[i] === kindsB[j] ? 1000 * 0.4 : 0);
-    const best = Array.from({ length: a.length + 1 }, () => new Float64Array(b.length + 1));
-    for (let i = a.length - 1; i >= 0; i--) {
-      for (let j = b.length - 1; j >= 0; j--) {
-        const pair = value(i, j);
-        best[i][j] = Math.max(best[i + 1][j], best[i][j + 1], pair ? pair + best[i + 1][j + 1] : 0);
-      }
+function ranges(items, flags, tag) {
+  const found = [];
+  let at = 0;
+  items.forEach((item, n) => {
+    const previous = found[found.length - 1];
+    if (flags[n] && previous && previous[1] === at) previous[1] += item.length;
+    else if (flags[n]) found.push([at, at + item.length, tag]);
+    at += item.length;
+  });
+  return found;
+}
+
+const WORDS = /[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu, LINES = /[^\n]*\n|[^\n]+$/g;
+
+// Marks for both texts, by words or, where they are long, by lines; null when marking would help nobody.
+function difference(a, b) {
+  for (const [pattern, limit] of [[WORDS, 800], [LINES, 600]]) {
+    const left = a.match(pattern) || [], right = b.match(pattern) || [];
+    const change = left.length + right.length > 24000 ? null : edits(left, right, limit);
+    if (!change) continue;
+    const kept = left.reduce((sum, item, n) => sum + (change.gone[n] ? 0 : item.trim().length), 0);
+    if (kept < 0.12 * Math.max(a.length, b.length)) return null;
+    if (pattern === WORDS) joinChanges(left, right, change);
+    return [ranges(left, change.gone, "del"), ranges(right, change.added, "ins")];
+  }
+  return null;
+}
+
+// [[place in a or null, place in b or null, same]] of two trajectories: most equal steps, then most of one kind and name.
+function alignSteps(a, b) {
+  const kind = (step) => JSON.stringify([step.kind, step.name, step.role]);
+  const key = (step) => kind(step) + JSON.stringify([step.args, step.text]);
+  const [keysA, keysB, kindsA, kindsB] = [a.map(key), b.map(key), a.map(kind), b.map(kind)];
+  const value = (i, j) => (keysA[i] === keysB[j] ? 5 : kindsA[i] === kindsB[j] ? 2 : 0);
+  const best = Array.from({ length: a.length + 1 }, () => new Uint32Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      const pair = value(i, j);
+      best[i][j] = Math.max(best[i + 1][j], best[i][j + 1], pair && pair + best[i + 1][j + 1]);
     }
-    const rows = [];
-    let i = 0, j = 0;
-    while (i < a.length || j < b.length) {
-      const pair = i < a.length && j < b.length ? value(i, j) : 0;
-      if (pair && best[i][j] === pair + best[i + 1][j + 1]) rows.push([i, j, keysA[i++] === keysB[j++]]);
-      else if (j >= b.length || (i < a.length && best[i][j] === best[i + 1][j])) rows.push([i++, null, false]);
-      else rows.push([null, j++, false]);
-    }
-    return rows;
   }
-
-  // The detail of a case; texts and steps that stand in it by number are put in their places.
-  function caseDetail(source) {
-    const detail = JSON.parse(source.textContent);
-    const text = (value) => (typeof value === "number" ? detail.texts[value] : value);
-    for (const step of detail.steps) for (const key of ["args", "text", "result"]) step[key] = text(step[key]);
-    for (const trial of Object.values(detail.trials).flatMap(Object.values)) {
-      trial.output = text(trial.output);
-      trial.steps = trial.steps && trial.steps.map((number) => detail.steps[number]);
-      for (const check of trial.checks) check[4] = text(check[4]);
-    }
-    return detail;
+  const rows = [];
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    const pair = i < a.length && j < b.length ? value(i, j) : 0;
+    if (pair && best[i][j] === pair + best[i + 1][j + 1]) rows.push([i, j, keysA[i++] === keysB[j++]]);
+    else if (j >= b.length || (i < a.length && best[i][j] === best[i + 1][j])) rows.push([i++, null, false]);
+    else rows.push([null, j++, false]);
   }
+  return rows;
+}
 
-  // --- Pieces of a case.
+// --- Rows.
 
-  const dot = (letter) => make("span", { class: `dot ${letter === "-" ? "n" : letter}` });
-  const sign = (tone) => make("span", { class: `sign sign-${tone}`, "aria-hidden": "true" });
+const dot = (letter) => span(`dot ${letter === "-" ? "n" : letter}`);
+const sign = (tone) => make("span", { class: `sign sign-${tone}`, "aria-hidden": "true" });
 
-  function outcomeText(letters) {
-    const count = (letter) => [...letters].filter((each) => each === letter).length;
-    const extra = [["e", "error"], ["n", "not run"], ["u", "not evaluated"]].filter(([letter]) => count(letter))
-      .map(([letter, word]) => `${count(letter)} ${word}${letter === "e" && count(letter) > 1 ? "s" : ""}`);
-    return [`${count("p")} of ${letters.length} passed`, ...extra].join(", ");
+function outcomeText(letters) {
+  const count = (letter) => letters.split(letter).length - 1;
+  const extra = ["e", "n", "u"].filter(count).map((letter) => (letter === "e" ? plural(count("e"), "error") : `${count(letter)} ${OUTCOMES[letter]}`));
+  return [`${count("p")} of ${letters.length} passed`, ...extra].join(", ");
+}
+
+function dotStrip(letters, role) {
+  const text = outcomeText(letters);
+  return [make("span", { class: "dots", role: "img", "aria-label": `${role}: ${text}` }, [...letters].slice(0, 60).map(dot)),
+    make("span", { class: "share", "aria-hidden": "true" }, text.replace(" passed", ""))];
+}
+
+// Binding evaluators that fail only now, or only before: [letter, number, words].
+function turned(item) {
+  const only = (side) => item.failed[side].filter((number) => !item.failed[1 - side].includes(number) && ["hard", "gate"].includes(evaluators[number].severity));
+  return last ? [...only(1).map((number) => ["f", number, "fails now"]), ...only(0).map((number) => ["p", number, "passes now"])].slice(0, 4) : [];
+}
+
+function caseRow(item) {
+  const marks = turned(item);
+  const isNamed = item.decider < 0 || marks.some(([, number]) => number === item.decider);
+  return line({ class: "row", "data-position": item.position },
+    rowHead(button({ class: "open", "aria-expanded": "false" }, addText(span(), item.id)),
+      item.labels.map((label) => [" ", span("tag", label)]), textElement("span", { class: "title" }, item.heading)),
+    roles.map((role, side) => cell(null, span("side-name", title(role)), dotStrip(item.letters[side], role))),
+    cell(null,
+      marks.length > 0 && span("chips", marks.map(([letter, number, words]) => span("chip", dot(letter), addText(span(), evaluators[number].id), span("unseen", words)))),
+      item.why && textElement("span", { class: "why" }, isNamed ? item.why : `${evaluators[item.decider].id}: ${item.why}`)));
+}
+
+// --- Sections of an open case; `sides` is [{role, trial, data}], data undefined for a trial that is not there.
+
+// The detail of a case; texts and steps that stand in it by number are put in their places.
+function caseDetail(source) {
+  const detail = JSON.parse(source.textContent);
+  const text = (value) => (typeof value === "number" ? detail.texts[value] : value);
+  for (const step of detail.steps) for (const key of ["args", "text", "result"]) step[key] = text(step[key]);
+  for (const trial of Object.values(detail.trials).flatMap(Object.values)) {
+    trial.output = text(trial.output);
+    trial.steps = trial.steps && trial.steps.map((number) => detail.steps[number]);
+    for (const check of trial.checks) check[4] = text(check[4]);
   }
+  return detail;
+}
 
-  function dotStrip(letters, role) {
-    const text = outcomeText(letters);
-    return [
-      make("span", { class: "dots", role: "img", "aria-label": `${role}: ${text}` }, [...letters].slice(0, 60).map(dot)),
-      textElement("span", { class: "share", "aria-hidden": "true" }, text.replace(" passed", "")),
-    ];
+const sideName = ({ role, trial }) => `${title(role)}, trial ${trial}`;
+const section = (name, note, ...children) => make("section", null, make("h4", null, name, note && make("small", null, note)), children);
+const missing = (words) => par("missing", words);
+const pane = (name, ...children) => make("div", { class: "pane" }, par("pane-name", name), children);
+const pair = (panes) => make("div", { class: panes.length > 1 ? "pair two" : "pair" }, panes);
+
+function textBox(form, label, marks) {
+  const box = make("pre", { class: form.kind === 0 ? "text prose" : "text", tabindex: "0", role: "region", "aria-label": label });
+  return form.text ? paint(box, form.text, marks || []) : make("div", null, missing("an empty text"));
+}
+
+function errorSection(sides) {
+  const found = sides.filter(({ data }) => data && (data.error || data.tries));
+  return found.length > 0 && section("Errors", null, pair(found.map((side) => {
+    const { error = {}, tries } = side.data, stderr = error.stderr && shown(error.stderr);
+    const head = ["class", "type"].filter((key) => error[key]).map((key) => plain(error[key]));
+    if (error.exit_code) head.push(`exit ${error.exit_code}`);
+    return pane(sideName(side), textElement("p", null, [...new Set(head)].join(" · ")), error.message && par("said", plain(error.message)),
+      stderr && [par("pane-name", "End of standard error"), textBox(stderr, `standard error, ${side.role}`), cutNote(stderr)],
+      tries && par("small", `After ${plural(tries.length, "earlier attempt")}.`));
+  })));
+}
+
+function askedSection(detail) {
+  const blocks = ["input", "context", "expected"].filter((key) => detail[key] !== undefined).map((key) => {
+    const form = shown(detail[key]);
+    return pane(title(key), textBox(form, key), cutNote(form));
+  });
+  return section(detail.expected === undefined ? "What was asked" : "What was asked, and what is expected", null, pair(blocks));
+}
+
+function light(target) {
+  if (!target) return;
+  document.querySelector(".lit")?.classList.remove("lit");
+  target.classList.add("lit");
+  target.scrollIntoView({ block: "center" });
+}
+
+// Buttons that lead to the evidence of a check: a step, or characters of the output.
+function pointers(check, role, panel) {
+  const found = (check[5] || []).map((pointer, n) => {
+    if (typeof pointer === "string") return addText(span(), pointer);
+    const [words, target] = pointer.step !== undefined ? [`step ${pointer.step}`, `[data-step="${role}-${pointer.step}"]`]
+      : [pointer.text ? `“${pointer.text}”` : `characters ${pointer.start} to ${pointer.end}`, `[data-mark="${role}-${check[0]}-${n}"]`];
+    return button({ onclick: () => light(panel.querySelector(target)) }, addText(span(), words));
+  });
+  return found.length > 0 && make("div", { class: "pointers" }, found);
+}
+
+function checkCell(detail, { role, data }, number, panel) {
+  const check = data && data.checks.find((each) => each[0] === number);
+  if (!check) return cell(null, missing(data ? "not part of this trial" : "no such trial"));
+  const trials = Object.values(detail.trials[role]);
+  const passed = trials.filter((trial) => trial.checks.some((each) => each[0] === number && each[1] === "p")).length;
+  const extra = [![null, 0, 1].includes(check[2]) && `score ${check[2]}`, check[3] !== null && `value ${check[3]}`,
+    passed > 0 && passed < trials.length && `passes in ${passed} of ${trials.length} trials`].filter(Boolean).join(", ");
+  return cell(null, span("side-name", title(role)), span("status", dot(check[1]), OUTCOMES[check[1]]),
+    textElement("span", { class: "reason" }, plain(check[4])), extra && textElement("small", null, extra), pointers(check, role, panel));
+}
+
+function checkSection(detail, sides, panel) {
+  const numbers = [...new Set(sides.flatMap(({ data }) => (data ? data.checks.map((check) => check[0]) : [])))];
+  return section("Evaluators", null, numbers.length ? table("checks", "What each evaluator said", ["Evaluator", ...sides.map(sideName)], numbers.map((number) => {
+    const { id, type, severity } = evaluators[number];
+    return line(null, rowHead(addText(span(), id), textElement("small", null, `${type}, ${severity}`)), sides.map((side) => checkCell(detail, side, number, panel)));
+  })) : missing("No evaluator has looked at this trial."));
+}
+
+function outputPane(side, form, marks, name) {
+  const places = side.data.checks.flatMap((check) => (check[5] || []).map((pointer, n) => [
+    form.place(pointer.start), form.place(pointer.end), "mark", `${side.role}-${check[0]}-${n}`]).filter(([start, end]) => start < end));
+  return pane(name, textBox(form, `output, ${name}`, [...marks, ...places]), cutNote(form, side.role, side.data.line));
+}
+
+const absentPane = (side, words) => pane(sideName(side), missing(side.data ? words : "This trial was not run."));
+
+function outputSection(sides) {
+  const forms = sides.map(({ data }) => data && data.output !== undefined && shown(data.output));
+  const both = forms.length > 1 && forms.every(Boolean);
+  if (both && JSON.stringify(sides[0].data.output) === JSON.stringify(sides[1].data.output)) {
+    return section("Output", "the same on both sides", outputPane(sides[1], forms[1], [], `Both, trial ${sides[1].trial}`));
   }
+  const marks = both && difference(forms[0].text, forms[1].text);
+  return section("Output", both && (marks ? "struck out: only before; underlined: only now" : "too different to mark words"),
+    pair(sides.map((side, n) => (forms[n] ? outputPane(side, forms[n], marks ? marks[n] : [], sideName(side)) : absentPane(side, "There is no output.")))));
+}
 
-  function chips(item) {
-    if (candidate === 0) return [];
-    const [before, after] = item.failed;
-    const binding = (number) => evaluators[number].binding;
-    const fresh = after.filter((number) => !before.includes(number) && binding(number)).map((number) => ["f", number, "fails now"]);
-    const fixed = before.filter((number) => !after.includes(number) && binding(number)).map((number) => ["p", number, "passes now"]);
-    return [...fresh, ...fixed].slice(0, 4).map(([letter, number, words]) => make("span", { class: "chip" }, dot(letter), textElement("span", null, evaluators[number].id), make("span", { class: "unseen" }, words)));
+function stepCell(step, place, role) {
+  const name = span("side-name", title(role));
+  if (!step) return cell(null, name, span("gap", "nothing here"));
+  const part = (key, tag) => {
+    if (step[key] === undefined) return null;
+    const form = shown(step[key]);
+    return [textElement(tag, { class: key }, form.text), cutNote(form)];
+  };
+  const odd = step.status && step.status !== "ok";
+  return cell(null, name, make("div", { class: "step", "data-step": `${role}-${place}` },
+    make("div", { class: "step-head" }, span("step-number", String(place)), textElement("span", { class: "step-name" }, step.name || step.role || step.kind || "step"),
+      textElement("span", { class: "step-kind" }, [step.kind, step.agent].filter(Boolean).join(" · ")),
+      odd && span("chip", dot("e"), addText(span(), step.status))),
+    make("div", { class: "step-body" }, part("args", "pre"), part("text", "p"), part("result", "pre"),
+      step.truncated && par("small", `cut short by the runner: ${step.truncated.join(", ")}`))));
+}
+
+function stepSection(sides) {
+  const lists = sides.map(({ data }) => data && data.steps);
+  const more = sides.filter(({ data }) => data && data.more).map(({ role, data }) => par("cut", `${plural(data.more, "further step")} of the ${role}: ${index.files[role]}, line ${data.line}.`));
+  if (!lists.some(Boolean)) return section("Trajectory", null, missing("No steps were recorded."));
+  if (!last || !lists.every(Boolean)) {
+    return section("Trajectory", null, pair(sides.map((side, n) => (lists[n] ? pane(sideName(side), table("steps", `Steps of the ${side.role}`, [], lists[n].map((step, at) => line(null, stepCell(step, at, side.role)))))
+      : absentPane(side, "No steps were recorded.")))), more);
   }
+  const aligned = alignSteps(...lists);
+  const first = aligned.findIndex(([, , same]) => !same);
+  const rows = aligned.map(([left, right, same], n) => [
+    n === first && line({ class: "first-label" }, cell({ colspan: "2" }, "First difference")),
+    line({ class: `${same ? "" : "differs"} ${n === first ? "first" : ""}` }, stepCell(lists[0][left], left, roles[0]), stepCell(lists[1][right], right, roles[1]))]);
+  return section("Trajectory", first < 0 ? "the same steps on both sides" : `the same before step ${first}`,
+    table("steps", "Steps of both sides, aligned", sides.map(sideName), rows), more);
+}
 
-  function caseRow(item) {
-    const labels = item.flags & CRITICAL ? ["critical"] : [];
-    const marks = chips(item);
-    const decider = item.decider >= 0 ? evaluators[item.decider].id : "";
-    const named = item.failed.some((numbers, side) => numbers.includes(item.decider) && candidate && !item.failed[1 - side].includes(item.decider));
-    const why = decider && !(marks.length && named) ? `${decider}: ${item.why}` : item.why;
-    return make("tr", { class: "row", role: "row", "data-position": item.position },
-      make("th", { scope: "row", role: "rowheader" },
-        textElement("button", { type: "button", class: "open", "aria-expanded": "false" }, item.id), " ",
-        labels.map((label) => make("span", { class: "tag" }, label)),
-        textElement("span", { class: "title" }, item.title)),
-      index.roles.map((role, side) => make("td", { role: "cell" }, make("span", { class: "side-name" }, title(role)), dotStrip(item.letters[side], role))),
-      make("td", { role: "cell" }, marks.length ? make("span", { class: "chips" }, marks) : null, why ? textElement("span", { class: "why" }, why) : null));
+function measures(sides) {
+  return sides.filter(({ data }) => data).map((side) => {
+    const { outcome, score, duration_ms: time, cost_usd: cost, usage = [], finish, line: at } = side.data;
+    const facts = [OUTCOMES[outcome], score === undefined ? "score not measured" : `score ${score}`, time === undefined ? "duration not measured" : `${grouped(time)} ms`,
+      cost === undefined ? "cost not measured" : `$${cost}`, ...usage.map((pairOf) => pairOf.join(" ")), finish && `finished: ${finish}`, at && `${index.files[side.role]}, line ${at}`];
+    return par("small measure", `${sideName(side)}: ${facts.filter(Boolean).join(" · ")}`);
+  });
+}
+
+// --- The open case.
+
+const trialOf = (detail, role, trial) => (detail.trials[role] || {})[trial];
+const outcomeOf = (detail, role, trial) => (trialOf(detail, role, trial) || { outcome: "n" }).outcome;
+
+function trialPicker(detail, trials, chosen, choose) {
+  return trials.length > 1 && make("div", { class: "trials", role: "group", "aria-label": "Trial" }, "Trial", trials.map((trial) => {
+    const letters = roles.map((role) => outcomeOf(detail, role, trial));
+    const words = roles.map((role, n) => `${role} ${OUTCOMES[letters[n]]}`).join(", ");
+    return button({ "aria-pressed": String(trial === chosen), "aria-label": `Trial ${trial}: ${words}`, onclick: () => choose(trial) },
+      String(trial), letters.map((letter, n) => [n > 0 && make("span", { "aria-hidden": "true" }, "→"), dot(letter)]));
+  }));
+}
+
+function fillPanel(panel, item, wanted) {
+  const source = byId(`case-${item.position}`);
+  if (!source) {
+    const isLoading = document.readyState === "loading";
+    panel.replaceChildren(missing(isLoading ? "The page is still being read …"
+      : `The texts of this case are left out, because the page would be larger than 20 MB. They stand in ${Object.values(index.files).join(" and ")}.`));
+    if (isLoading) document.addEventListener("DOMContentLoaded", () => fillPanel(panel, item, wanted), { once: true });
+    return;
   }
+  const detail = caseDetail(source);
+  const trials = [...new Set(roles.flatMap((role) => Object.keys(detail.trials[role] || {})).map(Number))].sort((a, b) => a - b);
+  const facts = [item.split && `split: ${item.split}`, ...item.tags.map((tag) => `tag: ${tag}`), ...detail.facts.map(([label, value]) => `${label}: ${plain(value)}`)].filter(Boolean);
+  const show = (trial, focus) => {
+    const sides = roles.map((role) => ({ role, trial, data: trialOf(detail, role, trial) }));
+    panel.dataset.trial = trial;
+    panel.replaceChildren(
+      make("div", { class: "panel-head" }, make("p", { class: "facts" }, facts.map((fact) => textElement("span", { class: "tag" }, fact))),
+        trialPicker(detail, trials, trial, (next) => { show(next, true); address.write(); })),
+      ...[errorSection(sides), askedSection(detail), checkSection(detail, sides, panel), outputSection(sides), stepSection(sides), ...measures(sides)].filter(Boolean));
+    if (focus) panel.querySelector('.trials [aria-pressed="true"]').focus();
+  };
+  panel.turn = (by) => {
+    const next = trials[trials.indexOf(Number(panel.dataset.trial)) + by];
+    if (next) { show(next); address.write(); }
+  };
+  // The trial that shows most: one that got worse, else one that came out otherwise, else the first.
+  const differs = (trial) => outcomeOf(detail, "candidate", trial) !== outcomeOf(detail, "baseline", trial);
+  const worse = trials.find((trial) => outcomeOf(detail, "candidate", trial) === "f" && differs(trial));
+  show(trials.includes(wanted) ? wanted : worse || trials.find(differs) || trials[0] || 1);
+}
 
-  const textBox = (content, label, kind) => make("pre", { class: `text ${kind || ""}`, tabindex: "0", role: "region", "aria-label": label }, content);
+// --- The list: groups of rows, drawn in pieces.
 
-  function valueBlock(title, value, file) {
-    if (value === undefined) return null;
-    const form = shown(value);
-    const box = textBox(null, title, form.kind === 1 ? "" : "prose");
-    addText(box, form.text);
-    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, title), box, cutNote(form.left, form.kind, file));
+const opened = new Map(); // position -> trial asked for, of the cases that are open
+const toggled = new Map(); // group key -> opened or closed by hand
+let views = [], current = null, isPrinting = false;
+
+const rowOf = (position) => document.querySelector(`.row[data-position="${position}"]`);
+const panelOf = (position) => byId(`detail-${position}`)?.querySelector(".panel");
+
+function detailRow(item) {
+  const panel = make("div", { class: "panel" });
+  fillPanel(panel, item, opened.get(item.position));
+  return line({ class: "detail", id: `detail-${item.position}` }, cell({ colspan: roles.length + 2 }, panel));
+}
+
+function drawRows(view, upTo) {
+  for (const item of view.items.slice(view.drawn, upTo)) {
+    view.body.append(caseRow(item));
+    if (opened.has(item.position)) openCase(item.position, opened.get(item.position), view.body.lastChild);
   }
+  view.drawn = Math.max(view.drawn, Math.min(view.items.length, upTo));
+  const left = view.items.length - view.drawn;
+  view.more.hidden = !left;
+  view.more.replaceChildren(button({ onclick: () => {
+    const next = view.items[view.drawn];
+    drawRows(view, view.drawn + ROWS);
+    focusCase(next.position);
+  } }, `Show ${Math.min(left, ROWS)} more`), `${grouped(left)} left`);
+}
 
-  const title = (word) => word[0].toUpperCase() + word.slice(1);
-  const sideNames = (role, trial) => `${title(role)}, trial ${trial}`;
+function groupView(group, items) {
+  const isOpen = isPrinting || (toggled.has(group.key) ? toggled.get(group.key) : !group.closed || filters.active());
+  const rows = table("rows", `${group.name}: ${plural(items.length, "case")}`, ["Case", ...roles.map(title), last ? "What changed" : "What decided"], []);
+  rows.firstChild.after(make("colgroup", null, ["", ...roles.map(() => "col-side"), "col-why"].map((kind) => make("col", { class: kind }))));
+  const view = { group, items, isOpen, drawn: 0, body: rows.lastChild, more: make("p", { class: "more" }) };
+  const content = make("div", { id: `group-${group.key}`, hidden: !isOpen }, rows, view.more);
+  const turn = (event) => {
+    view.isOpen = !view.isOpen;
+    toggled.set(group.key, view.isOpen);
+    content.hidden = !view.isOpen;
+    event.currentTarget.setAttribute("aria-expanded", String(view.isOpen));
+    if (view.isOpen && !view.drawn) drawRows(view, ROWS);
+  };
+  view.section = make("section", { class: `group tone-${group.tone}`, "aria-labelledby": `title-${group.key}` },
+    make("div", { class: "group-head" },
+      make("h3", { id: `title-${group.key}` }, button({ "aria-expanded": String(isOpen), "aria-controls": content.id, onclick: turn },
+        make("span", { class: "turn", "aria-hidden": "true" }), sign(group.tone), group.name, " ", span("number", grouped(items.length)))),
+      make("p", null, group.text)), content);
+  if (isOpen) drawRows(view, isPrinting ? PRINTED_ROWS : ROWS);
+  return view;
+}
 
-  // --- Sections of an open case; `sides` is [{role, trial, data}] with data undefined for a trial that is not there.
+function drawList() {
+  const matching = cases.filter(filters.accepts());
+  const byGroup = new Map([...groups.keys()].map((key) => [key, []]));
+  for (const item of matching) byGroup.get(item.group).push(item);
+  views = [...byGroup].filter(([, items]) => items.length).map(([key, items]) => groupView(groups.get(key), items));
+  const nothing = par("empty", cases.length ? "No case fits these filters." : "There is no case to show.");
+  byId("cases").replaceChildren(...(views.length ? views.map((view) => view.section) : [nothing]));
+  byId("count").textContent = matching.length === cases.length ? plural(cases.length, "case") : `${grouped(matching.length)} of ${plural(cases.length, "case")}`;
+  byId("clear").hidden = !filters.active();
+}
 
-  function errorSection(sides) {
-    const found = sides.filter(({ data }) => data && (data.error || data.tries));
-    if (!found.length) return null;
-    return make("section", null, make("h4", null, "Errors"), make("div", { class: "pair two" }, found.map(({ role, trial, data }) => {
-      const error = data.error || {};
-      const head = [error.class && unpack(error.class).text, error.type && unpack(error.type).text, error.exit_code && `exit ${error.exit_code}`].filter(Boolean);
-      const stderr = error.stderr && shown(error.stderr);
-      return make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(role, trial)),
-        head.length ? textElement("p", null, [...new Set(head)].join(" · ")) : null,
-        error.message ? textElement("p", { class: "small" }, unpack(error.message).text) : null,
-        stderr ? [make("p", { class: "pane-name" }, "end of standard error"), addText(textBox(null, `standard error, ${role}`), stderr.text), cutNote(stderr.left, 2)] : null,
-        data.tries ? make("p", { class: "small" }, `after ${plural(data.tries.length, "earlier attempt")}`) : null);
-    })));
-  }
+// The row of a case, drawn and in an open group; null when the filters leave it out.
+function reveal(position) {
+  const view = views.find(({ group }) => group.key === cases[position].group);
+  const place = view ? view.items.indexOf(cases[position]) : -1;
+  if (place < 0) return null;
+  if (!view.isOpen) view.section.querySelector("h3 button").click();
+  if (place >= view.drawn) drawRows(view, place + 50);
+  return rowOf(position);
+}
 
-  function askedSection(detail) {
-    const blocks = [valueBlock("Input", detail.input), valueBlock("Context", detail.context), valueBlock("Expected", detail.expected)].filter(Boolean);
-    return make("section", null, make("h4", null, detail.expected === undefined ? "What was asked" : "What was asked, and what is expected"),
-      make("div", { class: `pair ${blocks.length > 1 ? "two" : ""}` }, blocks));
-  }
+function openCase(position, trial, row) {
+  opened.set(position, trial);
+  byId(`detail-${position}`)?.remove();
+  row.after(detailRow(cases[position]));
+  row.querySelector(".open").setAttribute("aria-expanded", "true");
+}
 
-  function pointerList(check, side, panel) {
-    const found = (check[5] || []).map((pointer, n) => {
-      if (typeof pointer === "string") return textElement("span", null, pointer);
-      if (pointer.step !== undefined) return make("button", { type: "button", onclick: () => lightStep(panel, side.role, pointer.step) }, `step ${pointer.step + 1}`);
-      const label = `characters ${pointer.start}–${pointer.end}`;
-      const words = pointer.text ? `“${pointer.text}”` : label;
-      return textElement("button", { type: "button", title: label, onclick: () => lightMark(panel, side.role, `${check[0]}-${n}`) }, words);
-    });
-    return found.length ? make("div", { class: "pointers" }, found) : null;
-  }
-
-  function light(target) {
-    if (!target) return;
-    for (const lit of document.querySelectorAll(".lit")) lit.classList.remove("lit");
-    target.classList.add("lit");
-    target.scrollIntoView({ block: "center" });
-  }
-  const lightStep = (panel, role, step) => light(panel.querySelector(`.step[data-step="${role}-${step}"]`));
-  const lightMark = (panel, role, key) => light(panel.querySelector(`mark[data-mark="${role}-${key}"]`));
-
-  function checkCell(detail, side, number, panel) {
-    const check = side.data && side.data.checks.find((each) => each[0] === number);
-    if (!check) return make("td", { role: "cell" }, make("span", { class: "missing" }, side.data ? "not part of this trial" : "no such trial"));
-    const trials = Object.values(detail.trials[side.role] || {});
-    const passed = trials.filter((trial) => trial.checks.some((each) => each[0] === number && each[1] === "p")).length;
-    const score = check[2] !== null && check[2] !== 0 && check[2] !== 1 ? `score ${check[2]}` : "";
-    const extra = [score, check[3] !== null ? `value ${check[3]}` : "", passed && passed < trials.length ? `passes in ${passed} of ${trials.length} trials` : ""].filter(Boolean);
-    return make("td", { role: "cell" }, make("span", { class: "side-name" }, title(side.role)),
-      make("span", { class: "status" }, dot(check[1]), STATUSES[check[1]]), textElement("span", { class: "reason" }, unpack(check[4]).text),
-      extra.length ? textElement("small", null, ` ${extra.join(", ")}`) : null, pointerList(check, side, panel));
-  }
-
-  function checkSection(detail, sides, panel) {
-    const numbers = [...new Set(sides.flatMap(({ data }) => (data ? data.checks.map((check) => check[0]) : [])))];
-    if (!numbers.length) return make("section", null, make("h4", null, "Evaluators"), make("p", { class: "missing" }, "No evaluator has looked at this trial."));
-    return make("section", null, make("h4", null, "Evaluators"), make("table", { class: "checks", role: "table" },
-      make("caption", { class: "unseen" }, "What each evaluator said"),
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, make("th", { scope: "col", role: "columnheader" }, "Evaluator"), sides.map(({ role, trial }) => make("th", { scope: "col", role: "columnheader" }, sideNames(role, trial))))),
-      make("tbody", { role: "rowgroup" }, numbers.map((number) => make("tr", { role: "row" },
-        make("th", { scope: "row", role: "rowheader" }, textElement("span", null, evaluators[number].id), textElement("small", null, `${evaluators[number].type}, ${evaluators[number].severity}`)),
-        sides.map((side) => checkCell(detail, side, number, panel)))))));
-  }
-
-  function evidenceMarks(side, form) {
-    return side.data.checks.flatMap((check) => (check[5] || []).map((pointer, n) => [pointer, n])
-      .filter(([pointer]) => typeof pointer === "object" && pointer.start !== undefined && pointer.end > pointer.start)
-      .map(([pointer, n]) => [form.place(pointer.start), form.place(pointer.end), "mark", `${side.role}-${check[0]}-${n}`]));
-  }
-
-  function outputPane(side, form, marks, title) {
-    const box = textBox(null, `output, ${title}`, form.kind === 1 ? "" : "prose");
-    paint(box, form.text, [...marks, ...evidenceMarks(side, form)]);
-    if (!form.text) box.append(make("span", { class: "missing" }, "an empty text"));
-    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, title), box, cutNote(form.left, form.kind, index.files[side.role], side.data.line));
-  }
-
-  function missingPane(side, what) {
-    return make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(side.role, side.trial)), make("p", { class: "missing" }, side.data ? what : "This trial was not run."));
-  }
-
-  function outputSection(sides) {
-    const forms = sides.map(({ data }) => (data && data.output !== undefined ? shown(data.output) : null));
-    const heading = make("h4", null, "Output");
-    const section = make("section", null, heading);
-    if (forms.length === 2 && forms[0] && forms[1]) {
-      if (sameText(sides[0].data.output, sides[1].data.output)) {
-        heading.append(make("small", null, "the same on both sides"));
-        section.append(outputPane(sides[1], forms[1], [], `trial ${sides[1].trial}`));
-        return section;
-      }
-      const change = difference(forms[0].text, forms[1].text);
-      const pair = make("div", { class: "pair two" });
-      const besides = () => pair.replaceChildren(...sides.map((side, n) => outputPane(side, forms[n], change ? (n ? change.right : change.left) : [], sideNames(side.role, side.trial))));
-      const inOne = () => pair.replaceChildren(make("div", { class: "pane" }, make("p", { class: "pane-name" }, "struck out: only before; underlined: only now"),
-        textBox(change.parts.map(([text, tag]) => (tag ? textElement(tag, null, text) : addText(document.createDocumentFragment(), text))), "both outputs in one text", forms[1].kind === 1 ? "" : "prose")));
-      if (change) heading.append(make("button", { type: "button", class: "quiet", "aria-pressed": "false", onclick: (event) => {
-        const on = event.currentTarget.getAttribute("aria-pressed") !== "true";
-        event.currentTarget.setAttribute("aria-pressed", String(on));
-        pair.classList.toggle("two", !on);
-        if (on) inOne(); else besides();
-      } }, "Show in one text"));
-      else heading.append(make("small", null, "too different to mark word by word"));
-      besides();
-      section.append(pair);
-      return section;
-    }
-    section.append(make("div", { class: `pair ${sides.length > 1 ? "two" : ""}` }, sides.map((side, n) => (forms[n] ? outputPane(side, forms[n], [], sideNames(side.role, side.trial)) : missingPane(side, "There is no output.")))));
-    return section;
-  }
-
-  function stepText(value, kind) {
-    const form = shown(value);
-    return [addText(make(kind === "said" ? "p" : "pre", { class: kind }), form.text), cutNote(form.left, form.kind)];
-  }
-
-  function stepBlock(step, place, role) {
-    const status = step.status && step.status !== "ok" ? make("span", { class: "chip" }, dot(step.status === "error" ? "e" : "n"), textElement("span", null, step.status)) : null;
-    return make("div", { class: "step", "data-step": `${role}-${place}` },
-      make("div", { class: "step-head" }, make("span", { class: "step-number" }, String(place + 1)),
-        textElement("span", { class: "step-name" }, step.name || step.role || step.kind || "step"), textElement("span", { class: "step-kind" }, [step.kind, step.agent].filter(Boolean).join(" · ")), status),
-      make("div", { class: "step-body" }, step.args !== undefined ? stepText(step.args, "args") : null, step.text !== undefined ? stepText(step.text, "said") : null,
-        step.result !== undefined ? stepText(step.result, "result") : null, step.truncated ? textElement("p", { class: "small" }, `cut short by the runner: ${step.truncated.join(", ")}`) : null));
-  }
-
-  function stepCell(step, place, role) {
-    return make("td", { role: "cell" }, make("span", { class: "side-name" }, title(role)), step ? stepBlock(step, place, role) : make("span", { class: "gap" }, "nothing here"));
-  }
-
-  function moreSteps(sides) {
-    const notes = sides.filter(({ data }) => data && data.more).map(({ role, data }) => `${plural(data.more, "further step")} of the ${role} in ${index.files[role]}, line ${data.line}.`);
-    return notes.length ? textElement("p", { class: "cut" }, notes.join(" ")) : null;
-  }
-
-  function stepSection(sides) {
-    const lists = sides.map(({ data }) => (data ? data.steps : undefined));
-    const heading = make("h4", null, "Trajectory");
-    const section = make("section", null, heading);
-    if (lists.every((steps) => steps === undefined)) {
-      section.append(make("p", { class: "missing" }, "No steps were recorded."));
-      return section;
-    }
-    if (lists.length < 2 || lists.some((steps) => steps === undefined)) {
-      const table = (side, steps) => make("table", { class: "steps", role: "table" }, make("caption", { class: "unseen" }, `Steps of the ${side.role}`), make("tbody", { role: "rowgroup" }, steps.map((step, n) => make("tr", { role: "row" }, stepCell(step, n, side.role)))));
-      section.append(make("div", { class: `pair ${sides.length > 1 ? "two" : ""}` }, sides.map((side, n) => (lists[n] ? make("div", { class: "pane" }, make("p", { class: "pane-name" }, sideNames(side.role, side.trial)), table(side, lists[n])) : missingPane(side, "No steps were recorded.")))), moreSteps(sides));
-      return section;
-    }
-    const rows = alignSteps(lists[0], lists[1]);
-    const first = rows.findIndex(([, , same]) => !same);
-    heading.append(make("small", null, first < 0 ? "the same steps on both sides" : `the same up to here: ${plural(first, "step")}`));
-    const body = make("tbody", { role: "rowgroup" });
-    rows.forEach(([left, right, same], n) => {
-      if (n === first) body.append(make("tr", { class: "first-label", role: "row" }, make("td", { colspan: "2", role: "cell" }, "First difference")));
-      body.append(make("tr", { role: "row", class: `${same ? "" : "differs"} ${n === first ? "first" : ""}` },
-        stepCell(lists[0][left], left, sides[0].role), stepCell(lists[1][right], right, sides[1].role)));
-    });
-    section.append(make("table", { class: "steps", role: "table" }, make("caption", { class: "unseen" }, "Steps of both sides, aligned"),
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, sides.map(({ role, trial }) => make("th", { scope: "col", role: "columnheader" }, sideNames(role, trial))))), body), moreSteps(sides) || "");
-    return section;
-  }
-
-  function measureSection(sides) {
-    const rows = sides.filter(({ data }) => data).map(({ role, trial, data }) => {
-      const facts = [OUTCOMES[data.outcome] || data.outcome,
-        data.score !== undefined ? `score ${data.score}` : "score not measured",
-        data.duration_ms !== undefined ? `${data.duration_ms.toLocaleString("en")} ms` : "duration not measured",
-        data.cost_usd !== undefined ? `$${data.cost_usd}` : "cost not measured",
-        ...(data.usage || []).map(([key, value]) => `${key} ${value}`), data.finish ? `finished: ${data.finish}` : "", data.line ? `${index.files[role]}, line ${data.line}` : ""].filter(Boolean);
-      return make("p", { class: "small" }, `${sideNames(role, trial)}: `, addText(make("span"), facts.join(" · ")));
-    });
-    return make("section", { class: "measures" }, make("h4", { class: "unseen" }, "Measurements"), rows);
-  }
-
-  // --- The open case.
-
-  const trialsOf = (detail) => [...new Set(index.roles.flatMap((role) => Object.keys(detail.trials[role] || {})).map(Number))].sort((a, b) => a - b);
-
-  // The trial that shows most: one that got worse, else one that differs, else the first.
-  function tellingTrial(detail, trials) {
-    const outcome = (role, trial) => ((detail.trials[role] || {})[trial] || {}).outcome;
-    const worse = trials.find((trial) => outcome("candidate", trial) === "f" && outcome("baseline", trial) !== "f");
-    return worse || trials.find((trial) => outcome("candidate", trial) !== outcome("baseline", trial) && candidate) || trials[0] || 1;
-  }
-
-  function trialPicker(detail, trials, chosen, choose) {
-    if (trials.length < 2) return null;
-    return make("div", { class: "trials", role: "group", "aria-label": "Trial" }, "Trial", trials.map((trial) => {
-      const letters = index.roles.map((role) => ((detail.trials[role] || {})[trial] || { outcome: "n" }).outcome);
-      const words = index.roles.map((role, n) => `${role} ${OUTCOMES[letters[n]]}`).join(", ");
-      return make("button", { type: "button", "aria-pressed": String(trial === chosen), "aria-label": `Trial ${trial}: ${words}`, title: words, onclick: () => choose(trial) },
-        String(trial), letters.map((letter, n) => [n ? make("span", { "aria-hidden": "true" }, "→") : null, dot(letter)]).flat());
-    }));
-  }
-
-  function fillPanel(panel, item, wanted) {
-    const source = byId(`case-${item.position}`);
-    if (!source && document.readyState === "loading") {
-      panel.replaceChildren(make("p", { class: "missing" }, "The page is still being read …"));
-      document.addEventListener("DOMContentLoaded", () => fillPanel(panel, item, wanted), { once: true });
-      return;
-    }
-    if (!source) {
-      panel.replaceChildren(textElement("p", { class: "missing" }, `Nothing changed here and every trial passed. The texts of this case are left out because the page would be larger than 20 MB; they stand in ${Object.values(index.files).join(" and ")}.`));
-      return;
-    }
-    const detail = caseDetail(source);
-    const trials = trialsOf(detail);
-    const show = (trial, focus) => {
-      const sides = index.roles.map((role) => ({ role, trial, data: (detail.trials[role] || {})[trial] }));
-      const facts = [...(item.split ? [["split", item.split]] : []), ...item.tags.map((tag) => ["tag", tag]), ...detail.facts.map(([label, value]) => [label, unpack(value).text])];
-      panel.dataset.trial = trial;
-      panel.replaceChildren(
-        make("div", { class: "panel-head" }, make("p", { class: "facts" }, facts.map(([label, value]) => textElement("span", { class: "tag" }, `${label}: ${value}`))), trialPicker(detail, trials, trial, (next) => { show(next, true); address.write(); })),
-        ...[errorSection(sides), askedSection(detail), checkSection(detail, sides, panel), outputSection(sides), stepSection(sides), measureSection(sides)].filter(Boolean));
-      if (focus) panel.querySelector('.trials [aria-pressed="true"]').focus();
-    };
-    panel.step = (by) => { const next = trials[trials.indexOf(Number(panel.dataset.trial)) + by]; if (next) { show(next); address.write(); } };
-    show(trials.includes(wanted) ? wanted : tellingTrial(detail, trials));
-  }
-
-  // --- The list: groups of rows, drawn in pieces.
-
-  const opened = new Map(); // position -> trial asked for, of the cases that are open
-  const toggled = new Map(); // group key -> open or closed by hand
-  let shownGroups = [], current = null, printing = false;
-
-  const rowOf = (position) => document.querySelector(`.row[data-position="${position}"]`);
-
-  function isOpenGroup(group) {
-    if (printing) return true;
-    if (toggled.has(group.key)) return toggled.get(group.key);
-    return !group.closed || filters.active();
-  }
-
-  function drawRows(view, upTo) {
-    const fresh = view.items.slice(view.drawn, upTo);
-    view.body.append(...fresh.flatMap((item) => (opened.has(item.position) ? [caseRow(item), detailRow(item)] : [caseRow(item)])));
-    for (const item of fresh) if (opened.has(item.position)) rowOf(item.position)?.querySelector(".open").setAttribute("aria-expanded", "true");
-    view.drawn = Math.min(view.items.length, Math.max(view.drawn, upTo));
-    const left = view.items.length - view.drawn;
-    view.more.replaceChildren(...(left ? [
-      make("button", { type: "button", onclick: () => { const next = view.items[view.drawn]; drawRows(view, view.drawn + MORE_ROWS); focusCase(next.position); } }, `Show ${Math.min(left, MORE_ROWS)} more`),
-      `${left.toLocaleString("en")} not shown yet`] : []));
-    view.more.hidden = !left;
-  }
-
-  function groupView(group, items) {
-    const open = isOpenGroup(group);
-    const view = { group, items, open, drawn: 0, body: make("tbody", { role: "rowgroup" }), more: make("p", { class: "more" }) };
-    const heading = ["Case", ...index.roles.map(title), candidate ? "What changed" : "What decided"];
-    const widths = ["", ...index.roles.map(() => "col-side"), "col-why"];
-    const table = make("table", { class: "rows", role: "table" },
-      make("caption", { class: "unseen" }, `${group.title}: ${plural(items.length, "case")}`),
-      make("colgroup", null, widths.map((kind) => make("col", { class: kind }))),
-      make("thead", { role: "rowgroup" }, make("tr", { role: "row" }, heading.map((text) => make("th", { scope: "col", role: "columnheader" }, text)))), view.body);
-    const content = make("div", { id: `group-${group.key}`, hidden: !open }, table, view.more);
-    const turn = (event) => {
-      view.open = !view.open;
-      toggled.set(group.key, view.open);
-      content.hidden = !view.open;
-      event.currentTarget.setAttribute("aria-expanded", String(view.open));
-      if (view.open && !view.drawn) drawRows(view, FIRST_ROWS);
-    };
-    view.section = make("section", { class: `group tone-${group.tone}`, "aria-labelledby": `title-${group.key}` },
-      make("div", { class: "group-head" },
-        make("h3", { id: `title-${group.key}` }, make("button", { type: "button", "aria-expanded": String(open), "aria-controls": `group-${group.key}`, onclick: turn },
-          make("span", { class: "turn", "aria-hidden": "true" }), sign(group.tone), group.title, " ", make("span", { class: "number" }, items.length.toLocaleString("en")))),
-        make("p", null, group.text)), content);
-    if (open) drawRows(view, printing ? PRINTED_ROWS : FIRST_ROWS);
-    return view;
-  }
-
-  function drawList() {
-    const matching = cases.filter(filters.accepts());
-    const byGroup = new Map([...groups.keys()].map((key) => [key, []]));
-    for (const item of matching) byGroup.get(item.group).push(item);
-    shownGroups = [...byGroup].filter(([, items]) => items.length).map(([key, items]) => groupView(groups.get(key), items));
-    const nothing = make("p", { class: "empty" }, cases.length ? "No case fits these filters." : "There is no case to show.");
-    byId("cases").replaceChildren(...(shownGroups.length ? shownGroups.map((view) => view.section) : [nothing]));
-    byId("count").textContent = matching.length === cases.length ? plural(cases.length, "case") : `${matching.length.toLocaleString("en")} of ${plural(cases.length, "case")}`;
-    byId("clear").hidden = !filters.active();
-  }
-
-  function detailRow(item) {
-    const panel = make("div", { class: "panel" });
-    const row = make("tr", { class: "detail", id: `detail-${item.position}`, role: "row" }, make("td", { colspan: index.roles.length + 2, role: "cell" }, panel));
-    fillPanel(panel, item, opened.get(item.position));
-    return row;
-  }
-
-  function openCase(position, trial) {
-    opened.set(position, trial);
-    const row = reveal(position);
-    if (!row) return;
-    byId(`detail-${position}`)?.remove();
-    row.after(detailRow(cases[position]));
-    row.querySelector(".open").setAttribute("aria-expanded", "true");
-    row.querySelector(".open").setAttribute("aria-controls", `detail-${position}`);
-  }
-
-  function closeCase(position) {
+function toggleCase(position) {
+  current = position;
+  if (!opened.has(position)) openCase(position, undefined, rowOf(position));
+  else {
     opened.delete(position);
-    byId(`detail-${position}`)?.remove();
-    rowOf(position)?.querySelector(".open").setAttribute("aria-expanded", "false");
+    byId(`detail-${position}`).remove();
+    rowOf(position).querySelector(".open").setAttribute("aria-expanded", "false");
   }
+  address.write();
+}
 
-  // The row of a case, drawn and in an open group; null when the filters leave it out.
-  function reveal(position) {
-    const view = shownGroups.find(({ group }) => group.key === cases[position].group);
-    const place = view ? view.items.indexOf(cases[position]) : -1;
-    if (place < 0) return null;
-    if (!view.open) view.section.querySelector("h3 button").click();
-    if (place >= view.drawn) drawRows(view, place + 50);
-    return rowOf(position);
-  }
+function focusCase(position, block) {
+  const row = reveal(position);
+  if (!row) return;
+  current = position;
+  row.querySelector(".open").focus({ preventScroll: true });
+  row.scrollIntoView({ block: block || "nearest" });
+}
 
-  function focusCase(position) {
-    const row = reveal(position);
-    if (!row) return;
-    current = position;
-    row.querySelector(".open").focus({ preventScroll: true });
-    row.scrollIntoView({ block: "nearest" });
-  }
+// --- Filters, and the address that keeps them.
 
-  function toggleCase(position) {
-    current = position;
-    if (opened.has(position)) closeCase(position); else openCase(position);
-    address.write();
-  }
+const filters = {
+  clear() { Object.assign(this, { changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "" }); },
+  active() { return this.changes.size > 0 || [this.split, this.tag, this.evaluator, this.query].some(Boolean); },
+  // A function that tells whether a case fits.
+  accepts() {
+    const number = evaluators.findIndex(({ id }) => id === this.evaluator);
+    const failed = (item, side) => item.failed[side].includes(number);
+    const asked = {
+      failed: (item) => failed(item, last), before: (item) => failed(item, 0), any: (item) => item.applied.includes(number),
+      new: (item) => failed(item, last) && !failed(item, 0),
+    }[this.how];
+    const holds = this.query && textSearch(this.query);
+    return (item) => (!this.changes.size || this.changes.has(item.group)) && (!this.split || item.split === this.split)
+      && (!this.tag || item.tags.includes(this.tag)) && (!this.evaluator || asked(item)) && (!holds || holds(item));
+  },
+};
 
-  // --- Filters, and the address that keeps them.
-
-  const filters = {
-    changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "",
-    active() { return this.changes.size > 0 || [this.split, this.tag, this.evaluator, this.query].some(Boolean); },
-    clear() { Object.assign(this, { changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "" }); },
-    // A function that tells whether a case fits.
-    accepts() {
-      const number = evaluators.findIndex(({ id }) => id === this.evaluator);
-      const failed = (item, side) => item.failed[side].includes(number);
-      const asked = {
-        failed: (item) => failed(item, candidate), before: (item) => failed(item, 0), any: (item) => item.applied.includes(number),
-        new: (item) => failed(item, candidate) && !(candidate && failed(item, 0)),
-      }[this.how];
-      const holds = this.query ? textSearch(this.query) : null;
-      return (item) => (!this.changes.size || this.changes.has(item.group)) && (!this.split || item.split === this.split)
-        && (!this.tag || item.tags.includes(this.tag)) && (!this.evaluator || asked(item)) && (!holds || holds(item));
-    },
+// Searches what stands in the row, then the texts of the case: first as JSON text, which is fast, then for certain.
+function textSearch(query) {
+  const lower = query.toLowerCase();
+  const inside = (value) => (typeof value === "string" ? value.toLowerCase().includes(lower) : value !== null && typeof value === "object" && Object.values(value).some(inside));
+  const json = JSON.stringify(query).slice(1, -1).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
+  const pattern = new RegExp(json.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
+  return (item) => {
+    if (inside([item.id, item.heading, item.why, item.tags])) return true;
+    const source = byId(`case-${item.position}`);
+    return source !== null && pattern.test(source.textContent) && inside(JSON.parse(source.textContent));
   };
+}
 
-  // Searches id, title, reason and tags, then the texts of the case: first as JSON text, which is fast, then for certain.
-  function textSearch(query) {
-    const lower = query.toLowerCase();
-    const inside = (value) => (typeof value === "string" ? value.toLowerCase().includes(lower) : value !== null && typeof value === "object" && Object.values(value).some(inside));
-    const json = JSON.stringify(query).slice(1, -1).replace(/[<>&]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`);
-    const pattern = new RegExp(json.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "i");
-    return (item) => {
-      if (inside([item.id, item.title, item.why, item.tags])) return true;
-      const source = byId(`case-${item.position}`);
-      return Boolean(source) && pattern.test(source.textContent) && inside(JSON.parse(source.textContent));
-    };
-  }
+const distinct = (values) => [...new Set(values)].filter(Boolean).sort();
+const choices = { split: distinct(cases.map(({ split }) => split)), tag: distinct(cases.flatMap(({ tags }) => tags)), evaluator: evaluators.map(({ id }) => id) };
 
-  const address = {
-    write() {
-      const parts = new URLSearchParams();
-      if (filters.changes.size) parts.set("change", [...filters.changes].join(","));
-      for (const [key, value] of [["split", filters.split], ["tag", filters.tag], ["evaluator", filters.evaluator], ["q", filters.query]]) if (value) parts.set(key, value);
-      if (filters.evaluator && filters.how !== "failed") parts.set("how", filters.how);
-      const last = [...opened.keys()].pop();
-      if (last !== undefined) {
-        parts.set("case", cases[last].id);
-        const panel = byId(`detail-${last}`)?.querySelector(".panel");
-        if (panel?.querySelector(".trials")) parts.set("trial", panel.dataset.trial);
-      }
-      const hash = parts.toString();
-      if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
-    },
-    read() {
-      const parts = new URLSearchParams(location.hash.slice(1));
-      const known = (key, list) => (list.includes(parts.get(key)) ? parts.get(key) : "");
-      filters.clear();
-      for (const key of (parts.get("change") || "").split(",")) if (groups.has(key)) filters.changes.add(key);
-      filters.split = known("split", splits);
-      filters.tag = known("tag", tags);
-      filters.evaluator = known("evaluator", evaluators.map(({ id }) => id));
-      filters.how = known("how", ["new", "before", "any"]) || "failed";
-      filters.query = parts.get("q") || "";
-      const wanted = parts.has("case") ? cases.find(({ id }) => id === parts.get("case")) : undefined;
-      opened.clear();
-      // A case that is asked for by name is shown, whatever the filters in the address say.
-      if (wanted && !filters.accepts()(wanted)) filters.clear();
-      return { wanted, trial: Number(parts.get("trial")) || undefined };
-    },
-  };
+const address = {
+  write() {
+    const [open] = [...opened.keys()].slice(-1), panel = open === undefined ? null : panelOf(open);
+    const parts = { change: [...filters.changes].join(","), split: filters.split, tag: filters.tag, evaluator: filters.evaluator,
+      how: filters.evaluator && filters.how !== "failed" ? filters.how : "", q: filters.query,
+      case: open === undefined ? "" : cases[open].id, trial: panel?.querySelector(".trials") ? panel.dataset.trial : "" };
+    const hash = new URLSearchParams(Object.entries(parts).filter(([, value]) => value)).toString();
+    if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+  },
+  // Takes the filters from the address; returns the case it names, if any, and the trial.
+  read() {
+    const parts = new URLSearchParams(location.hash.slice(1));
+    const known = (key, list) => (list.includes(parts.get(key)) ? parts.get(key) : "");
+    filters.clear();
+    for (const key of (parts.get("change") || "").split(",")) if (groups.has(key)) filters.changes.add(key);
+    for (const [key, list] of Object.entries(choices)) filters[key] = known(key, list);
+    filters.how = known("how", ["new", "before", "any"]) || "failed";
+    filters.query = parts.get("q") || "";
+    const wanted = parts.has("case") && cases.find(({ id }) => id === parts.get("case"));
+    // A case that is asked for by name is shown, whatever the filters in the address say.
+    if (wanted && !filters.accepts()(wanted)) filters.clear();
+    return [wanted, Number(parts.get("trial")) || undefined];
+  },
+};
 
-  const distinct = (values) => [...new Set(values)].filter(Boolean).sort((a, b) => (a < b ? -1 : 1));
-  const splits = distinct(cases.map(({ split }) => split));
-  const tags = distinct(cases.flatMap((item) => item.tags));
+function showFilters() {
+  for (const id of [...Object.keys(choices), "how"]) byId(id).value = filters[id];
+  byId("how").disabled = !filters.evaluator;
+  if (byId("query").value !== filters.query) byId("query").value = filters.query;
+  for (const each of byId("changes").children) each.setAttribute("aria-pressed", String(filters.changes.has(each.dataset.change)));
+}
 
-  function fillSelect(id, all, values) {
+function refilter() {
+  toggled.clear();
+  showFilters();
+  drawList();
+  address.write();
+}
+
+function prepareFilters() {
+  byId("filters").hidden = false;
+  const counts = new Map();
+  for (const { group } of cases) counts.set(group, (counts.get(group) || 0) + 1);
+  byId("changes").append(...[...groups.values()].filter(({ key }) => counts.has(key)).map(({ key, name, tone }) => button({ class: `tone-${tone}`, "data-change": key, onclick: () => { if (!filters.changes.delete(key)) filters.changes.add(key); refilter(); } },
+    sign(tone), `${name} ${grouped(counts.get(key))}`)));
+  for (const [id, values] of Object.entries({ ...choices, how: null })) {
     const select = byId(id);
-    select.replaceChildren(make("option", { value: "" }, all), ...values.map((value) => textElement("option", { value }, value)));
-    select.closest(".field").hidden = !values.length;
+    if (values) select.append(make("option", { value: "" }, "all"), ...values.map((value) => textElement("option", { value }, value)));
+    select.closest(".field").hidden = !(values || choices.evaluator).length;
     select.addEventListener("change", () => { filters[id] = select.value; refilter(); });
   }
+  if (!last) for (const value of ["new", "before"]) byId("how").querySelector(`[value="${value}"]`).remove();
+  let timer = 0;
+  byId("query").addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => { filters.query = byId("query").value.trim(); refilter(); }, 150);
+  });
+  byId("clear").addEventListener("click", () => { filters.clear(); refilter(); byId("query").focus(); });
+}
 
-  function showFilters() {
-    for (const id of ["split", "tag", "evaluator", "how"]) byId(id).value = filters[id];
-    byId("how").disabled = !filters.evaluator;
-    if (byId("query").value !== filters.query) byId("query").value = filters.query;
-    for (const button of byId("changes").children) button.setAttribute("aria-pressed", String(filters.changes.has(button.dataset.change)));
-  }
+// --- Mouse, keys, paper.
 
-  function refilter() {
-    toggled.clear();
-    showFilters();
+byId("cases").addEventListener("click", (event) => {
+  const row = event.target.closest(".row");
+  if (row && !getSelection().toString()) toggleCase(Number(row.dataset.position));
+});
+byId("cases").addEventListener("focusin", (event) => {
+  const row = event.target.closest(".row") || event.target.closest(".detail")?.previousElementSibling;
+  if (row) current = Number(row.dataset.position);
+});
+
+// Moves to the next case on the page, or to the next that lost, and then around the end.
+function move(by, onlyLost) {
+  const places = views.filter((view) => (onlyLost ? LOST.includes(view.group.key) : view.isOpen)).flatMap((view) => view.items.map(({ position }) => position));
+  const here = current ?? -1, next = by > 0 ? places.find((place) => place > here) : places.findLast((place) => place < here);
+  if (places.length) focusCase(next ?? places.at((by > 0) === Boolean(onlyLost) ? 0 : -1));
+}
+
+const openHelp = () => byId("help").showModal();
+const keys = {
+  j: () => move(1), k: () => move(-1), n: () => move(1, true), p: () => move(-1, true),
+  o: () => { if (current !== null && reveal(current)) toggleCase(current); },
+  "[": () => panelOf(current)?.turn(-1), "]": () => panelOf(current)?.turn(1),
+  "/": () => { byId("query").focus(); byId("query").select(); }, "?": openHelp,
+  Escape: () => {
+    const wasSearching = document.activeElement === byId("query");
+    if (wasSearching) byId("query").blur();
+    else if (opened.has(current) && reveal(current)) toggleCase(current);
+    if (current !== null) focusCase(current);
+  },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
+  const isTyping = event.target.closest("input:not([type=radio], [type=checkbox]), select, textarea");
+  if (event.key !== "Escape" && (isTyping || !byId("keys-on").checked)) return;
+  // Enter on a button or a link is its own; elsewhere it opens the case that was looked at last.
+  const key = event.key === "Enter" && !event.target.closest("button, a, label") ? "o" : event.key;
+  if (!Object.hasOwn(keys, key)) return;
+  event.preventDefault();
+  keys[key]();
+});
+byId("open-help").addEventListener("click", openHelp);
+byId("close-help").addEventListener("click", () => byId("help").close());
+
+// On paper everything is open, up to a bound.
+addEventListener("beforeprint", () => {
+  isPrinting = true;
+  const before = [...opened];
+  for (const { position } of cases.filter(({ group }) => !groups.get(group).closed).slice(0, PRINTED_DETAILS)) if (!opened.has(position)) opened.set(position);
+  drawList();
+  addEventListener("afterprint", () => {
+    isPrinting = false;
+    opened.clear();
+    for (const [position, trial] of before) opened.set(position, trial);
     drawList();
-    address.write();
-  }
+  }, { once: true });
+});
 
-  function prepareFilters() {
-    byId("filters").hidden = false;
-    const counts = new Map();
-    for (const { group } of cases) counts.set(group, (counts.get(group) || 0) + 1);
-    byId("changes").append(...[...groups.values()].filter(({ key }) => counts.has(key)).map(({ key, title, tone }) => make("button",
-      { type: "button", class: `tone-${tone}`, "data-change": key, "aria-pressed": "false", onclick: () => { if (!filters.changes.delete(key)) filters.changes.add(key); refilter(); } },
-      sign(tone), `${title} ${counts.get(key).toLocaleString("en")}`)));
-    fillSelect("split", "all", splits);
-    fillSelect("tag", "all", tags);
-    fillSelect("evaluator", "any", evaluators.map(({ id }) => id));
-    byId("how").closest(".field").hidden = !evaluators.length;
-    if (!candidate) for (const value of ["new", "before"]) byId("how").querySelector(`[value="${value}"]`).remove();
-    byId("how").addEventListener("change", () => { filters.how = byId("how").value; refilter(); });
-    let timer = 0;
-    byId("query").addEventListener("input", () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => { filters.query = byId("query").value.trim(); refilter(); }, 150);
-    });
-    byId("clear").addEventListener("click", () => { filters.clear(); refilter(); byId("query").focus(); });
-  }
-
-  // --- Mouse and keys.
-
-  byId("cases").addEventListener("click", (event) => {
-    const row = event.target.closest(".row");
-    if (row && !getSelection().toString()) toggleCase(Number(row.dataset.position));
-  });
-  byId("cases").addEventListener("focusin", (event) => {
-    const row = event.target.closest(".row") || event.target.closest(".detail")?.previousElementSibling;
-    if (row) current = Number(row.dataset.position);
-  });
-
-  const visibleOrder = () => shownGroups.filter((view) => view.open).flatMap((view) => view.items);
-
-  function move(by, wanted) {
-    const order = wanted ? shownGroups.flatMap((view) => view.items).filter(wanted) : visibleOrder();
-    if (!order.length) return;
-    const here = order.findIndex(({ position }) => position === current);
-    let next = here + by;
-    if (here < 0) next = current === null ? (by > 0 ? 0 : order.length - 1) : order.findIndex(({ position }) => position > current) + (by > 0 ? 0 : -1);
-    if (wanted) next = (next + order.length) % order.length;
-    focusCase(order[Math.max(0, Math.min(next, order.length - 1))].position);
-  }
-
-  const isLost = (item) => LOST.has(item.group);
-  const panelOf = (position) => (position === null ? null : byId(`detail-${position}`)?.querySelector(".panel"));
-  const openHelp = () => byId("help").showModal();
-  const keys = {
-    j: () => move(1), k: () => move(-1), n: () => move(1, isLost), p: () => move(-1, isLost),
-    o: () => { if (current !== null) toggleCase(current); },
-    "[": () => panelOf(current)?.step(-1), "]": () => panelOf(current)?.step(1),
-    "/": () => { byId("query").focus(); byId("query").select(); }, "?": openHelp,
-  };
-
-  function escape() {
-    if (document.activeElement === byId("query")) { byId("query").blur(); if (current !== null) focusCase(current); } else if (current !== null && opened.has(current)) {
-      closeCase(current);
-      address.write();
-      focusCase(current);
-    }
-  }
-
-  document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
-    if (event.key === "Escape") { escape(); return; }
-    if (event.target.closest("input:not([type=radio]):not([type=checkbox]), select, textarea") || !byId("keys-on").checked) return;
-    // Enter on a button is the button's; elsewhere it opens the case that was looked at last.
-    if (event.key === "Enter" && current !== null && !event.target.closest("button, a, summary, label")) { event.preventDefault(); toggleCase(current); } else if (Object.hasOwn(keys, event.key)) {
-      event.preventDefault();
-      keys[event.key]();
-    }
-  });
-  byId("open-help").addEventListener("click", openHelp);
-  byId("close-help").addEventListener("click", () => byId("help").close());
-
-  // --- On paper everything is open, up to a bound.
-
-  addEventListener("beforeprint", () => {
-    printing = true;
-    const before = new Map(opened);
-    for (const item of cases.filter((each) => !groups.get(each.group).closed).slice(0, PRINTED_DETAILS)) if (!opened.has(item.position)) opened.set(item.position, undefined);
-    drawList();
-    addEventListener("afterprint", () => { printing = false; opened.clear(); for (const [key, value] of before) opened.set(key, value); drawList(); }, { once: true });
-  });
-
-  function start() {
-    const { wanted, trial } = address.read();
-    if (wanted) opened.set(wanted.position, trial);
-    showFilters();
-    drawList();
-    if (wanted) {
-      reveal(wanted.position);
-      current = wanted.position;
-      rowOf(wanted.position)?.scrollIntoView({ block: "start" });
-      rowOf(wanted.position)?.querySelector(".open").focus({ preventScroll: true });
-    }
-  }
-  prepareFilters();
-  start();
-  document.addEventListener("DOMContentLoaded", () => { if (filters.query) drawList(); }, { once: true });
-  addEventListener("hashchange", start);
-})();
+function start() {
+  const [wanted, trial] = address.read();
+  opened.clear();
+  if (wanted) opened.set(wanted.position, trial);
+  showFilters();
+  drawList();
+  if (wanted) focusCase(wanted.position, "start");
+}
+prepareFilters();
+start();
+addEventListener("hashchange", start);
+document.addEventListener("DOMContentLoaded", () => { if (filters.query) drawList(); }, { once: true });

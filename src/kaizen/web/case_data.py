@@ -103,9 +103,8 @@ def case_title(value: Any, depth: int = 0) -> str:
     if isinstance(value, dict) and depth < 4:
         found = (case_title(value[key], depth + 1) for key in TITLE_KEYS if key in value)
         return next((title for title in found if title), "") or (encode_compact(value)[:TITLE_LENGTH] if not depth else "")
-    if isinstance(value, list) and depth < 4:
-        return next((title for title in (case_title(item, depth + 1) for item in reversed(value[-20:])) if title), "")
-    return "" if value is None or depth else encode_compact(value)[:TITLE_LENGTH]
+    found = (case_title(item, depth + 1) for item in reversed(value[-20:])) if isinstance(value, list) and depth < 4 else iter(())
+    return next((title for title in found if title), "") or ("" if value is None or depth else encode_compact(value)[:TITLE_LENGTH])
 
 
 def step_data(step: Any, limits: TextLimits, left: int, pool: TextPool) -> tuple[JsonObject, int]:
@@ -141,18 +140,27 @@ def steps_data(observation: JsonObject, limits: TextLimits, pool: TextPool) -> J
 
 
 def evidence_data(evidence: Any, output: Any) -> list[Any]:
-    """Pointers of an evaluation as page data: objects with `step`, `start` and `end` with the `text` that stands there, else JSON."""
+    """Pointers of an evaluation as page data: {"step"}, {"start", "end", "text"} for characters of the output, else words."""
     items = list(evidence) if isinstance(evidence, (list, tuple)) else [evidence]
-    found: list[Any] = []
-    for item in items[:MAX_EVIDENCE]:
-        if isinstance(item, dict) and isinstance(item.get("step"), int):
-            found.append({"step": item["step"]})
-        elif isinstance(item, dict) and isinstance(item.get("start"), int) and isinstance(item.get("end"), int):
-            place = {"start": item["start"], "end": item["end"]}
-            found.append({**place, "text": output_text(output)[item["start"] : item["end"]][:80]} if output is not None else place)
-        else:
-            found.append(encode_compact(item)[:MAX_VALUE])
+    found = [pointer_data(item, output) for item in items[:MAX_EVIDENCE]]
     return found + ([f"and {len(items) - MAX_EVIDENCE} more"] if len(items) > MAX_EVIDENCE else [])
+
+
+def pointer_data(pointer: Any, output: Any) -> Any:
+    """One pointer as page data; `in` names what was looked at when it was not the output as it is."""
+    if not isinstance(pointer, dict):
+        return encode_compact(pointer)[:MAX_VALUE]
+    looked_at = pointer.get("in")
+    if isinstance(pointer.get("step"), int):
+        return {"step": pointer["step"]}
+    if isinstance(pointer.get("start"), int) and isinstance(pointer.get("end"), int):
+        place = {"start": pointer["start"], "end": pointer["end"]}
+        if looked_at is None and output is not None:
+            return {**place, "text": output_text(output)[pointer["start"] : pointer["end"]][:80]}
+        return f"characters {pointer['start']} to {pointer['end']} of {looked_at or 'the output'}"[:MAX_VALUE]
+    if isinstance(pointer.get("pointer"), str):
+        return (pointer["pointer"] or "the whole") + (f" of {looked_at}" if looked_at else "")[:MAX_VALUE]
+    return encode_compact(pointer)[:MAX_VALUE]
 
 
 def evaluation_data(evaluation: JsonObject, output: Any, limits: TextLimits, evaluators: EvaluatorTable, pool: TextPool) -> list[Any]:

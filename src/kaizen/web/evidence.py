@@ -143,11 +143,13 @@ class StageEvidence:
         self.unreadable = 0
         self.same: dict[tuple[int, ...], tuple[int, ...]] = {}
         for number, raw in self.observations.lines():
-            key = line_key(raw) if raw.strip() else None
+            raw = raw.strip()
+            # A line that was torn, as a killed run leaves one, has a head but no end.
+            key = line_key(raw) if raw.endswith(b"}") else None
             if key is not None and key[0] in shown:
                 places, start = self.place(*key)
                 places[start + 1] = number
-            self.unreadable += key is None and bool(raw.strip())
+            self.unreadable += key is None and bool(raw)
         for number, raw in self.results.lines():
             self.add_result(number, object_on_line(raw) or {})
 
@@ -171,8 +173,8 @@ class StageEvidence:
             return
         case_id = key[0]
         places, start = self.place(*key)
-        places[start + 2] = number
-        places[start + 3] = ord(NOT_RUN_LETTER if result.get("status") == "not_run" else OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED))
+        letter = OUTCOME_LETTERS.get(str(result.get("outcome")), NOT_EVALUATED)
+        places[start + 2], places[start + 3] = number, ord(NOT_RUN_LETTER if result.get("status") == "not_run" else letter)
         applied, failed = set(self.applied.get(case_id, ())), set(self.failed.get(case_id, ()))
         for evaluation in evaluations_of(result):
             status, evaluator = evaluation.get("status"), self.evaluators.number(evaluation)

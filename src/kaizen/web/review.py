@@ -32,13 +32,13 @@ from kaizen.web.review_html import (
 )
 from kaizen.web.review_markdown import MarkdownRow, markdown_document
 from kaizen.web.review_words import (
+    CHANGE_WORDS,
     GROUPS,
     change_sentence,
     group_of,
     headline_parts,
     hidden_count,
     hidden_sentence,
-    is_hard,
     row_reason,
 )
 
@@ -48,7 +48,6 @@ REVIEW_JS = asset_text("review.js")
 
 ROLES = ("baseline", "candidate")
 GROUP_ORDER = {group.key: number for number, group in enumerate(GROUPS)}
-FLAG_HARD, FLAG_CRITICAL = 1, 2
 
 
 class StageView(NamedTuple):
@@ -123,7 +122,8 @@ def write_review_stream(
 ) -> None:
     """The page as bytes: frame and plain HTML, the index, the script, the details of each case."""
     limits = page_limits(rows, stages)
-    before, between, after = page_frame(f"{headline_parts(review.comparison)[0]} · {review.name} · Kaizen review", "review", REVIEW_CSS, REVIEW_JS)
+    title = f"{headline_parts(review.comparison)[0]} · {review.name} · Kaizen review"
+    before, between, after = page_frame(title, "review", REVIEW_CSS, REVIEW_JS)
     index = [index_row(item, stages) for item in rows]
     body = review_body(review, rows, stages, evaluators) + "\n" + script_data("index", index_document(review, index, stages, evaluators))
     stream.write((before + body + between).encode("utf-8", "replace"))
@@ -134,7 +134,10 @@ def write_review_stream(
         if keeps_texts:
             stream.write(script_data(f"case-{number}", case_detail(item.case, stages, limits, evaluators)).encode("utf-8", "replace"))
     if without_texts:
-        text = f"{counted(without_texts, 'unchanged case')} that passed {'is' if without_texts == 1 else 'are'} listed without texts, because this page would be larger than 20 MB; the stage files hold them."
+        text = (
+            f"Listed without texts, because the page would be larger than 20 MB: {counted(without_texts, 'unchanged case')} that passed. "
+            "The stage files hold the texts."
+        )
         stream.write(f'<p class="small size-note">{html_text(text)}</p>'.encode())
     stream.write(after.encode("utf-8", "replace"))
 
@@ -180,7 +183,8 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
     names = {role: review.stages[role].stage for role in stages}
     hidden = hidden_sentence(hidden_count((row["id"] for row in comparison["cases"]), review.holdout), review.holdout_opened)
     verdict, because = headline_parts(comparison)
-    static = [StaticRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in rows if item.group != "unchanged"]
+    changed = [item for item in rows if item.group != "unchanged"]
+    static = [StaticRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in changed]
     made = {role: (review.stages[role].meta, review.stages[role].results_meta, review.stages[role].stage) for role in stages}
     lines = [
         f"{os.path.basename(review.stages[role].observations_path)}: {counted(stage.unreadable, 'line')} could not be read."
@@ -209,14 +213,15 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
 
 
 def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
-    """[id, group, flags, letters by role, split, tags, applied, failed by role, title, deciding evaluator, why]."""
+    """[id, group, labels, letters by role, split, tags, applied, failed by role, title, deciding evaluator, why]."""
     document, row, case_id = item.case.document, item.row, item.case.id
-    flags = FLAG_HARD * is_hard(row, bool(document.get("critical"))) + FLAG_CRITICAL * bool(document.get("critical"))
+    labels = ["critical"] if document.get("critical") else []
+    labels += [CHANGE_WORDS[row["change"]]] if item.group in ("hard_regressed", "hard") and row["change"] else []
     applied = sorted({number for stage in stages.values() for number in stage.applied.get(case_id, ())})
     return [
         case_id,
         item.group,
-        flags,
+        labels,
         [stage.letters(case_id, row[role]["planned"]) for role, stage in stages.items()],
         document.get("split") or "",
         document.get("tags") or [],
@@ -227,7 +232,9 @@ def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
     ]
 
 
-def index_document(review: ReviewData, index: list[list[object]], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> JsonObject:
+def index_document(
+    review: ReviewData, index: list[list[object]], stages: dict[str, StageEvidence], evaluators: EvaluatorTable
+) -> JsonObject:
     """What the page's script needs before any case is opened."""
     return {
         "roles": list(stages),

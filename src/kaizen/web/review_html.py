@@ -31,7 +31,7 @@ class StaticRow(NamedTuple):
 
 
 def table_html(caption: str, columns: list[str], rows: list[list[str]], kind: str = "") -> str:
-    """A table with an unseen caption, column headings (as markup; none: no heading row), and rows of markup whose first cell heads the row."""
+    """A table with an unseen caption, column headings (none: no heading row), and rows whose first cell heads the row; cells are markup."""
     head = "".join(f'<th scope="col" role="columnheader">{cell}</th>' for cell in columns)
     head = f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n' if columns else ""
     body = ""
@@ -70,8 +70,10 @@ def chart_html(comparison: JsonObject, roles: list[str]) -> str:
             shapes += f'<circle class="point" cx="{point}" cy="50%" r="7"/>'
         value = html_text(rate_percent(rates["rate"]))
         svg = f'<svg class="track track-{role}" width="100%" height="24" focusable="false">{shapes}</svg>'
-        lines.append(f'<div class="chart-row"><span class="chart-name">{html_text(role.capitalize())}</span>{svg}<span class="chart-value">{value}</span></div>')
-    scale = '<div class="chart-row chart-scale"><span></span><span class="ticks"><i>0 %</i><i>50 %</i><i>100 %</i></span><span></span></div>'
+        name = f'<span class="chart-name">{html_text(role.capitalize())}</span>'
+        lines.append(f'<div class="chart-row">{name}{svg}<span class="chart-value">{value}</span></div>')
+    scale = '<span></span><span class="ticks"><i>0 %</i><i>50 %</i><i>100 %</i></span><span></span>'
+    scale = f'<div class="chart-row chart-scale">{scale}</div>'
     return f'<div class="chart" aria-hidden="true">{"".join(lines)}{scale}</div>'
 
 
@@ -113,7 +115,8 @@ def splits_html(comparison: JsonObject, names: dict[str, str]) -> str:
         changes = entry.get("changes") or {}
         moved = [f"{changes[key]:,} {key}" for key in ("regressed", "improved") if key in changes] if len(names) > 1 else []
         rows.append([html_text(split), f"{entry['cases']:,}", *rates, html_text(", ".join(moved))])
-    return table_html("Pass rates by split", ["Split", "Cases", *[html_text(role.capitalize()) for role in names], "Changes"], rows, "figures splits")
+    columns = ["Split", "Cases", *[html_text(role.capitalize()) for role in names], "Changes"]
+    return table_html("Pass rates by split", columns, rows, "figures splits")
 
 
 def case_link(case_id: str) -> str:
@@ -126,8 +129,9 @@ def case_link(case_id: str) -> str:
 def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
     """All reasons that fired, in the order of the rules, with the first cases of each; the first one decided."""
     if not comparison["reasons"]:
-        text = "No rule of the acceptance policy speaks against the candidate." if comparison["recommendation"] else "There is nothing to compare with."
-        return f"<p>{text}</p>"
+        has_baseline = comparison["recommendation"] is not None
+        speaks = "No rule of the acceptance policy speaks against the candidate."
+        return f"<p>{speaks if has_baseline else 'There is nothing to compare with.'}</p>"
     items = []
     for number, entry in enumerate(comparison["reasons"]):
         shown = [case_id for case_id in entry["cases"] if case_id not in holdout]
@@ -149,6 +153,8 @@ def decision_html(decision: Any, evidence: str, command: str) -> str:
             parts.append(f"<blockquote>{html_text(decision.rationale)}</blockquote>")
         if decision.conditions:
             parts.append("<p>Conditions:</p>" + list_html([html_text(condition) for condition in decision.conditions]))
+    if not command:
+        return "\n".join(parts)
     parts.append(
         "<p class=\"small\">To record a decision about exactly this evidence, put in who decides and why:</p>"
         f'<div class="command"><pre id="command" tabindex="0">{html_text(command)}</pre>'
@@ -221,7 +227,7 @@ def provenance_values(side: JsonObject, meta: JsonObject, results: JsonObject) -
 
 
 def provenance_html(comparison: JsonObject, stages: dict[str, tuple[JsonObject, JsonObject, str]], lines: list[str]) -> str:
-    """How the stages were made, with digests; *stages* has (meta, results meta, file name) by role; *lines* are sentences about the page."""
+    """How the stages were made, with digests; *stages* has (meta, results meta, name) by role, *lines* are sentences to add."""
     sides = [provenance_values(comparison[role], meta, results) for role, (meta, results, _) in stages.items()]
     rows = [[entries[0][0], *[html_text(text) for _, text in entries]] for entries in zip(*sides, strict=True)]
     columns = role_columns({role: name for role, (_, _, name) in stages.items()})

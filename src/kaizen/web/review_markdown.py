@@ -105,14 +105,16 @@ def group_lines(rows: list[MarkdownRow], roles: list[str]) -> list[list[str]]:
 def head_lines(comparison: JsonObject, name: str, names: dict[str, str], hidden: str) -> list[str]:
     """Sentence, what is not known, numbers, further reasons."""
     verdict, because = headline_parts(comparison)
-    lines = [f"## {verdict}: {markdown_text(because)}", "", f"{markdown_code(name)}: {markdown_text(change_sentence(comparison))} {hidden}".rstrip(), ""]
+    changes = f"{markdown_code(name)}: {markdown_text(change_sentence(comparison))} {hidden}".rstrip()
+    lines = [f"## {verdict}: {markdown_text(because)}", "", changes, ""]
     if comparison["notes"]:
         lines += ["What is not known:", "", *[f"- {markdown_item(note)}" for note in comparison["notes"]], ""]
     lines += [*markdown_table(comparison, names), ""]
     if len(names) > 1:
         lines += [f"Change of the pass rate: {markdown_text(delta_text(comparison))}", ""]
     if len(comparison["reasons"]) > 1:
-        lines += ["Also:", "", *[f"- {markdown_item(entry['text'])} ({markdown_code(entry['code'])})" for entry in comparison["reasons"][1:]], ""]
+        further = [f"- {markdown_item(entry['text'])} ({markdown_code(entry['code'])})" for entry in comparison["reasons"][1:]]
+        lines += ["Also:", "", *further, ""]
     return lines
 
 

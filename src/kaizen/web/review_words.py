@@ -35,8 +35,8 @@ class Group(NamedTuple):
 
 
 GROUPS = (
-    Group("hard_regressed", "Hard regressions", "bad", "Lost ground, and a hard evaluator or a critical case fails. One is enough to reject."),
-    Group("hard", "Hard failures", "bad", "A hard evaluator or a critical case fails, though not for the first time. One is enough to reject."),
+    Group("hard_regressed", "Hard regressions", "bad", "Worse than before, and a hard evaluator or a critical case fails: one rejects."),
+    Group("hard", "Hard failures", "bad", "A hard evaluator or a critical case fails in a case that is not listed as worse: one rejects."),
     Group("regressed", "Regressions", "bad", "Passed in every trial before, in none now."),
     Group("newly_flaky", "Newly flaky", "warn", "Passed in every trial before, only in some now."),
     Group("weakened", "Weakened", "warn", "Pass less often than before."),
@@ -129,7 +129,9 @@ def basis_text(rates: JsonObject) -> str:
 
 def money(value: float) -> str:
     """US dollars with as many decimals as a small price needs: '$1.25', '$0.0021'."""
-    return f"${value:.2f}" if value >= 1 else f"${value:.6f}".rstrip("0").ljust(5, "0") if value >= 0.000001 or not value else f"${value:.2g}"
+    if 0 < value < 0.000001:
+        return f"${value:.2g}"
+    return f"${value:.2f}" if value >= 1 else f"${value:.6f}".rstrip("0").ljust(5, "0")
 
 
 def covered(value: str, rates: JsonObject, key: str, word: str) -> tuple[str, str]:
@@ -185,13 +187,13 @@ def decision_sentence(decision: Any, evidence: str) -> str:
         return "No decision is recorded yet."
     words = decision.status.replace("_", " ")
     via = f", recorded from inside {decision.via}" if decision.via else ""
-    stale = "" if decision.evidence == evidence else " It was made about other evidence than this page shows, so it is stale and counts for nothing."
+    stale = "" if decision.evidence == evidence else " It is stale: it was made about other evidence than this, and counts for nothing."
     return f"{capitalised(words)} by {decision.decided_by or 'nobody named'} on {decision.decided_at or 'an unknown day'}{via}.{stale}"
 
 
 def hidden_sentence(count: int, opened: int) -> str:
     """What is said of holdout cases that are counted but not shown, and of how often the holdout was opened."""
-    parts = [f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in every number here and not shown."] if count else []
+    parts = [f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in these numbers and not shown."] if count else []
     if opened:
         parts.append(f"The holdout has been opened {'once' if opened == 1 else f'{opened} times'} so far.")
     return " ".join(parts)
