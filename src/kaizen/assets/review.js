@@ -406,7 +406,7 @@ function fillPanel(panel, item, wanted) {
     const next = trials[trials.indexOf(Number(panel.dataset.trial)) + by];
     if (next) { show(next); address.write(); }
   };
-  // The trial that shows most: one that got worse, else one that came out otherwise, else the first.
+  // The trial that shows most: one that got worse, else one that differs, else the first.
   const differs = (trial) => outcomeOf(detail, "candidate", trial) !== outcomeOf(detail, "baseline", trial);
   const worse = trials.find((trial) => outcomeOf(detail, "candidate", trial) === "f" && differs(trial));
   show(trials.includes(wanted) ? wanted : worse || trials.find(differs) || trials[0] || 1);
@@ -469,7 +469,7 @@ function drawList() {
   const byGroup = new Map([...groups.keys()].map((key) => [key, []]));
   for (const item of matching) byGroup.get(item.group).push(item);
   views = [...byGroup].filter(([, items]) => items.length).map(([key, items]) => groupView(groups.get(key), items));
-  const nothing = par("empty", cases.length ? "No case fits these filters." : "There is no case to show.");
+  const nothing = par("empty", cases.length ? "No case fits these filters." : "No case to show.");
   byId("cases").replaceChildren(...(views.length ? views.map((view) => view.section) : [nothing]));
   byId("count").textContent = matching.length === cases.length ? plural(cases.length, "case") : `${grouped(matching.length)} of ${plural(cases.length, "case")}`;
   byId("clear").hidden = !filters.active();
@@ -565,7 +565,7 @@ const address = {
     filters.how = known("how", ["new", "before", "any"]) || "failed";
     filters.query = parts.get("q") || "";
     const wanted = parts.has("case") && cases.find(({ id }) => id === parts.get("case"));
-    // A case that is asked for by name is shown, whatever the filters in the address say.
+    // A case asked for by name is shown, whatever the filters say.
     if (wanted && !filters.accepts()(wanted)) filters.clear();
     return [wanted, Number(parts.get("trial")) || undefined];
   },

@@ -21,6 +21,7 @@ from kaizen.web.page import fill_template, html_text, page_frame, script_data
 from kaizen.web.review_html import (
     TONES,
     StaticRow,
+    card_html,
     chart_html,
     decision_html,
     notes_html,
@@ -177,6 +178,14 @@ def note_text(item: PageRow, stages: dict[str, StageEvidence], evaluators: Evalu
     return text if number < 0 else f"{evaluators.rows[number][0]}: {text}"
 
 
+def review_side(review: ReviewData) -> str:
+    """The cards beside the numbers: the reasons, and the decision with its command."""
+    comparison = review.comparison
+    decision = decision_html(review.decision, str(comparison.get("evidence", "")), review.decide_command)
+    reasons = card_html("reasons", "Why this recommendation", reasons_html(comparison, review.holdout))
+    return f'<div class="stack">\n{reasons}{card_html("decision", "The decision is yours", decision)}</div>'
+
+
 def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
     """The part of the page that can be read without JavaScript."""
     comparison = review.comparison
@@ -204,8 +213,7 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
             "chart": chart_html(comparison, list(stages)),
             "numbers": numbers_html(comparison, names),
             "splits": splits_html(comparison, names),
-            "reasons": reasons_html(comparison, review.holdout),
-            "decision": decision_html(review.decision, str(comparison.get("evidence", "")), review.decide_command),
+            "side": review_side(review) if len(stages) > 1 else "",
             "cases": static_cases_html(static, len(stages) > 1),
             "provenance": provenance_html(comparison, made, lines),
         },

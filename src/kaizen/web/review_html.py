@@ -126,12 +126,15 @@ def case_link(case_id: str) -> str:
     return f'<a href="#case={html_text(quote(case_id, safe=""))}">{html_text(case_id)}</a>'
 
 
+def card_html(identity: str, title: str, content: str) -> str:
+    """A card with a heading."""
+    return f'<section class="card {identity}" aria-labelledby="{identity}-title">\n<h2 id="{identity}-title">{title}</h2>\n{content}\n</section>\n'
+
+
 def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
     """All reasons that fired, in the order of the rules, with the first cases of each; the first one decided."""
     if not comparison["reasons"]:
-        has_baseline = comparison["recommendation"] is not None
-        speaks = "No rule of the acceptance policy speaks against the candidate."
-        return f"<p>{speaks if has_baseline else 'There is nothing to compare with.'}</p>"
+        return "<p>No rule of the acceptance policy speaks against the candidate.</p>"
     items = []
     for number, entry in enumerate(comparison["reasons"]):
         shown = [case_id for case_id in entry["cases"] if case_id not in holdout]
@@ -142,7 +145,7 @@ def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
         cases = f'<p class="reason-cases">{links}{rest}</p>' if entry["cases"] else ""
         code = f'<code class="code">{html_text(entry["code"])}</code>'
         items.append(f"<p>{html_text(capitalised(entry['text']))}{decided}</p>{cases}<p class=\"small\">rule {entry['rule']} · {code}</p>")
-    return list_html(items, "reasons")
+    return list_html(items)
 
 
 def decision_html(decision: Any, evidence: str, command: str) -> str:
@@ -153,8 +156,6 @@ def decision_html(decision: Any, evidence: str, command: str) -> str:
             parts.append(f"<blockquote>{html_text(decision.rationale)}</blockquote>")
         if decision.conditions:
             parts.append("<p>Conditions:</p>" + list_html([html_text(condition) for condition in decision.conditions]))
-    if not command:
-        return "\n".join(parts)
     parts.append(
         "<p class=\"small\">To record a decision about exactly this evidence, put in who decides and why:</p>"
         f'<div class="command"><pre id="command" tabindex="0">{html_text(command)}</pre>'

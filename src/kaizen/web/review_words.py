@@ -81,10 +81,11 @@ def capitalised(text: str) -> str:
 
 def headline_parts(comparison: JsonObject) -> tuple[str, str]:
     """(verdict, the reason that decided), e.g. ('Rejected', '2 regressions (at most 0).')."""
-    recommendation, reasons, counts = comparison["recommendation"], comparison["reasons"], comparison["counts"]
+    recommendation, reasons = comparison["recommendation"], comparison["reasons"]
     if recommendation is None:
-        return VERDICTS[None], "there is no baseline to compare with."
-    because = reasons[0]["text"] if reasons else f"{counted(counts['improved'], 'improvement')}, no regression, every threshold met"
+        rates = comparison["rates"]["candidate"]
+        return VERDICTS[None], f"{rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed."
+    because = reasons[0]["text"] if reasons else f"{counted(comparison['counts']['improved'], 'improvement')}, no regression, every threshold met"
     return VERDICTS[recommendation], sentence_end(because)
 
 
@@ -92,7 +93,7 @@ def change_sentence(comparison: JsonObject) -> str:
     """'Of 200 cases 14 regressed, 34 improved and 152 did not change.' with the changes that occur."""
     counts = comparison["counts"]
     if comparison["recommendation"] is None:
-        return f"{counted(counts['cases'], 'case')} in this stage."
+        return f"{counted(counts['cases'], 'case')}, and no baseline to compare with."
     parts = [f"{counts['regressed']:,} regressed"]
     parts += [f"{counts['weakened']:,} weakened"] if counts["weakened"] else []
     parts.append(f"{counts['improved']:,} improved")

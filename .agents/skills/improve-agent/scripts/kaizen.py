@@ -1476,32 +1476,33 @@ def update_block_yaml(text: str, values: JsonObject, path: str) -> str:
 #
 # The names and documents are those of JSON Schema 2020-12, section 7.3. Where a format is
 # read more widely than its document says, the function says so. All patterns are linear in
-# the length of the text, since the text comes from an agent.
+# the length of the text, since the text comes from an agent. They are compiled when they are
+# first used, which most runs never do.
 # =============================================================================
 
 MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
-FULL_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-FULL_TIME = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))")
-DURATION = re.compile(
+FULL_DATE = r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+FULL_TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+DURATION_FORM = (
     r"P(?:[0-9]+W|(?=[0-9T])(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?"
     r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?)?)"
 )
-UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
-IPV4 = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}")
-IPV6_GROUP = re.compile(r"[0-9A-Fa-f]{1,4}")
-HOSTNAME = re.compile(r"(?=.{1,253}\Z)(?!-)[A-Za-z0-9-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*")
-ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-MAIL_LOCAL_PART = re.compile(rf'(?=.{{1,64}}\Z)(?:{ATOM}(?:\.{ATOM})*|"(?:[ !#-\[\]-~]|\\[ -~])*")')
+UUID_FORM = r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+IPV4_FORM = r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}"
+IPV6_GROUP = r"[0-9A-Fa-f]{1,4}"
+HOSTNAME_FORM = r"(?=.{1,253}\Z)(?!-)[A-Za-z0-9-]{1,63}(?<!-)(?:\.(?!-)[A-Za-z0-9-]{1,63}(?<!-))*"
+MAIL_ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+MAIL_LOCAL_PART = rf'(?=.{{1,64}}\Z)(?:{MAIL_ATOM}(?:\.{MAIL_ATOM})*|"(?:[ !#-\[\]-~]|\\[ -~])*")'
 URI_CHARACTER = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})"
-URI = re.compile(
+URI_FORM = (
     r"[A-Za-z][A-Za-z0-9+.-]*:"
     r"(?://(?:(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*@)?"
     r"(?:\[([^\]]*)\]|(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?(?:/" + URI_CHARACTER + r"*)?"
     r"|(?!//)" + URI_CHARACTER + r"*)"
     r"(?:\?(?:" + URI_CHARACTER + r"|\?)*)?(?:#(?:" + URI_CHARACTER + r"|\?)*)?"
 )
-IP_FUTURE = re.compile(r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+")
+IP_FUTURE = r"[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~!$&'()*+,;=:-]+"
 
 
 def days_in_month(year: int, month: int) -> int:
@@ -1517,13 +1518,13 @@ def is_calendar_date(year: int, month: int, day: int) -> bool:
 
 def is_full_date(text: str) -> bool:
     """True for a full-date of RFC 3339: 2026-02-28."""
-    match = FULL_DATE.fullmatch(text)
+    match = re.fullmatch(FULL_DATE, text)
     return match is not None and is_calendar_date(*map(int, match.groups()))
 
 
 def is_full_time(text: str) -> bool:
     """True for a full-time of RFC 3339, which has an offset: 08:30:06Z; second 60 only where UTC ends a day."""
-    match = FULL_TIME.fullmatch(text)
+    match = re.fullmatch(FULL_TIME, text)
     if match is None:
         return False
     hour, minute, second = int(match[1]), int(match[2]), int(match[3])
@@ -1541,12 +1542,12 @@ def is_date_time(text: str) -> bool:
 
 def is_duration(text: str) -> bool:
     """True for a duration of ISO 8601, wider than RFC 3339: designators may be left out between others, seconds have fractions."""
-    return DURATION.fullmatch(text) is not None
+    return re.fullmatch(DURATION_FORM, text) is not None
 
 
 def is_ipv4(text: str) -> bool:
     """True for a dotted quad of RFC 2673, without leading zeros."""
-    return IPV4.fullmatch(text) is not None
+    return re.fullmatch(IPV4_FORM, text) is not None
 
 
 def is_ipv6(text: str) -> bool:
@@ -1557,18 +1558,18 @@ def is_ipv6(text: str) -> bool:
     if groups and not text.endswith("::") and is_ipv4(groups[-1]):
         groups.pop()
         width += 1
-    return (width <= 7 if gap else width == 8) and all(IPV6_GROUP.fullmatch(group) for group in groups)
+    return (width <= 7 if gap else width == 8) and all(re.fullmatch(IPV6_GROUP, group) for group in groups)
 
 
 def is_hostname(text: str) -> bool:
     """True for a name of RFC 1123, section 2.1: labels of 1 to 63 letters, digits and inner hyphens, 253 characters in all."""
-    return HOSTNAME.fullmatch(text) is not None
+    return re.fullmatch(HOSTNAME_FORM, text) is not None
 
 
 def is_email(text: str) -> bool:
     """True for a Mailbox of RFC 5321, section 4.1.2: ASCII, the part before the last @ may be quoted."""
     local, at, domain = text.rpartition("@")
-    if not at or MAIL_LOCAL_PART.fullmatch(local) is None:
+    if not at or re.fullmatch(MAIL_LOCAL_PART, local) is None:
         return False
     if domain.startswith("[") and domain.endswith("]"):
         literal = domain[1:-1]
@@ -1578,15 +1579,15 @@ def is_email(text: str) -> bool:
 
 def is_uri(text: str) -> bool:
     """True for a URI of RFC 3986, which has a scheme; a relative reference is none."""
-    match = URI.fullmatch(text)
+    match = re.fullmatch(URI_FORM, text)
     if match is None:
         return False
-    return match[1] is None or is_ipv6(match[1]) or IP_FUTURE.fullmatch(match[1]) is not None
+    return match[1] is None or is_ipv6(match[1]) or re.fullmatch(IP_FUTURE, match[1]) is not None
 
 
 def is_uuid(text: str) -> bool:
     """True for a UUID of RFC 4122 in its 8-4-4-4-12 form, in either case."""
-    return UUID.fullmatch(text) is not None
+    return re.fullmatch(UUID_FORM, text) is not None
 
 
 # "regex" is the compiler's own: it knows how patterns are read.
@@ -1639,6 +1640,7 @@ SCHEMA_REFUSED = {
     "dependencies": "is of an older draft; use dependentRequired or dependentSchemas",
     "additionalItems": "is of an older draft; use prefixItems and items",
     "nullable": 'is of OpenAPI 3.0; write the type as a list with "null" in it',
+    "discriminator": "is of OpenAPI; oneOf with a const in each schema says the same",
     "id": "is of an older draft; a property of this name belongs into properties",
 }
 
@@ -1888,7 +1890,7 @@ class SchemaBuilder:
         if "$id" in schema and pointer:
             raise SchemaError(pointer + "/$id", "an $id below the root is not supported")
         if str(schema.get("$schema", SCHEMA_DRAFT)).rstrip("#") != SCHEMA_DRAFT:
-            raise SchemaError(pointer + "/$schema", f"only JSON Schema 2020-12 is known: {SCHEMA_DRAFT}")
+            raise SchemaError(pointer + "/$schema", f"only JSON Schema 2020-12 is known; once the schema keeps to it, write {SCHEMA_DRAFT}")
         if "$anchor" in schema:
             anchor = str(schema["$anchor"])
             if self.anchors.setdefault(anchor, pointer) != pointer:
@@ -2624,6 +2626,9 @@ def run_program(
         child.end_group()
         if mark and not is_clean:
             kill_marked(mark)
+    except BaseException:  # an interrupt, where nobody heeds signals
+        child.abandon()
+        raise
     finally:
         child.close()
     code = child.process.returncode if end == EXITED else None
@@ -2791,6 +2796,13 @@ class Child:
         signal_group(self.pid, signal.SIGKILL)
         self.wait(monotonic_seconds() + (KILLED_SECONDS if self.exited_at is None else LOOK_SECONDS), is_ending=True)
         self.reap()
+
+    def abandon(self) -> None:
+        """Kills the process group at once."""
+        import signal
+
+        signal_group(self.pid, signal.SIGKILL)
+        self.process.wait()
 
     def reap(self) -> bool:
         """Takes the exit status of the program; False while it has not ended."""
@@ -4280,7 +4292,7 @@ def case_splits(case: Case) -> list[str]:
 #
 # Each finished trial is appended in one write. A line that no longer counts (its case has
 # another input or is gone, it never ran, or it is to be run again) goes to
-# `<stage>.superseded.jsonl` before the run begins. When everything asked for is there, the
+# `<stage>.superseded.jsonl` before the first new one is written. When everything asked for is there, the
 # lines stand in the order (trial, place of the case). An overwrite is written beside the old
 # files, as `<stage>.jsonl.unfinished`, and takes their place at the end.
 #
@@ -4450,6 +4462,7 @@ class StageWriter:
         self.path, self.meta_path = self.target + suffix, improvement.stage_file(stage, STAGE_META) + suffix
         self.log: AppendLog | None = None
         self.size = 0
+        self.superseded: dict[int, str] = {}  # offset of a line that no longer counts: why
         self.notes: list[str] = []
         self.refuse_existing(existing)
         self.sweep(existing == OVERWRITE)
@@ -4459,6 +4472,8 @@ class StageWriter:
         before = read_json_object(self.meta_path) if has_file and os.path.exists(self.meta_path) else None
         self.repetitions = self.settled_repetitions(repetitions, before, has_file)
         self.index = StageIndex(dataset.cases, self.repetitions)
+        if not self.is_beside and os.path.exists(self.target + UNFINISHED):
+            self.notes.append(f"{shown_path(self.target + UNFINISHED)}: an overwrite was interrupted; --overwrite --resume goes on with it")
         if has_file:
             if before is not None:
                 refuse_other_run(shown_path(self.target), before, meta)
@@ -4510,41 +4525,42 @@ class StageWriter:
         return asked or known
 
     def take_over(self, drops_errors: bool) -> None:
-        """Indexes the lines that count; the others go to the superseded file before the run begins."""
+        """Indexes the lines that count and notes the others, which are moved before the first new line is written."""
         selected = {case.id for case in self.cases} if drops_errors else set()
-        keep, drop = StageIndex(self.dataset.cases, self.repetitions), []
-        reasons: dict[str, int] = {}
         for offset, _, value in stage_lines(self.path):
-            slot = keep.slot(value["case_id"], value["trial"])
-            reason = self.superseded_reason(value, slot, keep, selected)
+            slot = self.index.slot(value["case_id"], value["trial"])
+            reason = self.superseded_reason(value, slot, selected)
             if reason:
-                drop.append(offset)
-                reasons[reason] = reasons.get(reason, 0) + 1
+                self.superseded[offset] = reason
             else:
-                keep.note(slot, value["status"], offset)
-        if not drop:
-            self.index = keep
+                self.index.note(slot, value["status"], offset)
+
+    def move_superseded(self) -> None:
+        """Moves the lines that no longer count to their file."""
+        if not self.superseded:
             return
-        superseded = self.improvement.stage_file(self.stage, SUPERSEDED)
-        append_lines(superseded, self.lines_at(drop))
-        gone = set(drop)
+        path = self.improvement.stage_file(self.stage, SUPERSEDED)
+        append_lines(path, self.lines_at(list(self.superseded)))
         with replacing(self.path) as stream:
             for offset, raw, _ in stage_lines(self.path):
-                if offset not in gone:
+                if offset not in self.superseded:
                     stream.write(raw + b"\n")
+        self.index = StageIndex(self.dataset.cases, self.repetitions)
         for offset, _, value in stage_lines(self.path):
             self.index.note(self.index.slot(value["case_id"], value["trial"]), value["status"], offset)
-        why = listed(f"{count:,} {reason}" for reason, count in reasons.items())
-        self.notes.append(f"{counted(len(drop), 'line')} moved to {shown_path(superseded)}: {why}")
+        reasons = list(self.superseded.values())
+        why = listed(f"{reasons.count(reason):,} {reason}" for reason in dict.fromkeys(reasons))
+        self.notes.append(f"{counted(len(reasons), 'line')} moved to {shown_path(path)}: {why}")
+        self.superseded = {}
 
-    def superseded_reason(self, value: JsonObject, slot: int, seen: StageIndex, selected: set[str]) -> str:
+    def superseded_reason(self, value: JsonObject, slot: int, selected: set[str]) -> str:
         """Why the line *value* no longer counts; '' when it does."""
         case = self.dataset.cases.get(value["case_id"])
         if case is None or slot < 0:
             return "of cases that are gone"
         if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
             return "made from another input"
-        if seen.statuses[slot]:
+        if self.index.statuses[slot]:
             return "of trials that are there twice"
         if value["status"] in (NOT_RUN, CANCELLED):
             return "of trials that never ran"
@@ -4572,6 +4588,7 @@ class StageWriter:
     def record(self, case_id: str, trial: int, status: str, line: bytes) -> None:
         """Appends the observation *line* (with its line end). Raises InputError when the disk says no."""
         if self.log is None:
+            self.move_superseded()
             self.complete_meta(False)
             write_json(self.meta_path, self.meta)
             self.log = AppendLog(self.path)
@@ -4605,6 +4622,8 @@ class StageWriter:
             self.log.close()
         if not os.path.exists(self.path):
             return
+        if is_complete:
+            self.move_superseded()
         if is_complete and not self.index.is_ordered:
             with replacing(self.path) as stream:
                 for line in self.lines_at(self.index.ordered_offsets()):
@@ -4783,7 +4802,10 @@ class WorkFolders:
     def __init__(self) -> None:
         import tempfile
 
-        parent = tempfile.gettempdir()
+        try:
+            parent = tempfile.gettempdir()
+        except OSError as error:
+            refuse_writing("temporary folder", error)
         sweep_work_folders(parent)
         self.path = os.path.join(parent, f"{WORK_PREFIX}{os.urandom(8).hex()}")
         self.lock = FileLock(self.path + ".lock", "the work folder")
@@ -4830,8 +4852,11 @@ def remove_work_folder(path: str) -> None:
 
 def sweep_work_folders(parent: str) -> None:
     """Removes work folders of this user in *parent* whose run is no longer alive."""
-    found = {name.removesuffix(".lock") for name in os.listdir(parent) if name.startswith(WORK_PREFIX)}
-    for path in (os.path.join(parent, name) for name in found):
+    try:
+        names = os.listdir(parent)
+    except OSError:
+        return
+    for path in {os.path.join(parent, name.removesuffix(".lock")) for name in names if name.startswith(WORK_PREFIX)}:
         try:
             if all(os.lstat(each).st_uid == os.getuid() for each in (path, path + ".lock") if os.path.lexists(each)):
                 with FileLock(path + ".lock", "the work folder", patience=0):
@@ -8080,7 +8105,7 @@ def evaluate_any(settings: JsonObject) -> Check:
     "Not one of several entries passes.",
     [OF],
     example={
-        "entry": {"id": "no_excuse", "type": "none", "of": [{"type": "contains", "values": "sorry"}, {"type": "matches", "pattern": "can"}]},
+        "entry": {"id": "no_excuse", "type": "none", "of": [{"type": "contains", "values": "no"}, {"type": "matches", "pattern": "can.?t"}]},
         "observation": {"output": "It is done."},
         "outcome": "pass",
     },
@@ -8386,19 +8411,17 @@ def is_message(step: JsonObject, role: str) -> bool:
 MONTH_STEMS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 LONG_MONTHS = "jan(?:uary)? feb(?:ruary)? mar(?:ch)? apr(?:il)? may june? july? aug(?:ust)? sept?(?:ember)?"
 MONTH_NAME = "|".join([*LONG_MONTHS.split(), "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?"])
-TH = "(?:st|nd|rd|th)?"
-DATE_IN_TEXT = re.compile(
-    rf"""
+NTH = "(?:st|nd|rd|th)?"
+# Compiled when it is first used.
+DATE_IN_TEXT = rf"""
     (?<![0-9A-Za-z./-])(?:
         (?P<year>[0-9]{{4}})(?P<mark>[-/.])(?P<month>[0-9]{{1,2}})(?P=mark)(?P<day>[0-9]{{1,2}})(?![0-9/-])
       | (?P<dot_day>[0-9]{{1,2}})\.\ ?(?P<dot_month>[0-9]{{1,2}})\.\ ?(?P<dot_year>[0-9]{{4}})(?![0-9/-])
       | (?P<one>[0-9]{{1,2}})(?P<slash>[/-])(?P<two>[0-9]{{1,2}})(?P=slash)(?P<slash_year>[0-9]{{4}})(?![0-9/-])
-      | (?P<first_day>[0-9]{{1,2}}){TH}\.?[\s-](?:of\s)?(?P<name_after>{MONTH_NAME})\.?,?[\s-](?P<after_year>[0-9]{{4}})(?![0-9])
-      | (?P<name_before>{MONTH_NAME})\.?\s(?P<later_day>[0-9]{{1,2}}){TH},?\s(?P<before_year>[0-9]{{4}})(?![0-9])
+      | (?P<first_day>[0-9]{{1,2}}){NTH}\.?[\s-](?:of\s)?(?P<name_after>{MONTH_NAME})\.?,?[\s-](?P<after_year>[0-9]{{4}})(?![0-9])
+      | (?P<name_before>{MONTH_NAME})\.?\s(?P<later_day>[0-9]{{1,2}}){NTH},?\s(?P<before_year>[0-9]{{4}})(?![0-9])
     )
-    """,
-    re.VERBOSE | re.IGNORECASE | re.ASCII,
-)
+    """
 
 
 class Date(NamedTuple):
@@ -8414,7 +8437,7 @@ class Date(NamedTuple):
 
 def find_dates(text: str) -> list[Date | None]:
     """The dates in *text*, in order; None for one that can be read two ways or that the calendar does not have."""
-    return [matched_date(match) for match in DATE_IN_TEXT.finditer(text)]
+    return [matched_date(match) for match in re.finditer(DATE_IN_TEXT, text, re.VERBOSE | re.IGNORECASE | re.ASCII)]
 
 
 def matched_date(match: "re.Match[str]") -> Date | None:
@@ -9008,7 +9031,10 @@ def fields_reference(view: View, reference: Any, is_needed: bool) -> Any:
         reference = view.case.get("expected")
     if reference is None and is_needed:
         raise NotMeasurable("the case has no expected value to compare with")
-    return MISSING if reference is None else field_container(reference) or reference
+    if isinstance(reference, str):
+        container = field_container(reference)
+        return reference if container is None else container
+    return MISSING if reference is None else reference
 
 
 def fields_outcome(fields: list[Field], wants_all: bool) -> Outcome:
@@ -12380,10 +12406,11 @@ def capitalised(text: str) -> str:
 
 def headline_parts(comparison: JsonObject) -> tuple[str, str]:
     """(verdict, the reason that decided), e.g. ('Rejected', '2 regressions (at most 0).')."""
-    recommendation, reasons, counts = comparison["recommendation"], comparison["reasons"], comparison["counts"]
+    recommendation, reasons = comparison["recommendation"], comparison["reasons"]
     if recommendation is None:
-        return VERDICTS[None], "there is no baseline to compare with."
-    because = reasons[0]["text"] if reasons else f"{counted(counts['improved'], 'improvement')}, no regression, every threshold met"
+        rates = comparison["rates"]["candidate"]
+        return VERDICTS[None], f"{rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed."
+    because = reasons[0]["text"] if reasons else f"{counted(comparison['counts']['improved'], 'improvement')}, no regression, every threshold met"
     return VERDICTS[recommendation], sentence_end(because)
 
 
@@ -12391,7 +12418,7 @@ def change_sentence(comparison: JsonObject) -> str:
     """'Of 200 cases 14 regressed, 34 improved and 152 did not change.' with the changes that occur."""
     counts = comparison["counts"]
     if comparison["recommendation"] is None:
-        return f"{counted(counts['cases'], 'case')} in this stage."
+        return f"{counted(counts['cases'], 'case')}, and no baseline to compare with."
     parts = [f"{counts['regressed']:,} regressed"]
     parts += [f"{counts['weakened']:,} weakened"] if counts["weakened"] else []
     parts.append(f"{counts['improved']:,} improved")
@@ -12619,12 +12646,15 @@ def case_link(case_id: str) -> str:
     return f'<a href="#case={html_text(quote(case_id, safe=""))}">{html_text(case_id)}</a>'
 
 
+def card_html(identity: str, title: str, content: str) -> str:
+    """A card with a heading."""
+    return f'<section class="card {identity}" aria-labelledby="{identity}-title">\n<h2 id="{identity}-title">{title}</h2>\n{content}\n</section>\n'
+
+
 def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
     """All reasons that fired, in the order of the rules, with the first cases of each; the first one decided."""
     if not comparison["reasons"]:
-        has_baseline = comparison["recommendation"] is not None
-        speaks = "No rule of the acceptance policy speaks against the candidate."
-        return f"<p>{speaks if has_baseline else 'There is nothing to compare with.'}</p>"
+        return "<p>No rule of the acceptance policy speaks against the candidate.</p>"
     items = []
     for number, entry in enumerate(comparison["reasons"]):
         shown = [case_id for case_id in entry["cases"] if case_id not in holdout]
@@ -12635,7 +12665,7 @@ def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
         cases = f'<p class="reason-cases">{links}{rest}</p>' if entry["cases"] else ""
         code = f'<code class="code">{html_text(entry["code"])}</code>'
         items.append(f"<p>{html_text(capitalised(entry['text']))}{decided}</p>{cases}<p class=\"small\">rule {entry['rule']} · {code}</p>")
-    return list_html(items, "reasons")
+    return list_html(items)
 
 
 def decision_html(decision: Any, evidence: str, command: str) -> str:
@@ -12646,8 +12676,6 @@ def decision_html(decision: Any, evidence: str, command: str) -> str:
             parts.append(f"<blockquote>{html_text(decision.rationale)}</blockquote>")
         if decision.conditions:
             parts.append("<p>Conditions:</p>" + list_html([html_text(condition) for condition in decision.conditions]))
-    if not command:
-        return "\n".join(parts)
     parts.append(
         "<p class=\"small\">To record a decision about exactly this evidence, put in who decides and why:</p>"
         f'<div class="command"><pre id="command" tabindex="0">{html_text(command)}</pre>'
@@ -12898,16 +12926,7 @@ $chart
 $numbers
 $splits
 </section>
-<div class="stack">
-<section class="card" aria-labelledby="reasons-title">
-<h2 id="reasons-title">Why this recommendation</h2>
-$reasons
-</section>
-<section class="card decision" aria-labelledby="decision-title">
-<h2 id="decision-title">The decision is yours</h2>
-$decision
-</section>
-</div>
+$side
 </div>
 
 <section class="cases" aria-labelledby="cases-title">
@@ -12922,7 +12941,7 @@ $decision
 <label class="field"><span>Split</span><select id="split"></select></label>
 <label class="field"><span>Tag</span><select id="tag"></select></label>
 <label class="field"><span>Evaluator</span><select id="evaluator"></select></label>
-<label class="field"><span>which</span><select id="how"><option value="failed">failed in the candidate</option><option value="new">failed only in the candidate</option><option value="before">failed in the baseline</option><option value="any">was asked at all</option></select></label>
+<label class="field"><span>Which</span><select id="how"><option value="failed">failed in the candidate</option><option value="new">failed only in the candidate</option><option value="before">failed in the baseline</option><option value="any">was asked at all</option></select></label>
 </div>
 <p class="count"><span id="count" role="status"></span> <button type="button" class="quiet" id="clear" hidden>Clear the filters</button> <button type="button" class="quiet" id="open-help">Keys <kbd>?</kbd></button></p>
 </div>
@@ -13012,7 +13031,7 @@ REVIEW_CSS = r"""
 .delta { padding-top: 0.6rem; border-top: 1px solid var(--line); }
 .splits { margin-top: 1.4rem; }
 .splits td, .splits tbody th { font-size: 0.875rem; width: auto; }
-.reasons { list-style: none; padding: 0; }
+.reasons ul { list-style: none; padding: 0; }
 .reasons li + li { margin-top: 0.9rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }
 .reason-cases { font-size: 0.875rem; overflow-wrap: anywhere; }
 .decision > * + * { margin-top: 0.7rem; }
@@ -13055,6 +13074,7 @@ REVIEW_CSS = r"""
 .rows .col-why { width: 32%; }
 .group + .group .rows thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .row > * { padding: 0.6rem 0.75rem; border-top: 1px solid var(--line); }
+.group + .group .rows .row:first-child > * { border-top: 0; }
 .row { cursor: pointer; }
 .row:hover > * { background: var(--sunk); }
 .row > :first-child { box-shadow: inset 3px 0 0 var(--tone); padding-left: 0.95rem; }
@@ -13602,7 +13622,7 @@ function fillPanel(panel, item, wanted) {
     const next = trials[trials.indexOf(Number(panel.dataset.trial)) + by];
     if (next) { show(next); address.write(); }
   };
-  // The trial that shows most: one that got worse, else one that came out otherwise, else the first.
+  // The trial that shows most: one that got worse, else one that differs, else the first.
   const differs = (trial) => outcomeOf(detail, "candidate", trial) !== outcomeOf(detail, "baseline", trial);
   const worse = trials.find((trial) => outcomeOf(detail, "candidate", trial) === "f" && differs(trial));
   show(trials.includes(wanted) ? wanted : worse || trials.find(differs) || trials[0] || 1);
@@ -13665,7 +13685,7 @@ function drawList() {
   const byGroup = new Map([...groups.keys()].map((key) => [key, []]));
   for (const item of matching) byGroup.get(item.group).push(item);
   views = [...byGroup].filter(([, items]) => items.length).map(([key, items]) => groupView(groups.get(key), items));
-  const nothing = par("empty", cases.length ? "No case fits these filters." : "There is no case to show.");
+  const nothing = par("empty", cases.length ? "No case fits these filters." : "No case to show.");
   byId("cases").replaceChildren(...(views.length ? views.map((view) => view.section) : [nothing]));
   byId("count").textContent = matching.length === cases.length ? plural(cases.length, "case") : `${grouped(matching.length)} of ${plural(cases.length, "case")}`;
   byId("clear").hidden = !filters.active();
@@ -13761,7 +13781,7 @@ const address = {
     filters.how = known("how", ["new", "before", "any"]) || "failed";
     filters.query = parts.get("q") || "";
     const wanted = parts.has("case") && cases.find(({ id }) => id === parts.get("case"));
-    // A case that is asked for by name is shown, whatever the filters in the address say.
+    // A case asked for by name is shown, whatever the filters say.
     if (wanted && !filters.accepts()(wanted)) filters.clear();
     return [wanted, Number(parts.get("trial")) || undefined];
   },
@@ -14006,6 +14026,14 @@ def note_text(item: PageRow, stages: dict[str, StageEvidence], evaluators: Evalu
     return text if number < 0 else f"{evaluators.rows[number][0]}: {text}"
 
 
+def review_side(review: ReviewData) -> str:
+    """The cards beside the numbers: the reasons, and the decision with its command."""
+    comparison = review.comparison
+    decision = decision_html(review.decision, str(comparison.get("evidence", "")), review.decide_command)
+    reasons = card_html("reasons", "Why this recommendation", reasons_html(comparison, review.holdout))
+    return f'<div class="stack">\n{reasons}{card_html("decision", "The decision is yours", decision)}</div>'
+
+
 def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
     """The part of the page that can be read without JavaScript."""
     comparison = review.comparison
@@ -14033,8 +14061,7 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
             "chart": chart_html(comparison, list(stages)),
             "numbers": numbers_html(comparison, names),
             "splits": splits_html(comparison, names),
-            "reasons": reasons_html(comparison, review.holdout),
-            "decision": decision_html(review.decision, str(comparison.get("evidence", "")), review.decide_command),
+            "side": review_side(review) if len(stages) > 1 else "",
             "cases": static_cases_html(static, len(stages) > 1),
             "provenance": provenance_html(comparison, made, lines),
         },
@@ -15193,9 +15220,9 @@ SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
 
 
 def count_argument(text: str) -> int:
-    """*text* as a whole number from 1. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or not int(text[:9]) > 0 or len(text) > 9:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1")
+    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
     return int(text)
 
 
@@ -15297,7 +15324,9 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
     if summary.selected < summary.planned:
         message += f"; a selection of {summary.planned:,} planned"
     lines = [f"{message}, {duration(summary.seconds)}"]
-    lines += [*(f"  {line}" for line in summary.examples), f"  written to {shown_path(summary.path)}"]
+    lines += [f"  {line}" for line in summary.examples]
+    files = [shown_path(summary.path)] if os.path.exists(summary.path) else []  # interrupted before the first answer
+    lines += [f"  written to {name}" for name in files]
     data = {
         "stage": summary.stage,
         "planned": summary.planned,
@@ -15307,7 +15336,7 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
         "unusable": summary.unusable,
         "errors": summary.examples,
         "notes": summary.notes,
-        "files": [shown_path(summary.path)],
+        "files": files,
     }
     return Answer(code, reason, message, lines, data, following)
 
