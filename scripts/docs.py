@@ -37,8 +37,10 @@ def command_reference() -> str:
     parts = []
     for entry in kaizen.COMMANDS.values():
         rest = f" -- {entry.rest}" if entry.rest else ""
-        names = [f"{argument.name} {argument.value}".strip() if argument.name.startswith("-") else argument.value for argument in entry.arguments]
-        rows = [f"| `{name}` | {cell(argument.text)} |" for name, argument in zip(names, entry.arguments, strict=True)]
+        rows = []
+        for argument in entry.arguments:
+            name = f"{argument.name} {argument.value}".strip() if argument.name.startswith("-") else argument.value
+            rows.append(f"| `{name}` | {cell(argument.text)} |")
         rows.append("| `--json` | print one JSON document on standard output, or nothing |")
         table = "\n".join(["| argument | meaning |", "|---|---|", *rows])
         parts.append(

@@ -20,10 +20,12 @@ def main():
     print(f"working on trial {request['run']['trial']}", file=sys.stderr)
 
     if behave == "answer":
-        show({"output": wanted["say"], "usage": {"input_tokens": 12, "output_tokens": 3}, "cost": {"total_usd": 0.0002}, "finish_reason": "stop"})
+        measured = {"usage": {"input_tokens": 12, "output_tokens": 3}, "cost": {"total_usd": 0.0002}}
+        show({"output": wanted["say"], **measured, "finish_reason": "stop"})
     elif behave == "call_tool":
         call = {"kind": "tool", "name": "search", "args": {"query": wanted["say"]}, "status": "ok", "result": "3 hits"}
-        show({"output": f"found 3 hits for {wanted['say']}", "steps": [call, {"kind": "message", "role": "assistant", "text": "found 3 hits"}]})
+        said = {"kind": "message", "role": "assistant", "text": f"found 3 hits for {wanted['say']}"}
+        show({"output": said["text"], "steps": [call, said]})
     elif behave == "log_first":
         print("loading the index …")  # an earlier line of standard output is kept as `log`
         show({"output": wanted["say"]})
