@@ -143,6 +143,19 @@ class Running(support.TemporaryFolder):
         self.assertTrue(dies_within(int(ended.stdout), 1))
 
     @unittest.skipUnless(IS_LINUX, "only /proc tells")
+    def test_one_that_left_the_group_and_keeps_the_pipe_is_found_after_a_good_end(self):
+        code = "import os, time\nos.fork() and os._exit(0)\nos.setsid()\nprint(os.getpid(), flush=True)\ntime.sleep(60)"
+        mark = b"KAIZEN_TEST_MARK=%d" % os.getpid()
+        with mock.patch.object(kaizen, "GRACE_SECONDS", 0.2):
+            ended = self.run_program(*PYTHON, code, environment={**os.environb, b"KAIZEN_TEST_MARK": b"%d" % os.getpid()}, mark=mark)
+        self.assertEqual((ended.end, ended.exit_code), ("exited", 0))
+        self.assertTrue(dies_within(int(ended.stdout), 1))
+        self.assertLess(self.took, 2)
+
+    def test_a_limit_of_weeks_is_no_limit_for_the_system(self):
+        self.assertEqual(self.run_program("true", timeout_seconds=9e6).end, "exited")
+
+    @unittest.skipUnless(IS_LINUX, "only /proc tells")
     def test_one_that_left_the_group_is_found_by_its_mark_after_a_time_out(self):
         code = (
             "import os, time\nprint(os.getpid(), flush=True)\n"
@@ -200,6 +213,7 @@ class RunningWithoutDescriptors(Running):
         patch.start()
         self.addCleanup(patch.stop)
 
+    test_one_that_left_the_group_and_keeps_the_pipe_is_found_after_a_good_end = None
     test_one_that_left_the_group_is_found_by_its_mark_after_a_time_out = None
     test_a_flood_on_standard_error_is_cut_to_its_tail = None
 

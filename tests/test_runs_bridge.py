@@ -174,6 +174,15 @@ class Killed(StageRun):
         self.assertEqual(list(self.statuses()), ["c1 1", "c2 1", "c3 1", "c4 1"])
         self.assertEqual([path.name for path in Path("imp").iterdir() if "unfinished" in path.name], [])
 
+    def test_an_overwrite_killed_between_its_last_two_steps_is_completed(self):
+        self.run_stage()
+        with mock.patch.object(kaizen, "move_file", lambda path, target: path.endswith("jsonl.unfinished") and os.replace(path, target)):
+            self.run_stage("--overwrite", command=["./agent", "--other"])
+        self.assertEqual(read_json("imp/s.meta.json")["command"], ["./agent"])
+        self.run_stage("--resume", command=["./agent", "--other"])
+        self.assertEqual(read_json("imp/s.meta.json")["command"], ["./agent", "--other"])
+        self.assertEqual(len(self.calls()), 8)
+
     def test_the_work_folders_of_a_killed_run_are_swept_by_the_next(self):
         self.runner(ECHO.replace("read -r", "[ -e go ] || { touch $KAIZEN_WORKDIR/mine; touch started; sleep 1; }\nread -r"))
         tool = self.start()
@@ -491,6 +500,14 @@ class HostileRunners(StageRun):
         done = self.run_stage(status=2)
         self.assertIn("'./agent' cannot be started: Exec format error; nothing was run", done.stderr)
         self.assertEqual(sorted(path.name for path in Path("imp").iterdir()), ["evaluation.json", "test_cases.jsonl"])
+
+    def test_one_that_meddles_with_the_stage_file_is_noticed(self):
+        for meddling in ("rm -f imp/s.jsonl", "echo '{}' >> imp/s.jsonl"):
+            self.runner(f"#!/bin/sh\n[ $KAIZEN_CASE_ID != c3 ] || {{ {meddling}; }}\necho '{{\"output\": 1}}'\n")
+            with self.subTest(meddling):
+                self.assertIn("imp/s.jsonl: was changed by another program", self.run_stage(status=2).stderr)
+            for path in Path("imp").glob("s.*"):
+                path.unlink()
 
     def test_a_program_that_vanishes_midway_is_an_error_of_the_environment(self):
         self.runner("#!/bin/sh\nrm -f agent\necho '{\"output\": 1}'\n")

@@ -262,7 +262,7 @@ class Child:
             limit = deadline
             if self.exited_at is not None and not is_ending:
                 limit = min(deadline, self.exited_at + GRACE_SECONDS)
-            left = limit - monotonic_seconds()
+            left = min(limit - monotonic_seconds(), 3600)  # poll counts milliseconds in 32 bits
             if left <= 0:
                 return TIMEOUT if self.exited_at is None else EXITED
             if self.pidfd < 0:

@@ -106,6 +106,14 @@ def append_lines(path: str, lines: "list[bytes] | Iterator[bytes]") -> int:
     return written
 
 
+def move_file(path: str, target: str) -> None:
+    """Puts the file *path* in the place of *target*, at once. Raises InputError."""
+    try:
+        os.replace(path, target)
+    except OSError as error:
+        refuse_writing(target, error)
+
+
 def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
     """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
     differing = []
@@ -234,6 +242,9 @@ class StageWriter:
         for name in os.listdir(self.improvement.folder):
             if name.endswith(".tmp") and name.startswith((f".{self.stage}.jsonl.", f".{self.stage}{STAGE_META}.")):
                 discard_unfinished(self.improvement.path(name))
+        beside = self.improvement.stage_file(self.stage, STAGE_META) + UNFINISHED
+        if os.path.exists(beside) and not os.path.exists(self.target + UNFINISHED) and read_json_object(beside).get("complete"):
+            move_file(beside, beside.removesuffix(UNFINISHED))  # killed between the two renames at the end of an overwrite
         if begins_anew:
             self.discard_beside()
 
@@ -352,9 +363,12 @@ class StageWriter:
 
         When the run is not complete the lines stay as and where they are, to be gone on with.
         """
+        size = os.path.getsize(self.path) if os.path.exists(self.path) else -1
         if self.log is not None:
             self.log.close()
-        if not os.path.exists(self.path):
+            if size != self.size:
+                raise InputError(f"{shown_path(self.path)}: was changed by another program meanwhile", "run it anew: --overwrite")
+        elif size < 0:
             return
         if is_complete:
             self.move_superseded()
@@ -365,16 +379,11 @@ class StageWriter:
         self.complete_meta(is_complete)
         digest = lines_digest(self.path)
         self.meta.update(finished_at=utc_now(), observations={"lines": digest.lines, "sha256": digest.hexdigest()})
+        write_json(self.meta_path, self.meta)
         if is_complete and self.is_beside:
-            try:
-                os.replace(self.path, self.target)
-            except OSError as error:
-                refuse_writing(self.target, error)
-            write_json(self.improvement.stage_file(self.stage, STAGE_META), self.meta)
-            self.discard_beside()
+            move_file(self.path, self.target)
+            move_file(self.meta_path, self.improvement.stage_file(self.stage, STAGE_META))
             discard_unfinished(self.improvement.stage_file(self.stage, SUPERSEDED))
-        else:
-            write_json(self.meta_path, self.meta)
 
     def abandon(self, error: BaseException) -> None:
         """Closes the files after *error*; when the disk was full, what an overwrite has written beside the old files is removed."""
