@@ -51,9 +51,13 @@ class OrderOfThings(StrictTestCase):
         self.assertEqual(status_of({**entry, "on_missing": "error"}, "prose"), "error")
         self.assertEqual(status_of(entry_of("equals", select="state/after", value=1), "x", state={}), "error")
 
-    def test_the_reason_says_that_the_output_was_empty(self):
-        self.assertIn("(the output is an empty text)", outcome_of(entry_of("contains", values="x", negate=True), "").reason)
-        self.assertIn("(the output is an empty text)", outcome_of(entry_of("length", max=3), "").reason)
+    def test_the_reason_says_that_there_was_nothing_to_look_at(self):
+        told = "(what was looked at is an empty text)"
+        self.assertIn(told, outcome_of(entry_of("contains", values="x", negate=True), "").reason)
+        self.assertIn(told, outcome_of(entry_of("length", max=3), "").reason)
+        self.assertIn(told, outcome_of(entry_of("length", max=3, transform=["strip"]), " ").reason)
+        silent = entry_of("contains", values="x", negate=True, select="messages.assistant")
+        self.assertIn("(what was looked at is an empty list)", outcome_of(silent, "y", steps=[]).reason)
         self.assertNotIn("empty", outcome_of(entry_of("equals", select="finish_reason", value="stop"), "", finish_reason="stop").reason)
 
     def test_what_is_nested_beyond_reach_is_an_error_and_no_crash(self):

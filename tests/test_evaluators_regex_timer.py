@@ -95,10 +95,14 @@ class Timer(StrictTestCase):
             except kaizen.PatternTimeout as timeout:
                 found.append(timeout.reason)
 
-        thread = threading.Thread(target=elsewhere)
-        thread.start()
-        thread.join(5)
-        self.assertEqual(found, ["a pattern can be time-limited in the main thread only, and not on Windows, so it was not run"])
+        def run_elsewhere():
+            thread = threading.Thread(target=elsewhere)
+            thread.start()
+            thread.join(5)
+
+        run_elsewhere()
+        kaizen.timed(run_elsewhere)  # also while the main thread has a limit running
+        self.assertEqual(found, ["a pattern can be time-limited in the main thread only, and not on Windows, so it was not run"] * 2)
 
 
 if __name__ == "__main__":

@@ -52,6 +52,8 @@ ENVELOPE_NAMES = tuple(parameter.name for parameter in ENVELOPE)
 OUTER_ONLY = ("severity", "weight", "metric")
 WHEN_NAMES = ("tags", "split", "case")
 
+EMPTY_VALUES: tuple[Any, ...] = ("", [])
+
 Resolver = Callable[[JsonObject], Any]
 
 
@@ -74,6 +76,8 @@ class PreparedEntry:
         self.is_nested = is_nested
         self.when = compile_when(entry.get("when", {}))
         self.path: PathExpression | None = None
+        self.reads_output = False  # the output itself is looked at
+        self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
         self.settings: JsonObject = {}
@@ -141,20 +145,20 @@ class PreparedEntry:
             return errored(f"cannot be applied to this case: {error.message}")
         except RecursionError:
             return errored("what is looked at is nested too deeply")
-        return self.finished(outcome, observation)
+        return outcome if self.is_plain and value not in EMPTY_VALUES else self.finished(outcome, value)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True when evidence does not point into the output as it is."""
+        return bool(self.transforms) or (self.path is not None and self.path.text not in ("output.text", "output"))
 
     def missing(self, reason: str, agent_fault: bool) -> Outcome:
         """What follows from absent evidence. It is never negated: what is not there proves nothing."""
         status = self.on_missing or (FAIL if agent_fault and self.reads_output else ERROR)
         return Outcome(status, 0.0 if status == FAIL else None, reason)
 
-    @property
-    def reads_output(self) -> bool:
-        """True when the entry looks at the output itself."""
-        return self.path is not None and self.path.root.startswith("output")
-
-    def finished(self, outcome: Outcome, observation: JsonObject) -> Outcome:
-        """*outcome* after threshold and negation, with what a reader must know in its reason."""
+    def finished(self, outcome: Outcome, value_seen: Any) -> Outcome:
+        """*outcome* about *value_seen* after threshold and negation, with what a reader must know in its reason."""
         status, score, reason, value, evidence = outcome
         if status in (PASS, FAIL):
             if self.threshold is not None and score is not None:
@@ -164,9 +168,9 @@ class PreparedEntry:
                 status = FAIL if status == PASS else PASS
                 score = None if score is None else exact_complement(score)
                 reason = f"negated: {reason}"
-        if self.reads_output and observation.get("output") == "":
-            reason = f"{reason} (the output is an empty text)"
-        if evidence and self.path is not None and (self.transforms or self.path.text not in ("output.text", "output")):
+        if self.path is not None and value_seen in EMPTY_VALUES:
+            reason = f"{reason} (what was looked at is an empty {'text' if value_seen == '' else 'list'})"
+        if evidence and self.path is not None and self.is_elsewhere:
             looked_at = f"{self.path.text}{' transformed' if self.transforms else ''}"
             evidence = tuple({**each, "in": looked_at} if "start" in each or "pointer" in each else each for each in evidence)
         return Outcome(status, score, reason, value, evidence)
@@ -192,6 +196,8 @@ def prepare_entry(entry: Any, is_nested: bool = False) -> PreparedEntry:
     if kind.selects:
         prepared.path = compile_select(entry.get("select", kind.default_select))
         prepared.transforms = compile_transforms(entry.get("transform", []), "/transform")
+        prepared.reads_output = prepared.path.root.startswith("output")
+    prepared.is_plain = not (prepared.negate or prepared.is_elsewhere) and prepared.threshold is None
     prepare_parameters(prepared, entry)
     prepared.document = entry_document(entry, prepared)
     if not prepared.from_case:

@@ -106,7 +106,7 @@ def check_budget_bounds(settings: JsonObject) -> None:
                 raise ConfigurationError(pointer, f"quantity {quoted(name)} is unknown", did_you_mean(name, QUANTITIES))
             if not is_json_number(bound) or bound < 0:
                 raise ConfigurationError(pointer, f"the bound of {name} is no number from 0")
-    for name in settings["max"].keys() & settings["min"].keys():
+    for name in sorted(settings["max"].keys() & settings["min"].keys()):
         if settings["min"][name] > settings["max"][name]:
             raise ConfigurationError(f"/min/{name}", f"the minimum of {name} is above its maximum")
     if not settings["max"] and not settings["min"]:

@@ -108,14 +108,14 @@ def timed(function: Callable[[], Result], seconds: float = 0) -> Result:
     Costs 2.5 µs (measured on 3.10 to 3.13). The handler and the timer of whoever used SIGALRM before are put back.
     Inside another `timed` the outer limit counts.
     """
-    if PatternClock.is_running:
-        return function()
     try:
         import _signal  # type: ignore[import-not-found]  # `signal` without its Python half, which triples the price of a call
 
         former = _signal.signal(_signal.SIGALRM, stop_pattern)
     except (ImportError, AttributeError, ValueError):  # no such module, no SIGALRM (Windows), not the main thread
         raise PatternTimeout("a pattern can be time-limited in the main thread only, and not on Windows, so it was not run") from None
+    if PatternClock.is_running:
+        return function()
     PatternClock.is_running = True
     remaining, interval = _signal.setitimer(_signal.ITIMER_REAL, seconds or PATTERN_SECONDS)
     try:
