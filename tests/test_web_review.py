@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import html.parser
+import itertools
 import json
 import os
 import re
@@ -169,7 +170,7 @@ class WithoutScript(PageTestCase):
         text, _ = self.page(self.review(cases=5))
         levels = [int(level) for level in re.findall(r"<h([1-6])", text)]
         self.assertEqual(levels[0], 1)
-        self.assertTrue(all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False)), levels)
+        self.assertTrue(all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels)
 
     def test_every_table_has_a_caption_and_every_heading_cell_a_scope(self):
         text, page = self.page(self.review(cases=12))
@@ -354,7 +355,8 @@ class Cases(PageTestCase):
     def test_a_gain_shows_what_failed_before(self):
         review = self.review(cases=1, changed={0: (["lost"], ["good"])}, repetitions=1)
         row = self.page(review)[1].data("index")["cases"][0]
-        self.assertRegex(row[10], r"^before: € [0-9.]+ is not named in the answer$")
+        self.assertRegex(row[10], r"^€ [0-9.]+ is not named in the answer$")
+        self.assertRegex(kaizen.review_markdown(review), r"before: right\\_amount: € [0-9.]+ is not named")
 
     def test_evidence_points_into_the_output_only_if_the_output_was_looked_at(self):
         pointers = [{"start": 0, "end": 4}, {"start": 2, "end": 9, "in": "input/message transformed"}, {"step": 3}, {"pointer": "/a/0", "in": "output.json"}, {"odd": True}]
@@ -384,7 +386,7 @@ class Cases(PageTestCase):
         self.assertEqual(kaizen.steps_data({}, limits, pool), {})
         self.assertEqual(kaizen.steps_data({"steps": []}, limits, pool), {"steps": []})
         self.assertEqual(kaizen.steps_data({"tool_calls": [{"name": "find", "args": {"b": 1, "a": 2}}]}, limits, pool), {"steps": [0]})
-        self.assertEqual(pool.values["steps"], [{"kind": "tool", "name": "find", "args": ['{"a":2,"b":1}', 0, "", 1]}])
+        self.assertEqual(pool.steps, [{"kind": "tool", "name": "find", "args": ['{"a":2,"b":1}', 0, "", 1]}])
 
     def test_files_that_are_no_good_do_not_stop_the_page(self):
         review = self.review(cases=2, repetitions=1)
@@ -524,7 +526,7 @@ class LongTexts(PageTestCase):
         pool = kaizen.TextPool()
         data = kaizen.steps_data({"steps": steps}, limits, pool)
         self.assertEqual((len(data["steps"]), data["more"]), (limits.steps, 300 - limits.steps))
-        kept = sum(len(text[0] if isinstance(text, list) else text) for text in pool.values["texts"])
+        kept = sum(len(text[0] if isinstance(text, list) else text) for text in pool.texts)
         self.assertLess(kept, limits.trial + 200 * limits.steps)
 
     def test_the_end_of_standard_error_is_kept_not_its_start(self):

@@ -5,7 +5,7 @@ const grouped = (number) => number.toLocaleString("en");
 const plural = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
 const title = (word) => word[0].toUpperCase() + word.slice(1);
 const ROWS = 100, PRINTED_ROWS = 1000, PRINTED_DETAILS = 40;
-const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated", "-": "not asked" };
+const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated", "-": "not applicable" };
 const LOST = ["hard_regressed", "hard", "regressed", "newly_flaky", "weakened", "failed", "flaky"];
 
 const groups = new Map(index.groups.map(([key, name, tone, text, closed]) => [key, { key, name, tone, text, closed }]));
@@ -219,7 +219,7 @@ function caseRow(item) {
     roles.map((role, side) => cell(null, span("side-name", title(role)), dotStrip(item.letters[side], role))),
     cell(null,
       marks.length > 0 && span("chips", marks.map(([letter, number, words]) => span("chip", dot(letter), addText(span(), evaluators[number].id), span("unseen", words)))),
-      item.why && textElement("span", { class: "why" }, isNamed ? item.why : `${evaluators[item.decider].id}: ${item.why}`)));
+      item.why && textElement("span", { class: "why" }, `${groups.get(item.group).tone === "good" ? "before: " : ""}${isNamed ? "" : `${evaluators[item.decider].id}: `}${item.why}`)));
 }
 
 // --- Sections of an open case; `sides` is [{role, trial, data}], data undefined for a trial that is not there.
@@ -261,7 +261,7 @@ function errorSection(sides) {
 }
 
 function askedSection(detail) {
-  const blocks = ["input", "context", "expected"].filter((key) => detail[key] !== undefined).map((key) => {
+  const blocks = ["input", "expected", "context"].filter((key) => detail[key] !== undefined).map((key) => {
     const form = shown(detail[key]);
     return pane(title(key), textBox(form, key), cutNote(form));
   });
@@ -291,7 +291,7 @@ function checkCell(detail, { role, data }, number, panel) {
   if (!check) return cell(null, missing(data ? "not part of this trial" : "no such trial"));
   const trials = Object.values(detail.trials[role]);
   const passed = trials.filter((trial) => trial.checks.some((each) => each[0] === number && each[1] === "p")).length;
-  const extra = [![null, 0, 1].includes(check[2]) && `score ${check[2]}`, check[3] !== null && `value ${check[3]}`,
+  const extra = [![null, 0, 1].includes(check[2]) && `score ${check[2]}`, check[3] !== null && !/^[{[]/.test(check[3]) && `value ${check[3]}`,
     passed > 0 && passed < trials.length && `passes in ${passed} of ${trials.length} trials`].filter(Boolean).join(", ");
   return cell(null, span("side-name", title(role)), span("status", dot(check[1]), OUTCOMES[check[1]]),
     textElement("span", { class: "reason" }, plain(check[4])), extra && textElement("small", null, extra), pointers(check, role, panel));
@@ -516,7 +516,7 @@ function focusCase(position, block) {
 const filters = {
   clear() { Object.assign(this, { changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "" }); },
   active() { return this.changes.size > 0 || [this.split, this.tag, this.evaluator, this.query].some(Boolean); },
-  // A function that tells whether a case fits.
+  // A function that says if a case fits.
   accepts() {
     const number = evaluators.findIndex(({ id }) => id === this.evaluator);
     const failed = (item, side) => item.failed[side].includes(number);
@@ -555,7 +555,7 @@ const address = {
     const hash = new URLSearchParams(Object.entries(parts).filter(([, value]) => value)).toString();
     if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   },
-  // Takes the filters from the address; returns the case it names, if any, and the trial.
+  // Sets the filters; returns the case that is named, if any, and the trial.
   read() {
     const parts = new URLSearchParams(location.hash.slice(1));
     const known = (key, list) => (list.includes(parts.get(key)) ? parts.get(key) : "");
@@ -617,7 +617,7 @@ byId("cases").addEventListener("focusin", (event) => {
   if (row) current = Number(row.dataset.position);
 });
 
-// Moves to the next case on the page, or to the next that lost, and then around the end.
+// Moves to the next case, or around to the next that lost.
 function move(by, onlyLost) {
   const places = views.filter((view) => (onlyLost ? LOST.includes(view.group.key) : view.isOpen)).flatMap((view) => view.items.map(({ position }) => position));
   const here = current ?? -1, next = by > 0 ? places.find((place) => place > here) : places.findLast((place) => place < here);
@@ -642,7 +642,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
   const isTyping = event.target.closest("input:not([type=radio], [type=checkbox]), select, textarea");
   if (event.key !== "Escape" && (isTyping || !byId("keys-on").checked)) return;
-  // Enter on a button or a link is its own; elsewhere it opens the case that was looked at last.
+  // Enter on a button is its own; elsewhere it opens the current case.
   const key = event.key === "Enter" && !event.target.closest("button, a, label") ? "o" : event.key;
   if (!Object.hasOwn(keys, key)) return;
   event.preventDefault();

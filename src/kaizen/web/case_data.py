@@ -28,28 +28,6 @@ STATUS_LETTERS = {"pass": "p", "fail": "f", "error": "e", "not_applicable": "-"}
 BIG_PAGE = 20_000_000  # bytes, from which on unchanged cases that passed lose their texts (formats.md 1.5)
 
 
-class TextPool:
-    """The texts and steps of one case: each is kept once, and named by its number where that is shorter."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self.steps: dict[str, int] = {}
-        self.values: dict[str, list[Any]] = {"texts": [], "steps": []}
-
-    def number(self, kind: str, value: Any) -> int:
-        """The number of *value* among the "texts" or "steps"; it is added when it is new."""
-        known, values = getattr(self, kind), self.values[kind]
-        key = value if isinstance(value, str) else encode_compact(value)
-        number: int = known.setdefault(key, len(values))
-        if number == len(values):
-            values.append(value)
-        return number
-
-    def text(self, value: PageText) -> PooledText:
-        """*value* itself when it is short, else its number."""
-        return self.number("texts", value) if len(value[0] if isinstance(value, list) else value) > SHORT_TEXT else value
-
-
 class TextLimits(NamedTuple):
     """Characters kept of a long text, of a text in a step, of all steps of a trial; and how many steps."""
 
@@ -57,6 +35,38 @@ class TextLimits(NamedTuple):
     step: int
     trial: int
     steps: int
+
+
+class TextPool:
+    """The texts and steps of one case: each is kept once, and named by its number where that is shorter."""
+
+    def __init__(self) -> None:
+        self.known_texts: dict[str, int] = {}
+        self.known_steps: dict[str, tuple[int, int]] = {}  # a step as recorded -> its number, its size
+        self.texts: list[PageText] = []
+        self.steps: list[JsonObject] = []
+
+    def text(self, value: PageText) -> PooledText:
+        """*value* itself when it is short, else its number."""
+        if len(value[0] if isinstance(value, list) else value) <= SHORT_TEXT:
+            return value
+        key = value if isinstance(value, str) else encode_compact(value)
+        number = self.known_texts.setdefault(key, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(value)
+        return number
+
+    def step(self, step: Any, limits: TextLimits, left: int) -> tuple[int, int]:
+        """(number of a step, characters of it); *left* are still to be had for its trial, which may cut it shorter."""
+        key = encode_compact(step) if left >= 3 * limits.step else None
+        found = None if key is None else self.known_steps.get(key)
+        if found is None:
+            data, size = step_data(step, limits, left, self)
+            self.steps.append(data)
+            found = len(self.steps) - 1, size
+            if key is not None:
+                self.known_steps[key] = found
+        return found
 
 
 def text_limits(all_lengths: list[int], kept_lengths: list[int]) -> TextLimits:
@@ -103,25 +113,24 @@ def case_title(value: Any, depth: int = 0) -> str:
     if isinstance(value, dict) and depth < 4:
         found = (case_title(value[key], depth + 1) for key in TITLE_KEYS if key in value)
         return next((title for title in found if title), "") or (encode_compact(value)[:TITLE_LENGTH] if not depth else "")
-    found = (case_title(item, depth + 1) for item in reversed(value[-20:])) if isinstance(value, list) and depth < 4 else iter(())
-    return next((title for title in found if title), "") or ("" if value is None or depth else encode_compact(value)[:TITLE_LENGTH])
+    titles = [case_title(item, depth + 1) for item in reversed(value[-20:])] if isinstance(value, list) and depth < 4 else []
+    return next((title for title in titles if title), "") or ("" if value is None or depth else encode_compact(value)[:TITLE_LENGTH])
 
 
 def step_data(step: Any, limits: TextLimits, left: int, pool: TextPool) -> tuple[JsonObject, int]:
-    """(a step as page data, characters that are left for the further steps of its trial)."""
+    """(a step as page data, characters of its texts); *left* are still to be had for its trial."""
     if not isinstance(step, dict):
         step = {"kind": "unknown", "result": step}
     data: JsonObject = {key: str(step[key])[:MAX_VALUE] for key in ("kind", "name", "status", "role", "agent") if step.get(key) is not None}
+    size = 0
     for key in ("args", "text", "result"):
         if step.get(key) is not None:
-            text = page_text(step[key], max(120, min(limits.step, left)), key == "args")
-            left -= len(text if isinstance(text, str) else text[0])
+            text = page_text(step[key], max(120, min(limits.step, left - size)), key == "args")
+            size += len(text if isinstance(text, str) else text[0])
             data[key] = pool.text(text)
-    if isinstance(step.get("duration_ms"), (int, float)):
-        data["ms"] = step["duration_ms"]
-    if step.get("truncated"):
-        data["truncated"] = [str(name)[:MAX_VALUE] for name in list(step["truncated"])[:5]]
-    return data, left
+    if isinstance(step.get("truncated"), list) and step["truncated"]:
+        data["truncated"] = [str(name)[:MAX_VALUE] for name in step["truncated"][:5]]
+    return data, size
 
 
 def steps_data(observation: JsonObject, limits: TextLimits, pool: TextPool) -> JsonObject:
@@ -134,8 +143,9 @@ def steps_data(observation: JsonObject, limits: TextLimits, pool: TextPool) -> J
         steps = [{"kind": "tool", **call} for call in calls if isinstance(call, dict)]
     shown, left = [], limits.trial
     for step in steps[: limits.steps]:
-        data, left = step_data(step, limits, left, pool)
-        shown.append(pool.number("steps", data))
+        number, size = pool.step(step, limits, left)
+        shown.append(number)
+        left -= size
     return {"steps": shown, "more": len(steps) - len(shown)} if len(steps) > len(shown) else {"steps": shown}
 
 
@@ -228,4 +238,4 @@ def case_detail(case: Case, stages: dict[str, StageEvidence], limits: TextLimits
         role: {str(trial.trial): trial_data(trial, limits, evaluators, pool) for trial in stage.trials(case.id)}
         for role, stage in stages.items()
     }
-    return {**case_facts(case, limits), "trials": trials, **pool.values}
+    return {**case_facts(case, limits), "trials": trials, "texts": pool.texts, "steps": pool.steps}

@@ -34,6 +34,7 @@ from kaizen.web.review_html import (
 from kaizen.web.review_markdown import MarkdownRow, markdown_document
 from kaizen.web.review_words import (
     CHANGE_WORDS,
+    GAINED_GROUPS,
     GROUPS,
     change_sentence,
     group_of,
@@ -162,20 +163,20 @@ def page_limits(rows: list[PageRow], stages: dict[str, StageEvidence]) -> TextLi
 
 def row_note(item: PageRow, stages: dict[str, StageEvidence]) -> tuple[int, str]:
     """(number of the evaluator that decided the case or -1, why in one line): the candidate's failure, for a gain the baseline's."""
-    is_gain = item.group in ("improved", "strengthened")
-    stage = stages.get("baseline" if is_gain else "candidate")
+    stage = stages.get("baseline" if item.group in GAINED_GROUPS else "candidate")
     note = stage.notes.get(item.case.id) if stage else None
     if item.group == "not_comparable":
         return -1, row_reason(item.row)
     if note is None:
         return -1, ""
-    return note.evaluator, ("before: " if is_gain else "") + note.reason
+    return note.evaluator, note.reason
 
 
 def note_text(item: PageRow, stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
     """What decided the case, as one line that names the evaluator."""
     number, text = row_note(item, stages)
-    return text if number < 0 else f"{evaluators.rows[number][0]}: {text}"
+    before = "before: " if item.group in GAINED_GROUPS else ""
+    return text if number < 0 else f"{before}{evaluators.rows[number][0]}: {text}"
 
 
 def review_side(review: ReviewData) -> str:

@@ -128,7 +128,8 @@ def case_link(case_id: str) -> str:
 
 def card_html(identity: str, title: str, content: str) -> str:
     """A card with a heading."""
-    return f'<section class="card {identity}" aria-labelledby="{identity}-title">\n<h2 id="{identity}-title">{title}</h2>\n{content}\n</section>\n'
+    heading = f'<h2 id="{identity}-title">{title}</h2>'
+    return f'<section class="card {identity}" aria-labelledby="{identity}-title">\n{heading}\n{content}\n</section>\n'
 
 
 def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:

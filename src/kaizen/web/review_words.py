@@ -49,6 +49,7 @@ GROUPS = (
     Group("no_verdict", "No verdict", "odd", "No trial has usable evidence."),
     Group("passed", "Passed", "good", "Every trial with usable evidence passed.", True),
 )
+GAINED_GROUPS = ("improved", "strengthened")
 LOST_GROUPS = ("hard_regressed", "hard", "regressed", "newly_flaky", "weakened")
 
 
@@ -85,7 +86,8 @@ def headline_parts(comparison: JsonObject) -> tuple[str, str]:
     if recommendation is None:
         rates = comparison["rates"]["candidate"]
         return VERDICTS[None], f"{rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed."
-    because = reasons[0]["text"] if reasons else f"{counted(comparison['counts']['improved'], 'improvement')}, no regression, every threshold met"
+    improved = counted(comparison["counts"]["improved"], "improvement")
+    because = reasons[0]["text"] if reasons else f"{improved}, no regression, every threshold met"
     return VERDICTS[recommendation], sentence_end(because)
 
 
