@@ -2698,7 +2698,7 @@ class Child:
             limit = deadline
             if self.exited_at is not None and not is_ending:
                 limit = min(deadline, self.exited_at + GRACE_SECONDS)
-            left = limit - monotonic_seconds()
+            left = min(limit - monotonic_seconds(), 3600)  # poll counts milliseconds in 32 bits
             if left <= 0:
                 return TIMEOUT if self.exited_at is None else EXITED
             if self.pidfd < 0:
@@ -4372,6 +4372,14 @@ def append_lines(path: str, lines: "list[bytes] | Iterator[bytes]") -> int:
     return written
 
 
+def move_file(path: str, target: str) -> None:
+    """Puts the file *path* in the place of *target*, at once. Raises InputError."""
+    try:
+        os.replace(path, target)
+    except OSError as error:
+        refuse_writing(target, error)
+
+
 def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
     """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
     differing = []
@@ -4500,6 +4508,9 @@ class StageWriter:
         for name in os.listdir(self.improvement.folder):
             if name.endswith(".tmp") and name.startswith((f".{self.stage}.jsonl.", f".{self.stage}{STAGE_META}.")):
                 discard_unfinished(self.improvement.path(name))
+        beside = self.improvement.stage_file(self.stage, STAGE_META) + UNFINISHED
+        if os.path.exists(beside) and not os.path.exists(self.target + UNFINISHED) and read_json_object(beside).get("complete"):
+            move_file(beside, beside.removesuffix(UNFINISHED))  # killed between the two renames at the end of an overwrite
         if begins_anew:
             self.discard_beside()
 
@@ -4618,9 +4629,12 @@ class StageWriter:
 
         When the run is not complete the lines stay as and where they are, to be gone on with.
         """
+        size = os.path.getsize(self.path) if os.path.exists(self.path) else -1
         if self.log is not None:
             self.log.close()
-        if not os.path.exists(self.path):
+            if size != self.size:
+                raise InputError(f"{shown_path(self.path)}: was changed by another program meanwhile", "run it anew: --overwrite")
+        elif size < 0:
             return
         if is_complete:
             self.move_superseded()
@@ -4631,16 +4645,11 @@ class StageWriter:
         self.complete_meta(is_complete)
         digest = lines_digest(self.path)
         self.meta.update(finished_at=utc_now(), observations={"lines": digest.lines, "sha256": digest.hexdigest()})
+        write_json(self.meta_path, self.meta)
         if is_complete and self.is_beside:
-            try:
-                os.replace(self.path, self.target)
-            except OSError as error:
-                refuse_writing(self.target, error)
-            write_json(self.improvement.stage_file(self.stage, STAGE_META), self.meta)
-            self.discard_beside()
+            move_file(self.path, self.target)
+            move_file(self.meta_path, self.improvement.stage_file(self.stage, STAGE_META))
             discard_unfinished(self.improvement.stage_file(self.stage, SUPERSEDED))
-        else:
-            write_json(self.meta_path, self.meta)
 
     def abandon(self, error: BaseException) -> None:
         """Closes the files after *error*; when the disk was full, what an overwrite has written beside the old files is removed."""
@@ -5930,14 +5939,14 @@ def timed(function: Callable[[], Result], seconds: float = 0) -> Result:
     Costs 2.5 µs (measured on 3.10 to 3.13). The handler and the timer of whoever used SIGALRM before are put back.
     Inside another `timed` the outer limit counts.
     """
-    if PatternClock.is_running:
-        return function()
     try:
         import _signal  # type: ignore[import-not-found]  # `signal` without its Python half, which triples the price of a call
 
         former = _signal.signal(_signal.SIGALRM, stop_pattern)
     except (ImportError, AttributeError, ValueError):  # no such module, no SIGALRM (Windows), not the main thread
         raise PatternTimeout("a pattern can be time-limited in the main thread only, and not on Windows, so it was not run") from None
+    if PatternClock.is_running:
+        return function()
     PatternClock.is_running = True
     remaining, interval = _signal.setitimer(_signal.ITIMER_REAL, seconds or PATTERN_SECONDS)
     try:
@@ -7465,6 +7474,8 @@ ENVELOPE_NAMES = tuple(parameter.name for parameter in ENVELOPE)
 OUTER_ONLY = ("severity", "weight", "metric")
 WHEN_NAMES = ("tags", "split", "case")
 
+EMPTY_VALUES: tuple[Any, ...] = ("", [])
+
 Resolver = Callable[[JsonObject], Any]
 
 
@@ -7487,6 +7498,8 @@ class PreparedEntry:
         self.is_nested = is_nested
         self.when = compile_when(entry.get("when", {}))
         self.path: PathExpression | None = None
+        self.reads_output = False  # the output itself is looked at
+        self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
         self.settings: JsonObject = {}
@@ -7554,20 +7567,20 @@ class PreparedEntry:
             return errored(f"cannot be applied to this case: {error.message}")
         except RecursionError:
             return errored("what is looked at is nested too deeply")
-        return self.finished(outcome, observation)
+        return outcome if self.is_plain and value not in EMPTY_VALUES else self.finished(outcome, value)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """True when evidence does not point into the output as it is."""
+        return bool(self.transforms) or (self.path is not None and self.path.text not in ("output.text", "output"))
 
     def missing(self, reason: str, agent_fault: bool) -> Outcome:
         """What follows from absent evidence. It is never negated: what is not there proves nothing."""
         status = self.on_missing or (FAIL if agent_fault and self.reads_output else ERROR)
         return Outcome(status, 0.0 if status == FAIL else None, reason)
 
-    @property
-    def reads_output(self) -> bool:
-        """True when the entry looks at the output itself."""
-        return self.path is not None and self.path.root.startswith("output")
-
-    def finished(self, outcome: Outcome, observation: JsonObject) -> Outcome:
-        """*outcome* after threshold and negation, with what a reader must know in its reason."""
+    def finished(self, outcome: Outcome, value_seen: Any) -> Outcome:
+        """*outcome* about *value_seen* after threshold and negation, with what a reader must know in its reason."""
         status, score, reason, value, evidence = outcome
         if status in (PASS, FAIL):
             if self.threshold is not None and score is not None:
@@ -7577,9 +7590,9 @@ class PreparedEntry:
                 status = FAIL if status == PASS else PASS
                 score = None if score is None else exact_complement(score)
                 reason = f"negated: {reason}"
-        if self.reads_output and observation.get("output") == "":
-            reason = f"{reason} (the output is an empty text)"
-        if evidence and self.path is not None and (self.transforms or self.path.text not in ("output.text", "output")):
+        if self.path is not None and value_seen in EMPTY_VALUES:
+            reason = f"{reason} (what was looked at is an empty {'text' if value_seen == '' else 'list'})"
+        if evidence and self.path is not None and self.is_elsewhere:
             looked_at = f"{self.path.text}{' transformed' if self.transforms else ''}"
             evidence = tuple({**each, "in": looked_at} if "start" in each or "pointer" in each else each for each in evidence)
         return Outcome(status, score, reason, value, evidence)
@@ -7605,6 +7618,8 @@ def prepare_entry(entry: Any, is_nested: bool = False) -> PreparedEntry:
     if kind.selects:
         prepared.path = compile_select(entry.get("select", kind.default_select))
         prepared.transforms = compile_transforms(entry.get("transform", []), "/transform")
+        prepared.reads_output = prepared.path.root.startswith("output")
+    prepared.is_plain = not (prepared.negate or prepared.is_elsewhere) and prepared.threshold is None
     prepare_parameters(prepared, entry)
     prepared.document = entry_document(entry, prepared)
     if not prepared.from_case:
@@ -8105,7 +8120,7 @@ def evaluate_any(settings: JsonObject) -> Check:
     "Not one of several entries passes.",
     [OF],
     example={
-        "entry": {"id": "no_excuse", "type": "none", "of": [{"type": "contains", "values": "no"}, {"type": "matches", "pattern": "can.?t"}]},
+        "entry": {"id": "no_excuse", "type": "none", "of": [{"type": "contains", "values": "no"}, {"type": "matches", "pattern": "can"}]},
         "observation": {"output": "It is done."},
         "outcome": "pass",
     },
@@ -9306,7 +9321,7 @@ def check_budget_bounds(settings: JsonObject) -> None:
                 raise ConfigurationError(pointer, f"quantity {quoted(name)} is unknown", did_you_mean(name, QUANTITIES))
             if not is_json_number(bound) or bound < 0:
                 raise ConfigurationError(pointer, f"the bound of {name} is no number from 0")
-    for name in settings["max"].keys() & settings["min"].keys():
+    for name in sorted(settings["max"].keys() & settings["min"].keys()):
         if settings["min"][name] > settings["max"][name]:
             raise ConfigurationError(f"/min/{name}", f"the minimum of {name} is above its maximum")
     if not settings["max"] and not settings["min"]:
@@ -10219,8 +10234,14 @@ def differing_values(expected: Any, actual: Any) -> str:
 
 def text_difference(expected: str, actual: str) -> int:
     """The index of the first character in which two texts differ."""
-    shorter = min(len(expected), len(actual))
-    return next((index for index in range(shorter) if expected[index] != actual[index]), shorter)
+    low, high = 0, min(len(expected), len(actual))
+    while low < high:  # halving compares at C speed; a loop over characters would take a second for a long text
+        middle = (low + high) // 2
+        if expected[low : middle + 1] == actual[low : middle + 1]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def is_plain(character: str) -> bool:
@@ -12123,28 +12144,6 @@ STATUS_LETTERS = {"pass": "p", "fail": "f", "error": "e", "not_applicable": "-"}
 BIG_PAGE = 20_000_000  # bytes, from which on unchanged cases that passed lose their texts (formats.md 1.5)
 
 
-class TextPool:
-    """The texts and steps of one case: each is kept once, and named by its number where that is shorter."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-        self.steps: dict[str, int] = {}
-        self.values: dict[str, list[Any]] = {"texts": [], "steps": []}
-
-    def number(self, kind: str, value: Any) -> int:
-        """The number of *value* among the "texts" or "steps"; it is added when it is new."""
-        known, values = getattr(self, kind), self.values[kind]
-        key = value if isinstance(value, str) else encode_compact(value)
-        number: int = known.setdefault(key, len(values))
-        if number == len(values):
-            values.append(value)
-        return number
-
-    def text(self, value: PageText) -> PooledText:
-        """*value* itself when it is short, else its number."""
-        return self.number("texts", value) if len(value[0] if isinstance(value, list) else value) > SHORT_TEXT else value
-
-
 class TextLimits(NamedTuple):
     """Characters kept of a long text, of a text in a step, of all steps of a trial; and how many steps."""
 
@@ -12152,6 +12151,38 @@ class TextLimits(NamedTuple):
     step: int
     trial: int
     steps: int
+
+
+class TextPool:
+    """The texts and steps of one case: each is kept once, and named by its number where that is shorter."""
+
+    def __init__(self) -> None:
+        self.known_texts: dict[str, int] = {}
+        self.known_steps: dict[str, tuple[int, int]] = {}  # a step as recorded -> its number, its size
+        self.texts: list[PageText] = []
+        self.steps: list[JsonObject] = []
+
+    def text(self, value: PageText) -> PooledText:
+        """*value* itself when it is short, else its number."""
+        if len(value[0] if isinstance(value, list) else value) <= SHORT_TEXT:
+            return value
+        key = value if isinstance(value, str) else encode_compact(value)
+        number = self.known_texts.setdefault(key, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(value)
+        return number
+
+    def step(self, step: Any, limits: TextLimits, left: int) -> tuple[int, int]:
+        """(number of a step, characters of it); *left* are still to be had for its trial, which may cut it shorter."""
+        key = encode_compact(step) if left >= 3 * limits.step else None
+        found = None if key is None else self.known_steps.get(key)
+        if found is None:
+            data, size = step_data(step, limits, left, self)
+            self.steps.append(data)
+            found = len(self.steps) - 1, size
+            if key is not None:
+                self.known_steps[key] = found
+        return found
 
 
 def text_limits(all_lengths: list[int], kept_lengths: list[int]) -> TextLimits:
@@ -12198,25 +12229,24 @@ def case_title(value: Any, depth: int = 0) -> str:
     if isinstance(value, dict) and depth < 4:
         found = (case_title(value[key], depth + 1) for key in TITLE_KEYS if key in value)
         return next((title for title in found if title), "") or (encode_compact(value)[:TITLE_LENGTH] if not depth else "")
-    found = (case_title(item, depth + 1) for item in reversed(value[-20:])) if isinstance(value, list) and depth < 4 else iter(())
-    return next((title for title in found if title), "") or ("" if value is None or depth else encode_compact(value)[:TITLE_LENGTH])
+    titles = [case_title(item, depth + 1) for item in reversed(value[-20:])] if isinstance(value, list) and depth < 4 else []
+    return next((title for title in titles if title), "") or ("" if value is None or depth else encode_compact(value)[:TITLE_LENGTH])
 
 
 def step_data(step: Any, limits: TextLimits, left: int, pool: TextPool) -> tuple[JsonObject, int]:
-    """(a step as page data, characters that are left for the further steps of its trial)."""
+    """(a step as page data, characters of its texts); *left* are still to be had for its trial."""
     if not isinstance(step, dict):
         step = {"kind": "unknown", "result": step}
     data: JsonObject = {key: str(step[key])[:MAX_VALUE] for key in ("kind", "name", "status", "role", "agent") if step.get(key) is not None}
+    size = 0
     for key in ("args", "text", "result"):
         if step.get(key) is not None:
-            text = page_text(step[key], max(120, min(limits.step, left)), key == "args")
-            left -= len(text if isinstance(text, str) else text[0])
+            text = page_text(step[key], max(120, min(limits.step, left - size)), key == "args")
+            size += len(text if isinstance(text, str) else text[0])
             data[key] = pool.text(text)
-    if isinstance(step.get("duration_ms"), (int, float)):
-        data["ms"] = step["duration_ms"]
-    if step.get("truncated"):
-        data["truncated"] = [str(name)[:MAX_VALUE] for name in list(step["truncated"])[:5]]
-    return data, left
+    if isinstance(step.get("truncated"), list) and step["truncated"]:
+        data["truncated"] = [str(name)[:MAX_VALUE] for name in step["truncated"][:5]]
+    return data, size
 
 
 def steps_data(observation: JsonObject, limits: TextLimits, pool: TextPool) -> JsonObject:
@@ -12229,8 +12259,9 @@ def steps_data(observation: JsonObject, limits: TextLimits, pool: TextPool) -> J
         steps = [{"kind": "tool", **call} for call in calls if isinstance(call, dict)]
     shown, left = [], limits.trial
     for step in steps[: limits.steps]:
-        data, left = step_data(step, limits, left, pool)
-        shown.append(pool.number("steps", data))
+        number, size = pool.step(step, limits, left)
+        shown.append(number)
+        left -= size
     return {"steps": shown, "more": len(steps) - len(shown)} if len(steps) > len(shown) else {"steps": shown}
 
 
@@ -12323,7 +12354,7 @@ def case_detail(case: Case, stages: dict[str, StageEvidence], limits: TextLimits
         role: {str(trial.trial): trial_data(trial, limits, evaluators, pool) for trial in stage.trials(case.id)}
         for role, stage in stages.items()
     }
-    return {**case_facts(case, limits), "trials": trials, **pool.values}
+    return {**case_facts(case, limits), "trials": trials, "texts": pool.texts, "steps": pool.steps}
 
 # endregion
 
@@ -12374,6 +12405,7 @@ GROUPS = (
     Group("no_verdict", "No verdict", "odd", "No trial has usable evidence."),
     Group("passed", "Passed", "good", "Every trial with usable evidence passed.", True),
 )
+GAINED_GROUPS = ("improved", "strengthened")
 LOST_GROUPS = ("hard_regressed", "hard", "regressed", "newly_flaky", "weakened")
 
 
@@ -12410,7 +12442,8 @@ def headline_parts(comparison: JsonObject) -> tuple[str, str]:
     if recommendation is None:
         rates = comparison["rates"]["candidate"]
         return VERDICTS[None], f"{rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed."
-    because = reasons[0]["text"] if reasons else f"{counted(comparison['counts']['improved'], 'improvement')}, no regression, every threshold met"
+    improved = counted(comparison["counts"]["improved"], "improvement")
+    because = reasons[0]["text"] if reasons else f"{improved}, no regression, every threshold met"
     return VERDICTS[recommendation], sentence_end(because)
 
 
@@ -12648,7 +12681,8 @@ def case_link(case_id: str) -> str:
 
 def card_html(identity: str, title: str, content: str) -> str:
     """A card with a heading."""
-    return f'<section class="card {identity}" aria-labelledby="{identity}-title">\n<h2 id="{identity}-title">{title}</h2>\n{content}\n</section>\n'
+    heading = f'<h2 id="{identity}-title">{title}</h2>'
+    return f'<section class="card {identity}" aria-labelledby="{identity}-title">\n{heading}\n{content}\n</section>\n'
 
 
 def reasons_html(comparison: JsonObject, holdout: frozenset[str]) -> str:
@@ -13129,7 +13163,7 @@ REVIEW_CSS = r"""
 .pointers { display: flex; flex-wrap: wrap; gap: 0.15rem 0.7rem; }
 .pointers button { all: unset; cursor: pointer; color: var(--accent); font-size: 0.8125rem; text-decoration: underline; text-underline-offset: 0.18em; text-decoration-thickness: 1px; }
 .pointers button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
-.pointers span { font-size: 0.8125rem; color: var(--soft); }
+.pointers > span { font-size: 0.8125rem; color: var(--soft); }
 
 .steps { table-layout: fixed; }
 .steps > thead th { font-size: 0.75rem; color: var(--soft); padding: 0 0.75rem 0.25rem; }
@@ -13221,7 +13255,7 @@ const grouped = (number) => number.toLocaleString("en");
 const plural = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;
 const title = (word) => word[0].toUpperCase() + word.slice(1);
 const ROWS = 100, PRINTED_ROWS = 1000, PRINTED_DETAILS = 40;
-const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated", "-": "not asked" };
+const OUTCOMES = { p: "pass", f: "fail", e: "error", n: "not run", u: "not evaluated", "-": "not applicable" };
 const LOST = ["hard_regressed", "hard", "regressed", "newly_flaky", "weakened", "failed", "flaky"];
 
 const groups = new Map(index.groups.map(([key, name, tone, text, closed]) => [key, { key, name, tone, text, closed }]));
@@ -13435,7 +13469,7 @@ function caseRow(item) {
     roles.map((role, side) => cell(null, span("side-name", title(role)), dotStrip(item.letters[side], role))),
     cell(null,
       marks.length > 0 && span("chips", marks.map(([letter, number, words]) => span("chip", dot(letter), addText(span(), evaluators[number].id), span("unseen", words)))),
-      item.why && textElement("span", { class: "why" }, isNamed ? item.why : `${evaluators[item.decider].id}: ${item.why}`)));
+      item.why && textElement("span", { class: "why" }, `${groups.get(item.group).tone === "good" ? "before: " : ""}${isNamed ? "" : `${evaluators[item.decider].id}: `}${item.why}`)));
 }
 
 // --- Sections of an open case; `sides` is [{role, trial, data}], data undefined for a trial that is not there.
@@ -13477,7 +13511,7 @@ function errorSection(sides) {
 }
 
 function askedSection(detail) {
-  const blocks = ["input", "context", "expected"].filter((key) => detail[key] !== undefined).map((key) => {
+  const blocks = ["input", "expected", "context"].filter((key) => detail[key] !== undefined).map((key) => {
     const form = shown(detail[key]);
     return pane(title(key), textBox(form, key), cutNote(form));
   });
@@ -13507,7 +13541,7 @@ function checkCell(detail, { role, data }, number, panel) {
   if (!check) return cell(null, missing(data ? "not part of this trial" : "no such trial"));
   const trials = Object.values(detail.trials[role]);
   const passed = trials.filter((trial) => trial.checks.some((each) => each[0] === number && each[1] === "p")).length;
-  const extra = [![null, 0, 1].includes(check[2]) && `score ${check[2]}`, check[3] !== null && `value ${check[3]}`,
+  const extra = [![null, 0, 1].includes(check[2]) && `score ${check[2]}`, check[3] !== null && !/^[{[]/.test(check[3]) && `value ${check[3]}`,
     passed > 0 && passed < trials.length && `passes in ${passed} of ${trials.length} trials`].filter(Boolean).join(", ");
   return cell(null, span("side-name", title(role)), span("status", dot(check[1]), OUTCOMES[check[1]]),
     textElement("span", { class: "reason" }, plain(check[4])), extra && textElement("small", null, extra), pointers(check, role, panel));
@@ -13732,7 +13766,7 @@ function focusCase(position, block) {
 const filters = {
   clear() { Object.assign(this, { changes: new Set(), split: "", tag: "", evaluator: "", how: "failed", query: "" }); },
   active() { return this.changes.size > 0 || [this.split, this.tag, this.evaluator, this.query].some(Boolean); },
-  // A function that tells whether a case fits.
+  // A function that says if a case fits.
   accepts() {
     const number = evaluators.findIndex(({ id }) => id === this.evaluator);
     const failed = (item, side) => item.failed[side].includes(number);
@@ -13771,7 +13805,7 @@ const address = {
     const hash = new URLSearchParams(Object.entries(parts).filter(([, value]) => value)).toString();
     if (hash !== location.hash.slice(1)) history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   },
-  // Takes the filters from the address; returns the case it names, if any, and the trial.
+  // Sets the filters; returns the case that is named, if any, and the trial.
   read() {
     const parts = new URLSearchParams(location.hash.slice(1));
     const known = (key, list) => (list.includes(parts.get(key)) ? parts.get(key) : "");
@@ -13833,7 +13867,7 @@ byId("cases").addEventListener("focusin", (event) => {
   if (row) current = Number(row.dataset.position);
 });
 
-// Moves to the next case on the page, or to the next that lost, and then around the end.
+// Moves to the next case, or around to the next that lost.
 function move(by, onlyLost) {
   const places = views.filter((view) => (onlyLost ? LOST.includes(view.group.key) : view.isOpen)).flatMap((view) => view.items.map(({ position }) => position));
   const here = current ?? -1, next = by > 0 ? places.find((place) => place > here) : places.findLast((place) => place < here);
@@ -13858,7 +13892,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || byId("help").open) return;
   const isTyping = event.target.closest("input:not([type=radio], [type=checkbox]), select, textarea");
   if (event.key !== "Escape" && (isTyping || !byId("keys-on").checked)) return;
-  // Enter on a button or a link is its own; elsewhere it opens the case that was looked at last.
+  // Enter on a button is its own; elsewhere it opens the current case.
   const key = event.key === "Enter" && !event.target.closest("button, a, label") ? "o" : event.key;
   if (!Object.hasOwn(keys, key)) return;
   event.preventDefault();
@@ -14010,20 +14044,20 @@ def page_limits(rows: list[PageRow], stages: dict[str, StageEvidence]) -> TextLi
 
 def row_note(item: PageRow, stages: dict[str, StageEvidence]) -> tuple[int, str]:
     """(number of the evaluator that decided the case or -1, why in one line): the candidate's failure, for a gain the baseline's."""
-    is_gain = item.group in ("improved", "strengthened")
-    stage = stages.get("baseline" if is_gain else "candidate")
+    stage = stages.get("baseline" if item.group in GAINED_GROUPS else "candidate")
     note = stage.notes.get(item.case.id) if stage else None
     if item.group == "not_comparable":
         return -1, row_reason(item.row)
     if note is None:
         return -1, ""
-    return note.evaluator, ("before: " if is_gain else "") + note.reason
+    return note.evaluator, note.reason
 
 
 def note_text(item: PageRow, stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
     """What decided the case, as one line that names the evaluator."""
     number, text = row_note(item, stages)
-    return text if number < 0 else f"{evaluators.rows[number][0]}: {text}"
+    before = "before: " if item.group in GAINED_GROUPS else ""
+    return text if number < 0 else f"{before}{evaluators.rows[number][0]}: {text}"
 
 
 def review_side(review: ReviewData) -> str:
@@ -14791,7 +14825,9 @@ def command_evaluators(args: Namespace) -> Answer:
     if not args.name:
         names = sorted(EVALUATORS)
         lines = [f"{name:<14} {EVALUATORS[name].summary}" for name in names]
-        data = {"evaluators": [{"name": name, "version": EVALUATORS[name].version, "summary": EVALUATORS[name].summary} for name in names]}
+        lines += ["", "every entry may have", *[f"  {parameter.name:<12} {parameter.text}" for parameter in ENVELOPE]]
+        known = [{"name": name, "version": EVALUATORS[name].version, "summary": EVALUATORS[name].summary} for name in names]
+        data = {"evaluators": known, "envelope": [parameter_document(parameter) for parameter in ENVELOPE]}
         return Answer(0, "listed", counted(len(names), "type of evaluator", "types of evaluators"), lines, data, "kaizen evaluators NAME")
     if args.name not in EVALUATORS:
         raise UsageError(f"there is no evaluator type {quoted(args.name)}", did_you_mean(args.name, EVALUATORS), "unknown_evaluator")
