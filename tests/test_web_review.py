@@ -234,6 +234,16 @@ class WithoutScript(PageTestCase):
         self.assertIn("No case regressed or weakened.", page.text())
         self.assertIn("Eligible:", re.sub(r"<[^>]+>", "", text))
 
+    def test_a_page_with_no_case_to_show_is_a_page(self):
+        review = self.review(cases=2, holdout=2)
+        _, page = self.page(review)
+        self.assertEqual(page.data("index")["cases"], [])
+        self.assertIn("2 holdout cases are counted", page.text())
+        for rates in review.comparison["rates"].values():
+            rates.update(rate=None, low=None, high=None, n_eff=None, cases_measured=0)
+        _, page = self.page(review)
+        self.assertIn("Pass rate not measured n = 0 of 2 cases", page.text().replace("\u00a0", " "))
+
     def test_one_stage_alone_is_shown_without_a_comparison(self):
         _, page = self.page(self.review(cases=20, has_baseline=False))
         self.assertRegex(page.text(), r"One stage measured: \d+ of 60 planned trials passed. 20 cases, and no baseline to compare with.")

@@ -121,7 +121,7 @@ function walkBack(trace, k, gone, added) {
   return { gone, added };
 }
 
-// What stayed between two larger changes (a blank, a lone word) reads better as part of them.
+// What stayed between two larger changes reads better as part of them.
 function joinChanges(a, b, { gone, added }) {
   let i = 0, j = 0, before = 0;
   while (i < a.length || j < b.length) {
@@ -148,7 +148,7 @@ function ranges(items, flags, tag) {
   return found;
 }
 
-const WORDS = /[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu, LINES = /[^\n]*\n|[^\n]+$/g;
+const WORDS = /[\p{L}\p{N}_]+(?:[.,]\p{N}+)*|\s+|[^\p{L}\p{N}_\s]/gu, LINES = /[^\n]*\n|[^\n]+$/g;
 
 // Marks for both texts, by words or, where they are long, by lines; null when marking would help nobody.
 function difference(a, b) {
@@ -362,7 +362,7 @@ function measures(sides) {
   return sides.filter(({ data }) => data).map((side) => {
     const { outcome, score, duration_ms: time, cost_usd: cost, usage = [], finish, line: at } = side.data;
     const facts = [OUTCOMES[outcome], score === undefined ? "score not measured" : `score ${score}`, time === undefined ? "duration not measured" : `${grouped(time)} ms`,
-      cost === undefined ? "cost not measured" : `$${cost}`, ...usage.map((pairOf) => pairOf.join(" ")), finish && `finished: ${finish}`, at && `${index.files[side.role]}, line ${at}`];
+      cost === undefined ? "cost not measured" : `$${cost}`, ...usage.map((each) => each.join(" ")), finish && `finished: ${finish}`, at && `${index.files[side.role]}, line ${at}`];
     return par("small measure", `${sideName(side)}: ${facts.filter(Boolean).join(" · ")}`);
   });
 }
@@ -439,7 +439,7 @@ function drawRows(view, upTo) {
     const next = view.items[view.drawn];
     drawRows(view, view.drawn + ROWS);
     focusCase(next.position);
-  } }, `Show ${Math.min(left, ROWS)} more`), `${grouped(left)} left`);
+  } }, `Show ${Math.min(left, ROWS)} more`), `${grouped(left)} not shown`);
 }
 
 function groupView(group, items) {

@@ -183,8 +183,10 @@ def review_side(review: ReviewData) -> str:
     """The cards beside the numbers: the reasons, and the decision with its command."""
     comparison = review.comparison
     decision = decision_html(review.decision, str(comparison.get("evidence", "")), review.decide_command)
+    is_decided = review.decision is not None and review.decision.status != "pending"
     reasons = card_html("reasons", "Why this recommendation", reasons_html(comparison, review.holdout))
-    return f'<div class="stack">\n{reasons}{card_html("decision", "The decision is yours", decision)}</div>'
+    title = "The decision" if is_decided else "The decision is yours"
+    return f'<div class="stack">\n{reasons}{card_html("decision", title, decision)}</div>'
 
 
 def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
