@@ -13023,6 +13023,9 @@ REVIEW_CSS = r"""
 .unknown { margin-top: 1.4rem; padding-left: 1rem; border-left: 3px solid var(--line); max-width: 50em; }
 .unknown h2 { font-size: 0.875rem; margin-bottom: 0.15rem; }
 .unknown ul { padding: 0; list-style: none; }
+.unknown li { text-wrap: pretty; }
+.panel .missing { font-size: 0.875rem; }
+.text, .title, .why, .reason, .step-body > * { unicode-bidi: plaintext; }
 .unknown li + li { margin-top: 0.25rem; }
 .unknown li, .unknown p { color: var(--soft); font-size: 0.9375rem; }
 .sign { display: inline-block; width: 0.72em; height: 0.72em; margin-right: 0.28em; background: var(--tone); forced-color-adjust: none; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
@@ -13245,6 +13248,7 @@ dialog p { margin-top: 1rem; font-size: 0.9375rem; }
   .row .why, .row .title { display: block; white-space: normal; overflow: visible; }
   .panel { box-shadow: none; }
   .rows .col-side { width: 8.5rem; }
+  .rows thead { display: table-row-group; }
   .cases { margin-top: 1.5rem; }
 }
 """
@@ -13371,7 +13375,7 @@ function walkBack(trace, k, gone, added) {
   return { gone, added };
 }
 
-// What stayed between two larger changes (a blank, a lone word) reads better as part of them.
+// What stayed between two larger changes reads better as part of them.
 function joinChanges(a, b, { gone, added }) {
   let i = 0, j = 0, before = 0;
   while (i < a.length || j < b.length) {
@@ -13398,7 +13402,7 @@ function ranges(items, flags, tag) {
   return found;
 }
 
-const WORDS = /[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu, LINES = /[^\n]*\n|[^\n]+$/g;
+const WORDS = /[\p{L}\p{N}_]+(?:[.,]\p{N}+)*|\s+|[^\p{L}\p{N}_\s]/gu, LINES = /[^\n]*\n|[^\n]+$/g;
 
 // Marks for both texts, by words or, where they are long, by lines; null when marking would help nobody.
 function difference(a, b) {
@@ -13612,7 +13616,7 @@ function measures(sides) {
   return sides.filter(({ data }) => data).map((side) => {
     const { outcome, score, duration_ms: time, cost_usd: cost, usage = [], finish, line: at } = side.data;
     const facts = [OUTCOMES[outcome], score === undefined ? "score not measured" : `score ${score}`, time === undefined ? "duration not measured" : `${grouped(time)} ms`,
-      cost === undefined ? "cost not measured" : `$${cost}`, ...usage.map((pairOf) => pairOf.join(" ")), finish && `finished: ${finish}`, at && `${index.files[side.role]}, line ${at}`];
+      cost === undefined ? "cost not measured" : `$${cost}`, ...usage.map((each) => each.join(" ")), finish && `finished: ${finish}`, at && `${index.files[side.role]}, line ${at}`];
     return par("small measure", `${sideName(side)}: ${facts.filter(Boolean).join(" · ")}`);
   });
 }
@@ -13689,7 +13693,7 @@ function drawRows(view, upTo) {
     const next = view.items[view.drawn];
     drawRows(view, view.drawn + ROWS);
     focusCase(next.position);
-  } }, `Show ${Math.min(left, ROWS)} more`), `${grouped(left)} left`);
+  } }, `Show ${Math.min(left, ROWS)} more`), `${grouped(left)} not shown`);
 }
 
 function groupView(group, items) {
@@ -14064,8 +14068,10 @@ def review_side(review: ReviewData) -> str:
     """The cards beside the numbers: the reasons, and the decision with its command."""
     comparison = review.comparison
     decision = decision_html(review.decision, str(comparison.get("evidence", "")), review.decide_command)
+    is_decided = review.decision is not None and review.decision.status != "pending"
     reasons = card_html("reasons", "Why this recommendation", reasons_html(comparison, review.holdout))
-    return f'<div class="stack">\n{reasons}{card_html("decision", "The decision is yours", decision)}</div>'
+    title = "The decision" if is_decided else "The decision is yours"
+    return f'<div class="stack">\n{reasons}{card_html("decision", title, decision)}</div>'
 
 
 def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, StageEvidence], evaluators: EvaluatorTable) -> str:
