@@ -27,6 +27,7 @@ LAYERS = {
         "foundation.schema_keywords",
         "foundation.schema",
         "foundation.process",
+        "foundation.conversation",
         "foundation.progress",
     ],
     "stats": [
@@ -49,6 +50,8 @@ LAYERS = {
         "runs.journal",
         "runs.replay",
         "runs.workers",
+        "runs.plain",
+        "runs.persistent",
         "runs.bridge",
     ],
     "evaluators": [

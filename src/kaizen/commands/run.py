@@ -8,8 +8,8 @@ from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.progress import PROGRESS_MODES
-from kaizen.foundation.text import counted, duration, quoted, visible
-from kaizen.runs.bridge import RunRequest, RunSummary, run_stage
+from kaizen.foundation.text import counted, duration, listed, quoted, visible
+from kaizen.runs.bridge import PERSISTENT, PLAIN, PROCESS, REPLAY, RunRequest, RunSummary, run_stage
 from kaizen.runs.journal import ONLY_ERRORS, OVERWRITE, REFUSE, RESUME, RESUME_OVERWRITE
 from kaizen.runs.observation import COMPLETED
 
@@ -45,6 +45,8 @@ RUN_ARGUMENTS = [
         "--split", "SPLIT", "only cases of this split (repeatable)", {"action": "append", "default": [], "choices": SPLITS_ON_COMMAND_LINE}
     ),
     Argument("--cwd", "DIR", "folder in which the command is started (default: the current one)", {"default": ""}),
+    Argument("--persistent", "", "one process per job answers many trials, a line each way"),
+    Argument("--plain", "", "the input as text on standard input, or as {input} or {input_file} in ARG; standard output is the output"),
     Argument("--replay", "FILE", "recorded answers in place of a command", {"default": ""}),
     Argument("--progress", "KIND", "auto, plain or none", {"choices": list(PROGRESS_MODES), "default": "auto"}),
 ]
@@ -76,6 +78,9 @@ def command_run(args: Namespace) -> Answer:
 
 def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:
     """The request that RUN_ARGUMENTS and the command behind `--` ask for. Raises UsageError unless there is one."""
+    given = [f"--{name}" for name in (PERSISTENT, PLAIN, REPLAY) if getattr(args, name)]
+    if len(given) > 1:
+        raise UsageError(f"{listed(given)} exclude each other", "choose one way to run")
     if args.replay and args.rest:
         raise UsageError("--replay takes the place of a command; both were given", "leave out one of them")
     if not args.replay and not args.rest:
@@ -90,6 +95,7 @@ def run_request(args: Namespace, project: Project, stage: str, existing: str) ->
         command=args.rest or [],
         cwd=args.cwd,
         replay=args.replay,
+        mode=PERSISTENT if args.persistent else PLAIN if args.plain else PROCESS,
         repetitions=args.repetitions,
         jobs=args.jobs,
         timeout_seconds=args.timeout,
@@ -155,6 +161,7 @@ def run_again(args: Namespace, options: list[str]) -> str:
         value = getattr(args, name)
         if value != default:
             words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
+    words += [f"--{name}" for name in (PERSISTENT, PLAIN) if getattr(args, name)]
     for name in ("id", "tag", "split"):
         words += [word for value in getattr(args, name) for word in (f"--{name}", value)]
     words += options

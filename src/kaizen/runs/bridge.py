@@ -9,6 +9,7 @@ trials, the second kills them; what has finished is on disk either way.
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import NamedTuple
 
 from kaizen.cases.case import Case
@@ -21,21 +22,25 @@ from kaizen.foundation.jsonio import JsonObject, encode_compact, without_surroga
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import CannotStart, StopSwitch, heeding_signals
 from kaizen.foundation.progress import Progress
-from kaizen.foundation.text import quoted, visible
+from kaizen.foundation.text import counted, quoted, visible
 from kaizen.runs.commit import commit_of
 from kaizen.runs.journal import REFUSE, StageIndex, StageWriter
-from kaizen.runs.observation import CANCELLED, COMPLETED, STATUSES, Attempt, error_document, file_digest, observation_document
+from kaizen.runs.observation import CANCELLED, COMPLETED, NOT_RUN, STATUSES, Attempt, error_document, file_digest, observation_document
+from kaizen.runs.persistent import SILENT_STARTS, PersistentWorker
+from kaizen.runs.plain import PlainWorker
 from kaizen.runs.plan import select_cases, trial_seed
 from kaizen.runs.protocol import TrialRequest
 from kaizen.runs.replay import Recording
 from kaizen.runs.workers import ProcessWorker, ReplayWorker, Worker, WorkFolders, check_command
 
 TICK_SECONDS = 0.1
+PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay"  # ways to run, as the meta file names them
 MAX_EXAMPLES = 3  # of errors, with different messages
 
 
 class RunRequest(NamedTuple):
-    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one), or *replay* is a file of answers.
+    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one), in one of the modes process, persistent and
+    plain; or *replay* is a file of answers.
 
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     """
@@ -47,6 +52,7 @@ class RunRequest(NamedTuple):
     command: list[str]
     cwd: str = ""
     replay: str = ""
+    mode: str = PROCESS
     repetitions: int = 0
     jobs: int = 1
     timeout_seconds: float = 300
@@ -123,7 +129,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "version": 1,
         "stage": request.stage,
         "command": None if replay else without_surrogates(request.command),
-        "mode": "replay" if replay else "process",
+        "mode": REPLAY if replay else request.mode,
         "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
         "selection": selectors if any(selectors.values()) else None,
@@ -143,6 +149,14 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "observations": None,
         "replayed_from": {"file": os.path.basename(replay), "sha256": file_digest(replay)} if replay else None,
     }
+
+
+def runner_worker(request: RunRequest, cwd: str, folders: WorkFolders, stop: StopSwitch, notes: list[str]) -> ProcessWorker:
+    """A worker that runs the command of *request* in its mode, in the folder *cwd*."""
+    if request.mode == PERSISTENT:
+        return PersistentWorker(request.command, cwd, request.timeout_seconds, folders, stop, notes)
+    kind = PlainWorker if request.mode == PLAIN else ProcessWorker
+    return kind(request.command, cwd, request.timeout_seconds, folders, stop)
 
 
 class Dispatch:
@@ -209,7 +223,7 @@ class Dispatch:
             yield lambda: ReplayWorker(recording)
         else:
             with WorkFolders() as folders:
-                yield lambda: ProcessWorker(request.command, self.cwd, request.timeout_seconds, folders, self.stop)
+                yield lambda: runner_worker(request, self.cwd, folders, self.stop, self.writer.notes)
 
     def work_off(self, make_worker: Callable[[], Worker], progress: Progress) -> None:
         """Has threads answer the pending trials, and waits for them. Raises what one of them could not go on with."""
@@ -229,9 +243,10 @@ class Dispatch:
             self.stop_unless_done()
             for thread in threads:
                 thread.join()
-        progress.report(self.ran, self.errors)
         if self.failure is not None:
             raise self.failure
+        self.settle_given_up()
+        progress.report(self.ran, self.errors)
 
     def stop_unless_done(self) -> None:
         """Ends the threads early when the main thread leaves its loop with an error."""
@@ -257,37 +272,59 @@ class Dispatch:
 
     def answer_trials(self, worker: Worker, number: int) -> None:
         """Takes trials until there are none or the run is stopped."""
-        while not self.stop.is_requested:
+        if isinstance(worker, PersistentWorker):
+            given_up = worker.answer_all(self.take, lambda request, attempt: self.settle(request, attempt, number), self.cannot_start)
             with self.lock:
-                following = next(self.trials, None)
-            if following is None:
-                return
-            case, trial = following
-            attempt = self.attempt(worker, case, trial)
-            if attempt.status == CANCELLED:
-                return
-            document = observation_document(case.id, trial, case.input_fingerprint, attempt, number)
-            line = encode_compact(document).encode("utf-8") + b"\n"
-            with self.lock:
-                self.writer.record(case.id, trial, attempt.status, line)
-                self.ran += 1
-                if attempt.error is not None:
-                    self.errors += 1
-                    self.note_example(case, trial, attempt.error)
+                self.trials = chain(((request.case, request.trial) for request in given_up), self.trials)
+            return
+        request = self.take()
+        while request is not None:
+            try:
+                attempt = worker.answer(request)
+            except CannotStart as error:
+                attempt = self.cannot_start(error)
+            self.settle(request, attempt, number)
+            request = self.take()
 
-    def attempt(self, worker: Worker, case: Case, trial: int) -> Attempt:
-        """One attempt at a trial. Raises UsageError when not even the first one can be started."""
+    def take(self) -> TrialRequest | None:
+        """The next trial to be answered; None when there is none or the run is stopped."""
+        with self.lock:
+            following = None if self.stop.is_requested else next(self.trials, None)
+        if following is None:
+            return None
+        case, trial = following
         seed = trial_seed(self.request.seed, case.id, trial)
-        try:
-            attempt = worker.answer(TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed))
-        except CannotStart as error:
-            if not self.has_started:
-                message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
-                raise UsageError(message, "try the command by itself", "cannot_start") from None
-            message = f"the runner could not be started: {error}"
-            return Attempt("error", {}, error_document("environment", "cannot_start", message), utc_now())
+        return TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed)
+
+    def settle(self, request: TrialRequest, attempt: Attempt, number: int) -> None:
+        """Records what worker *number* made of *request*; nothing when that was cancelled."""
+        if attempt.status == CANCELLED:
+            return
         self.has_started = True
-        return attempt
+        case, trial = request.case, request.trial
+        document = observation_document(case.id, trial, case.input_fingerprint, attempt, number)
+        line = encode_compact(document).encode("utf-8") + b"\n"
+        with self.lock:
+            self.writer.record(case.id, trial, attempt.status, line)
+            self.ran += 1
+            if attempt.error is not None:
+                self.errors += 1
+                self.note_example(case, trial, attempt.error)
+
+    def cannot_start(self, error: CannotStart) -> Attempt:
+        """The attempt of a runner that could not be started. Raises UsageError when not even the first one could."""
+        if not self.has_started:
+            message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
+            raise UsageError(message, "try the command by itself", "cannot_start") from None
+        return Attempt("error", {}, error_document("environment", "cannot_start", f"the runner could not be started: {error}"), utc_now())
+
+    def settle_given_up(self) -> None:
+        """Records the trials that no worker would take as not run."""
+        message = f"not sent: {counted(SILENT_STARTS, 'process', 'processes')} in a row ended without an answer"
+        request = self.take()
+        while request is not None:
+            self.settle(request, Attempt(NOT_RUN, {}, error_document("runner", "gave_up", message), utc_now()), 0)
+            request = self.take()
 
     def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
         """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""

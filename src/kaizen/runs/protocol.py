@@ -116,7 +116,11 @@ def request_line(request: TrialRequest) -> bytes:
 
 def read_answer(stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
     """(the fields to record, the runner's own `error` or None) of what a runner printed. Raises ProtocolError."""
-    value, log, is_repaired = answer_value(stdout)
+    return recorded_answer(*answer_value(stdout))
+
+
+def recorded_answer(value: JsonObject, log: bytes, is_repaired: bool) -> tuple[JsonObject, JsonObject | None]:
+    """What `read_answer` gives for the answer *value* with the lines *log* before it. Raises ProtocolError."""
     fields, error = answer_fields(value)
     if log:
         fields["log"] = tail_text(log[-STDERR_LIMIT:], len(log) - min(len(log), STDERR_LIMIT), "standard output")

@@ -7,6 +7,8 @@ answer up in a recording.
 
 import itertools
 import os
+from collections.abc import Callable
+from typing import Any
 
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError, RefusedError, UsageError
@@ -29,6 +31,7 @@ from kaizen.runs.protocol import (
 )
 from kaizen.runs.replay import Recording
 
+TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
 COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
 
@@ -142,9 +145,10 @@ class ProcessWorker(Worker):
         mark = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
         started_at = utc_now()
         try:
+            command, stdin = self.asked(request, folder)
             ended = run_program(
-                self.command,
-                request_line(request),
+                command,
+                stdin,
                 cwd=self.cwd,
                 environment={**self.environment, **trial_environment(request), b"KAIZEN_WORKDIR": os.fsencode(folder)},
                 timeout_seconds=self.timeout_seconds,
@@ -155,7 +159,18 @@ class ProcessWorker(Worker):
             )
         finally:
             remove_work_folder(folder)
-        return process_attempt(ended, started_at, self.timeout_seconds)
+        return process_attempt(ended, started_at, self.timeout_seconds, self.read)
+
+    def asked(self, request: TrialRequest, folder: str) -> tuple[list[Any], bytes]:
+        """(the command, what goes to its standard input) for a trial with the work folder *folder*."""
+        return self.command, request_line(request)
+
+    def read(self, stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
+        """(the fields to record, the runner's own error or None) of what was printed. Raises ProtocolError."""
+        return read_answer(stdout)
+
+
+ReadOutput = Callable[[bytes], tuple[JsonObject, "JsonObject | None"]]
 
 
 def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:
@@ -168,34 +183,40 @@ def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:
     }
 
 
-def process_attempt(ended: Ended, started_at: str, timeout_seconds: float) -> Attempt:
-    """The attempt that a runner which *ended* like this has made."""
-    status, fields, error = judged_end(ended, timeout_seconds)
-    limit = COMPLETED_STDERR_LIMIT if error is None else STDERR_LIMIT
-    kept = ended.stderr[-limit:]
-    stderr = tail_text(kept, ended.stderr_cut + len(ended.stderr) - len(kept), "standard error")
+def process_attempt(ended: Ended, started_at: str, timeout_seconds: float, read: ReadOutput = read_answer) -> Attempt:
+    """The attempt that a runner which *ended* like this has made; *read* makes fields of what it printed."""
+    status, fields, error = judged_end(ended, timeout_seconds, read)
+    stderr = kept_errors(ended.stderr, ended.stderr_cut, error is None)
     return Attempt(status, fields, error, started_at, ended.seconds * 1000, ended.exit_code, stderr)
 
 
-def judged_end(ended: Ended, timeout_seconds: float) -> tuple[str, JsonObject, JsonObject | None]:
+def kept_errors(stderr: bytes, cut: int, is_completed: bool) -> str:
+    """What is kept of the tail *stderr* of standard error, before which *cut* bytes are gone already."""
+    kept = stderr[-(COMPLETED_STDERR_LIMIT if is_completed else STDERR_LIMIT) :]
+    return tail_text(kept, cut + len(stderr) - len(kept), "standard error")
+
+
+def judged_end(ended: Ended, timeout_seconds: float, read: ReadOutput) -> tuple[str, JsonObject, JsonObject | None]:
     """(status, fields, error) of a trial whose runner *ended* like this."""
     if ended.end == STOPPED:
         return CANCELLED, {}, error_document("cancelled", "interrupted", "the run was interrupted")
     if ended.end == TIMEOUT:
         return "timeout", {}, error_document("timeout", "timeout", f"no end within {timeout_seconds:g} s; the runner was ended")
     if ended.end == OVERFLOW:
-        message = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
-        return "protocol_error", {}, with_excerpt(error_document("protocol", "too_much_output", message), ended.stdout)
-    code = ended.exit_code
-    if code:
-        what = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        error = error_document("runner", "signal" if code < 0 else "exit", f"the runner {what}")
-        return "error", {}, with_excerpt(error, ended.stdout)
+        return "protocol_error", {}, with_excerpt(error_document("protocol", "too_much_output", TOO_MUCH_OUTPUT), ended.stdout)
+    if ended.exit_code:
+        return "error", {}, with_excerpt(exit_error(ended.exit_code), ended.stdout)
     try:
-        fields, reported = read_answer(ended.stdout)
+        fields, reported = read(ended.stdout)
     except ProtocolError as problem:
         return "protocol_error", {}, with_excerpt(error_document("protocol", problem.error_type, problem.message), ended.stdout)
     return (COMPLETED, fields, None) if reported is None else ("error", fields, reported_error(reported, "agent"))
+
+
+def exit_error(code: int) -> JsonObject:
+    """The error of a runner that ended with exit code *code*, negative for a signal."""
+    what = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+    return error_document("runner", "signal" if code < 0 else "exit", f"the runner {what}")
 
 
 def with_excerpt(error: JsonObject, stdout: bytes) -> JsonObject:
