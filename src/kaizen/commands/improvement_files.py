@@ -196,7 +196,7 @@ FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.meta\.json", meta_check(STAGE_META_FIELDS, ("version", "stage", "repetitions"))),
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
-    (r"[\w-]{1,64}\.superseded\.jsonl", check_earlier_observations),
+    (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
     (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
 )
 

@@ -1,7 +1,10 @@
 """`kaizen run`: has a runner answer the cases of an improvement and records what it did."""
 
 import os
+import re
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kaizen.commands.context import Project, diagnose, load_project
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
@@ -10,9 +13,18 @@ from kaizen.foundation.files import shown_path
 from kaizen.foundation.progress import PROGRESS_MODES
 from kaizen.foundation.text import counted, duration, listed, quoted, visible
 from kaizen.runs.bridge import PERSISTENT, PLAIN, PROCESS, REPLAY, RunRequest, RunSummary, run_stage
+from kaizen.runs.budget import RETRY_REASONS, Budget
+from kaizen.runs.estimate import Estimate, estimate_run
 from kaizen.runs.journal import ONLY_ERRORS, OVERWRITE, REFUSE, RESUME, RESUME_OVERWRITE
 from kaizen.runs.observation import COMPLETED
+from kaizen.runs.plan import select_cases
+from kaizen.runs.shards import is_in_shard, parse_shard
+from kaizen.runs.tally import RunTally
 
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
 
 
@@ -23,33 +35,67 @@ def count_argument(text: str) -> int:
     return int(text)
 
 
-def positive_seconds(text: str) -> float:
-    """*text* as a number of seconds above 0. Raises ArgumentTypeError."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e7:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number of seconds above 0")
-    return value
+def positive_number(unit: str) -> Callable[[str], float]:
+    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
+
+    def number_argument(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1e7:
+            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
+        return value
+
+    return number_argument
 
 
+def retry_reasons(text: str) -> tuple[str, ...]:
+    """The comma-separated words of *text*, each timeout, protocol, environment or exit:N. Raises ArgumentTypeError."""
+    words = tuple(word.strip() for word in text.split(","))
+    for word in words:
+        if word not in RETRY_REASONS and not re.fullmatch(r"exit:([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])", word, re.ASCII):
+            raise ArgumentTypeError(f"{quoted(word)} is none of timeout, protocol, environment and exit:N (N from 1 to 255)")
+    return words
+
+
+def descriptor_argument(text: str) -> int:
+    """*text* as a file descriptor beyond standard output. Raises ArgumentTypeError."""
+    if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) or text == "1":
+        raise ArgumentTypeError(f"{quoted(text)} is not the number of a file descriptor from 2")
+    return int(text)
+
+
+REPEATABLE = {"action": "append", "default": []}
 # What `run` and `test` have in common.
 RUN_ARGUMENTS = [
     Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": count_argument, "default": 0}),
     Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
-    Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_seconds, "default": 300.0}),
-    Argument("--id", "ID", "only this case (repeatable)", {"action": "append", "default": []}),
-    Argument("--tag", "TAG", "only cases with this tag (repeatable)", {"action": "append", "default": []}),
+    Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_number("seconds"), "default": 300.0}),
+    Argument("--retries", "N", "further attempts at a trial that ends as --retry-on says", {"type": count_argument, "default": 0}),
     Argument(
-        "--split", "SPLIT", "only cases of this split (repeatable)", {"action": "append", "default": [], "choices": SPLITS_ON_COMMAND_LINE}
+        "--retry-on",
+        "LIST",
+        f"with commas (default: {','.join(RETRY_REASONS)}); exit:N is any code",
+        {"type": retry_reasons, "default": RETRY_REASONS},
     ),
+    Argument("--id", "ID", "only this case (repeatable)", REPEATABLE),
+    Argument("--tag", "TAG", "only cases with this tag (repeatable)", REPEATABLE),
+    Argument("--split", "SPLIT", "only cases of this split (repeatable)", {**REPEATABLE, "choices": SPLITS_ON_COMMAND_LINE}),
     Argument("--cwd", "DIR", "folder in which the command is started (default: the current one)", {"default": ""}),
     Argument("--persistent", "", "one process per job answers many trials, a line each way"),
     Argument("--plain", "", "the input as text on standard input, or as {input} or {input_file} in ARG; standard output is the output"),
     Argument("--replay", "FILE", "recorded answers in place of a command", {"default": ""}),
+    Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATABLE),
+    Argument("--workspace", "DIR", "copy DIR into the work folder before each trial", {"default": ""}),
+    Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATABLE),
+    Argument("--max-cost", "USD", "begin no further trial beyond this cost, or if it is unknown", {"type": positive_number("US dollars")}),
+    Argument("--max-minutes", "M", "begin no further trial after this time", {"type": positive_number("minutes")}),
+    Argument("--fail-fast", "", "begin no further trial after the first without usable evidence"),
+    Argument("--events", "FD", "write JSON events to this file descriptor", {"type": descriptor_argument, "default": 0}),
     Argument("--progress", "KIND", "auto, plain or none", {"choices": list(PROGRESS_MODES), "default": "auto"}),
 ]
+SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, auto/N: as the CI system or cluster says", {"default": ""})
 
 
 @command(
@@ -59,6 +105,8 @@ RUN_ARGUMENTS = [
         IMPROVEMENT,
         Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"required": True}),
         *RUN_ARGUMENTS,
+        SHARD,
+        Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
         Argument("--resume", "", "run what is missing of a stage that is there"),
         Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
         Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
@@ -72,6 +120,10 @@ def command_run(args: Namespace) -> Answer:
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
     existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE
     project = load_project(args.improvement)
+    if args.shard:
+        args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
+    if args.estimate:
+        return estimate_answer(args, project)
     summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
     return run_answer(args, summary)
 
@@ -87,6 +139,7 @@ def run_request(args: Namespace, project: Project, stage: str, existing: str) ->
         raise UsageError(
             "there is no command to run", f"write it behind '--': … {args.improvement} --stage {stage} -- COMMAND [ARG…]", "no_command"
         )
+    refuse_unfit_options(args)
     return RunRequest(
         improvement=project.improvement,
         stage=stage,
@@ -104,7 +157,27 @@ def run_request(args: Namespace, project: Project, stage: str, existing: str) ->
         tags=tuple(args.tag),
         splits=tuple(args.split),
         progress=args.progress,
+        retries=args.retries,
+        retry_on=args.retry_on,
+        environment=tuple(args.env),
+        workspace=args.workspace,
+        keep=tuple(args.keep),
+        budget=Budget(args.max_cost, args.max_minutes, args.fail_fast),
+        events=args.events,
+        shard=parse_shard(args.shard, os.environ) if getattr(args, "shard", "") else None,
     )
+
+
+def refuse_unfit_options(args: Namespace) -> None:
+    """Raises UsageError for options that do not go with the way to run."""
+    ways = ((REPLAY, ("retries", "env", "workspace", "keep", "max_cost")), (PERSISTENT, ("workspace", "keep")))
+    for way, names in ways:
+        unfit = [f"--{name.replace('_', '-')}" for name in names if getattr(args, way) and getattr(args, name)]
+        if unfit:
+            raise UsageError(f"{listed(unfit)} cannot go with --{way}", "leave it out" if len(unfit) == 1 else "leave them out")
+    for name in args.env:
+        if not name or "=" in name or "\0" in name:
+            raise UsageError(f"--env {quoted(name)} is no name of a variable; values are never given here")
 
 
 def run_answer(args: Namespace, summary: RunSummary) -> Answer:
@@ -114,20 +187,25 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
     completed = summary.counts.get(COMPLETED, 0)
     message = f"{summary.stage}: {completed:,} of {counted(summary.selected, 'trial')} completed"
     failed = [f"{number:,} {status}" for status, number in summary.counts.items() if status != COMPLETED]
-    following = after_run(args.improvement, summary)
+    following = after_run(args, summary)
     code, reason = EXIT_DONE, "completed"
+    goes_on = ["--overwrite", "--resume"] if summary.is_beside else ["--resume"]
     if summary.is_interrupted:
         code, reason = EXIT_INTERRUPTED, "interrupted"
         message = f"{summary.stage}: interrupted; {counted(sum(summary.counts.values()), 'trial')} of {summary.selected:,} saved"
-        following = run_again(args, ["--overwrite", "--resume"] if summary.is_beside else ["--resume"])
+        following = run_again(args, goes_on)
     elif summary.unusable:
         code, reason = EXIT_INCOMPLETE, "unusable_trials"
         message += f", {summary.unusable:,} without usable evidence ({', '.join(failed)})"
-        following = run_again(args, ["--only", "errors"])
+        following = run_again(args, goes_on if summary.is_beside else ["--only", "errors"])
+    if summary.stopped:
+        code, reason = EXIT_INCOMPLETE, summary.stopped[0]
+        message += f"; stopped: {summary.stopped[1]}"
+        following = run_again(args, goes_on if summary.is_beside or not summary.tally.errors else ["--only", "errors"])
     if summary.selected < summary.planned:
         message += f"; a selection of {summary.planned:,} planned"
     lines = [f"{message}, {duration(summary.seconds)}"]
-    lines += [f"  {line}" for line in summary.examples]
+    lines += [f"  {line}" for line in [*summary.examples, *tally_lines(summary.tally)]]
     files = [shown_path(summary.path)] if os.path.exists(summary.path) else []  # interrupted before the first answer
     lines += [f"  written to {name}" for name in files]
     data = {
@@ -138,14 +216,63 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
         "counts": summary.counts,
         "unusable": summary.unusable,
         "errors": summary.examples,
+        "error_classes": summary.tally.classes,
+        "slowest": [{"case_id": name, "trial": trial, "duration_ms": round(-ms, 3)} for ms, name, trial in summary.tally.slowest],
+        "cost_usd": float(summary.tally.cost) if summary.tally.priced else None,
+        "priced": summary.tally.priced,
         "notes": summary.notes,
         "files": files,
     }
     return Answer(code, reason, message, lines, data, following)
 
 
-def after_run(improvement: str, summary: RunSummary) -> str:
-    """What the main flow does after this stage: the candidate after the baseline, then the review."""
+def tally_lines(tally: RunTally) -> list[str]:
+    """What the end of a run says of the trials it ran: errors by class, cost with its coverage, the slowest cases."""
+    lines = []
+    if len(tally.classes) > 1:
+        lines.append(f"errors by class: {listed([f'{number:,} {name}' for name, number in sorted(tally.classes.items())])}")
+    if tally.priced:
+        lines.append(f"cost {dollars(tally.cost)}, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
+    slow = [f"{quoted(name, 40)} {duration(-ms / 1000)}" for ms, name, _ in tally.slowest if -ms >= NOTABLE_MS]
+    if slow and tally.ran > len(slow):
+        lines.append(f"slowest: {listed(slow)}")
+    return lines
+
+
+def dollars(amount: "float | Decimal") -> str:
+    """'0.0123 USD': two decimals, or as many as show two digits."""
+    return f"{amount:,.2f} USD" if amount >= 0.1 or not amount else f"{float(amount):.2g} USD"
+
+
+def estimate_answer(args: Namespace, project: Project) -> Answer:
+    """What the run that *args* describe will take and cost, as far as earlier evidence tells."""
+    cases = select_cases(project.dataset, args.id, args.tag, args.split)
+    shard = parse_shard(args.shard, os.environ) if args.shard else None
+    trials = [case for case in cases if shard is None or is_in_shard(case.id, shard)] * max(args.repetitions, 1)
+    found = estimate_run(project.improvement, args.stage, trials)
+    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run", *(f"  {line}" for line in estimate_lines(found, args.jobs))]
+    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs}
+    return Answer(EXIT_DONE, "estimated", ", ".join(line.strip() for line in lines), lines, data)
+
+
+def estimate_lines(found: Estimate, jobs: int) -> list[str]:
+    """Time and cost of the estimate, each with the share it rests on."""
+    if found.seconds is None and found.cost_usd is None:
+        return ["time and cost are not known: no earlier trial of these cases was measured"]
+    time, cost = "time not known", "cost not known: none of them is priced"
+    if found.seconds is not None:
+        seconds = duration(found.seconds / min(jobs, found.timed))
+        time = f"time about {seconds} with --jobs {jobs}, {found.timed:,} of {found.trials:,} measured"
+    if found.cost_usd is not None:
+        cost = f"cost about {dollars(found.cost_usd)}, {found.priced:,} of {found.trials:,} priced"
+    return [time, cost, f"as it went in {listed([quoted(stage) for stage in found.stages])}; what is not measured is not in the sums"]
+
+
+def after_run(args: Namespace, summary: RunSummary) -> str:
+    """What the main flow does after this stage: the candidate after the baseline, then the review; all shards are merged first."""
+    improvement = args.improvement
+    if getattr(args, "shard", ""):
+        return f"kaizen merge {improvement} --stage {summary.stage}, when all {args.shard.partition('/')[2]} shards are there"
     if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
         return f"change the agent, then: kaizen run {improvement} --stage candidate -- COMMAND"
     compares = summary.stage in ("baseline", "candidate")
@@ -157,13 +284,17 @@ def run_again(args: Namespace, options: list[str]) -> str:
     from shlex import quote
 
     words = ["kaizen", "run", args.improvement, "--stage", args.stage]
-    for name, default in (("repetitions", 0), ("jobs", 1), ("timeout", 300.0), ("cwd", ""), ("replay", ""), ("progress", "auto")):
-        value = getattr(args, name)
-        if value != default:
-            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
-    words += [f"--{name}" for name in (PERSISTENT, PLAIN) if getattr(args, name)]
-    for name in ("id", "tag", "split"):
-        words += [word for value in getattr(args, name) for word in (f"--{name}", value)]
+    for argument in [*RUN_ARGUMENTS, SHARD]:
+        value = getattr(args, argument.name[2:].replace("-", "_"), None)
+        if not value or value == argument.options.get("default") or argument.name == "--events":
+            continue
+        if value is True:
+            words.append(argument.name)
+        elif isinstance(value, list):
+            words += [word for each in value for word in (argument.name, each)]
+        else:
+            shown = f"{value:g}" if isinstance(value, float) else ",".join(value) if isinstance(value, tuple) else str(value)
+            words += [argument.name, shown]
     words += options
     if args.rest:
         words += ["--", *args.rest]

@@ -45,7 +45,7 @@ def command_test(args: Namespace) -> Answer:
         raise UsageError(f"--stage {args.stage} is the baseline itself", "test runs what is compared with it: leave --stage out")
     summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
     ran = run_answer(args, summary)
-    if summary.is_interrupted:
+    if summary.is_interrupted or summary.is_beside:
         return ran
     evaluate_stage(improvement, args.stage, project.dataset, project.suite)
     failures = failed_lines(project, args.stage)

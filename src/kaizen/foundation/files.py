@@ -63,10 +63,10 @@ def read_text(path: str, hint: str = "") -> str:
     return decode_utf8(read_bytes(path, hint), shown_path(path)).replace("\r\n", "\n")
 
 
-def open_for_reading(path: str, hint: str = "") -> IO[bytes]:
-    """*path* opened for reading bytes, to be closed by the caller. Raises InputError."""
+def open_for_reading(path: str, hint: str = "", block: int = BLOCK) -> IO[bytes]:
+    """*path* opened for reading bytes, *block* at a time, to be closed by the caller. Raises InputError."""
     try:
-        return open(path, "rb", BLOCK)
+        return open(path, "rb", block)
     except OSError as error:
         refuse_reading(path, error, hint)
 
@@ -180,6 +180,46 @@ def truncate_file(path: str, size: int) -> None:
 def silence_descriptor(descriptor: int) -> None:
     """Points *descriptor* at nothing, so that what is still written to it goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def copy_file(source: str, target: str) -> tuple[str, int]:
+    """(SHA-256 in hexadecimal, bytes) of the regular file *source*, copied to the new file *target* with its permissions.
+
+    A link is not followed. Not synced: whoever records the hash can tell a copy that a crash cut short. Raises InputError.
+    """
+    import hashlib
+    import stat
+
+    try:
+        reading = os.open(source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        mode = os.fstat(reading).st_mode
+    except OSError as error:
+        refuse_reading(source, error)
+    digest, size = hashlib.sha256(), 0
+    try:
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{shown_path(source)}: is no regular file")
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), stat.S_IMODE(mode) & 0o777 | 0o600)
+        try:
+            while block := os.read(reading, BLOCK):
+                digest.update(block)
+                size += len(block)
+                write_all(writing, block, target)
+        finally:
+            os.close(writing)
+    except OSError as error:
+        refuse_writing(target, error)
+    finally:
+        os.close(reading)
+    return digest.hexdigest(), size
+
+
+def copy_link(source: str, target: str) -> None:
+    """Makes *target* a symbolic link with the text of the link *source*, wherever that leads. Raises InputError."""
+    try:
+        os.symlink(os.readlink(source), target)
+    except OSError as error:
+        refuse_writing(target, error)
 
 
 def write_all(descriptor: int, data: bytes, path: str) -> None:

@@ -49,6 +49,11 @@ class Progress:
             self.drawn_at = monotonic_seconds()
             self.write(f"\r{self.text(done, errors)[: self.columns() - 1]}\x1b[K")
 
+    def note(self, text: str) -> None:
+        """Shows 'note: *text*' as a line of its own."""
+        if self.is_shown:
+            self.write(("\r\x1b[K" if self.is_live else "") + f"note: {text}\n")
+
     def text(self, done: int, errors: int) -> str:
         """'run candidate: 37 of 100, 4.2/s, 15.0 s left, 2 errors'; what cannot be known or is nought is left out."""
         seconds = monotonic_seconds() - self.started

@@ -4,9 +4,13 @@
 progress and syncs; each of `jobs` threads takes the next trial, has its worker answer it
 and appends the observation. The first interrupt stops the dispatch and ends the running
 trials, the second kills them; what has finished is on disk either way.
+
+A run that stops by itself (budget.py) lets the running trials end and records the rest as
+`not_run`, but for an overwrite, which then waits beside the old stage to be gone on with.
 """
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -23,19 +27,25 @@ from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import CannotStart, StopSwitch, heeding_signals
 from kaizen.foundation.progress import Progress
 from kaizen.foundation.text import counted, quoted, visible
+from kaizen.runs.budget import RETRY_REASONS, Budget, earlier_attempt, is_worth_a_retry
 from kaizen.runs.commit import commit_of
+from kaizen.runs.events import EventStream
 from kaizen.runs.journal import REFUSE, StageIndex, StageWriter
+from kaizen.runs.kept_files import WorkFiles, workspace_document
 from kaizen.runs.observation import CANCELLED, COMPLETED, NOT_RUN, STATUSES, Attempt, error_document, file_digest, observation_document
 from kaizen.runs.persistent import SILENT_STARTS, PersistentWorker
 from kaizen.runs.plain import PlainWorker
 from kaizen.runs.plan import select_cases, trial_seed
 from kaizen.runs.protocol import TrialRequest
+from kaizen.runs.queue import TrialQueue
 from kaizen.runs.replay import Recording
-from kaizen.runs.workers import ProcessWorker, ReplayWorker, Worker, WorkFolders, check_command
+from kaizen.runs.shards import Shard, is_in_shard, shard_stage
+from kaizen.runs.tally import RunTally
+from kaizen.runs.watchdog import Watchdog
+from kaizen.runs.workers import ProcessWorker, ReplayWorker, Worker, WorkFolders, check_command, passed_environment
 
 TICK_SECONDS = 0.1
 PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay"  # ways to run, as the meta file names them
-MAX_EXAMPLES = 3  # of errors, with different messages
 
 
 class RunRequest(NamedTuple):
@@ -43,6 +53,8 @@ class RunRequest(NamedTuple):
     plain; or *replay* is a file of answers.
 
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
+    *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
+    files, *events* is a descriptor (0: none), *shard* the part of the cases that is run (None: all).
     """
 
     improvement: Improvement
@@ -61,6 +73,14 @@ class RunRequest(NamedTuple):
     tags: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
     progress: str = "auto"
+    retries: int = 0
+    retry_on: tuple[str, ...] = RETRY_REASONS
+    environment: tuple[str, ...] = ()
+    workspace: str = ""
+    keep: tuple[str, ...] = ()
+    budget: Budget = Budget()
+    events: int = 0
+    shard: Shard | None = None
 
 
 class RunSummary(NamedTuple):
@@ -69,7 +89,8 @@ class RunSummary(NamedTuple):
     `selected` trials were asked for of `planned` (all cases × repetitions), `ran` in this run; `counts` has the
     statuses of those that have a line. `unusable` have no completed observation. `examples` tells of a few
     errors, without anything of holdout cases; `notes` holds what the user should know. After an interrupt
-    `is_beside` says that the old stage is still in place and this run's trials stand beside it.
+    `is_beside` says that the old stage is still in place and this run's trials stand beside it. `stopped` is a reason
+    code and a sentence when the run stopped by itself, else None. `tally` counts this run's trials.
     """
 
     stage: str
@@ -84,6 +105,8 @@ class RunSummary(NamedTuple):
     is_interrupted: bool
     is_beside: bool
     seconds: float
+    stopped: tuple[str, str] | None
+    tally: RunTally
 
 
 def run_stage(request: RunRequest) -> RunSummary:
@@ -94,10 +117,14 @@ def run_stage(request: RunRequest) -> RunSummary:
     """
     check_stage_name(request.stage)
     cases = select_cases(request.dataset, list(request.ids), list(request.tags), list(request.splits))
+    stage = request.stage
+    if request.shard:
+        cases = [case for case in cases if is_in_shard(case.id, request.shard)]
+        stage = shard_stage(stage, request.shard)
+    events = EventStream(request.events)
     cwd = os.path.abspath(request.cwd or os.curdir)
     notes = [] if request.replay else check_runner(request.command, cwd)
     meta = meta_document(request, cwd)
-    stage = request.stage
     with FileLock(request.improvement.stage_file(stage, ".lock"), f"stage '{stage}'"):
         writer = StageWriter(
             request.improvement, stage, request.dataset, cases, meta, existing=request.existing, repetitions=request.repetitions
@@ -106,7 +133,7 @@ def run_stage(request: RunRequest) -> RunSummary:
         stop = StopSwitch()
         try:
             with heeding_signals(stop):
-                return Dispatch(request, writer, stop, cwd).run()
+                return Dispatch(request, writer, stop, cwd, events).run()
         finally:
             stop.close()
 
@@ -148,35 +175,37 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "counts": {},
         "observations": None,
         "replayed_from": {"file": os.path.basename(replay), "sha256": file_digest(replay)} if replay else None,
+        "retries": request.retries,
+        "retry_on": list(request.retry_on) if request.retries else [],
+        "env": sorted(request.environment) or None,
+        "workspace": workspace_document(request.workspace, folder) if request.workspace else None,
+        "keep": list(request.keep),
+        "shard": request.shard._asdict() if request.shard else None,
+        "stopped": None,
     }
-
-
-def runner_worker(request: RunRequest, cwd: str, folders: WorkFolders, stop: StopSwitch, notes: list[str]) -> ProcessWorker:
-    """A worker that runs the command of *request* in its mode, in the folder *cwd*."""
-    if request.mode == PERSISTENT:
-        return PersistentWorker(request.command, cwd, request.timeout_seconds, folders, stop, notes)
-    kind = PlainWorker if request.mode == PLAIN else ProcessWorker
-    return kind(request.command, cwd, request.timeout_seconds, folders, stop)
 
 
 class Dispatch:
     """One run: hands the trials to the workers and records what they answer."""
 
-    def __init__(self, request: RunRequest, writer: StageWriter, stop: StopSwitch, cwd: str) -> None:
+    def __init__(self, request: RunRequest, writer: StageWriter, stop: StopSwitch, cwd: str, events: EventStream) -> None:
         import threading
 
-        self.request, self.writer, self.stop, self.cwd = request, writer, stop, cwd
+        self.request, self.writer, self.stop, self.cwd, self.events = request, writer, stop, cwd, events
         self.selected = len(writer.cases) * writer.repetitions
         self.pending = sum(1 for _ in self.pending_trials())
-        self.trials = self.pending_trials()
-        self.lock = threading.Lock()  # around trials, writer and the counters
+        self.queue = TrialQueue(self.pending_trials())
+        self.again: deque[tuple[TrialRequest, Attempt | None]] = deque()  # to be tried again, or given up by a worker before an attempt
+        self.earlier: dict[tuple[str, int], list[JsonObject]] = {}  # attempts of trials that are tried again
+        self.lock = threading.Condition()  # around all of these, writer, tally, watchdog and events; notified when a trial has ended
         self.all_done = threading.Event()
         self.working = 0
-        self.ran = 0
-        self.errors = 0
+        self.recorded = 0
         self.has_started = False
         self.failure: BaseException | None = None
-        self.examples: dict[str, str] = {}
+        self.tally, self.watchdog = RunTally(request.dataset.holdout), Watchdog(request.dataset.holdout)
+        self.stopped: tuple[str, str] | None = None
+        self.started = monotonic_seconds()
 
     def pending_trials(self) -> Iterator[tuple[Case, int]]:
         """(case, trial) of what has no line yet, in the order of a run."""
@@ -184,33 +213,47 @@ class Dispatch:
 
     def run(self) -> RunSummary:
         """Runs all pending trials and finishes the stage's files. Raises what made that impossible."""
-        started = monotonic_seconds()
+        planned, stage = len(self.writer.index.statuses), self.request.stage
+        self.events.send("start", stage=stage, pid=os.getpid(), planned=planned, selected=self.selected, pending=self.pending)
         try:
             if self.pending:
-                with self.workers() as make_worker, Progress(f"run {self.request.stage}", self.pending, self.request.progress) as progress:
+                with self.workers() as make_worker, Progress(f"run {stage}", self.pending, self.request.progress) as progress:
                     self.work_off(make_worker, progress)
-            is_interrupted = self.ran < self.pending
-            self.writer.finish(not is_interrupted)
+            elif self.request.shard:
+                self.writer.begin_if_new()  # a shard without cases is there all the same, for merge
+            is_interrupted = self.recorded < self.pending
+            is_complete = not is_interrupted and not (self.stopped and self.writer.is_beside)
+            self.writer.finish(is_complete)
         except BaseException as error:
             self.writer.abandon(error)
+            self.events.send("end", reason="failed", ran=self.tally.ran, counts={})
             raise
+        summary = self.summary(is_interrupted, is_complete)
+        reason = "interrupted" if is_interrupted else self.stopped[0] if self.stopped else "completed"
+        self.events.send("end", reason=reason, ran=summary.ran, counts=summary.counts)
+        return summary
+
+    def summary(self, is_interrupted: bool, is_complete: bool) -> RunSummary:
+        """What came of the run, whose files are finished."""
         counts: dict[str, int] = {}
         for case, trial in self.writer.selected_trials():
             status = self.writer.index.status(case.id, trial)
             counts[status] = counts.get(status, 0) + 1
         return RunSummary(
             stage=self.request.stage,
-            path=self.writer.path if is_interrupted else self.writer.target,
+            path=self.writer.target if is_complete else self.writer.path,
             planned=len(self.writer.index.statuses),
             selected=self.selected,
-            ran=self.ran,
+            ran=self.tally.ran,
             counts={status: counts[status] for status in STATUSES if status in counts},
             unusable=self.selected - counts.get(COMPLETED, 0),
-            examples=list(self.examples.values()),
+            examples=list(self.tally.examples.values()),
             notes=self.writer.notes,
             is_interrupted=is_interrupted,
-            is_beside=is_interrupted and self.writer.is_beside,
-            seconds=monotonic_seconds() - started,
+            is_beside=not is_complete and self.writer.is_beside,
+            seconds=monotonic_seconds() - self.started,
+            stopped=None if is_interrupted else self.stopped,
+            tally=self.tally,
         )
 
     @contextmanager
@@ -222,8 +265,25 @@ class Dispatch:
             self.writer.notes += recording.notes
             yield lambda: ReplayWorker(recording)
         else:
+            environment = passed_environment(request.environment)
+            missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
+            self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
             with WorkFolders() as folders:
-                yield lambda: runner_worker(request, self.cwd, folders, self.stop, self.writer.notes)
+                store = os.path.join(folders.path, "workspace")
+                files = WorkFiles(request.workspace, request.keep, self.writer.files_path, store)
+                yield lambda: self.runner_worker(folders, environment, files)
+
+    def runner_worker(self, folders: WorkFolders, environment: dict[bytes, bytes], files: WorkFiles) -> ProcessWorker:
+        """A worker that runs the command in the mode that was asked for."""
+        request = self.request
+        setting = (request.command, self.cwd, request.timeout_seconds, folders, self.stop)
+        worker: ProcessWorker
+        if request.mode == PERSISTENT:
+            worker = PersistentWorker(*setting, self.writer.notes)
+        else:
+            worker = PlainWorker(*setting) if request.mode == PLAIN else ProcessWorker(*setting)
+        worker.environment, worker.files = environment, files
+        return worker
 
     def work_off(self, make_worker: Callable[[], Worker], progress: Progress) -> None:
         """Has threads answer the pending trials, and waits for them. Raises what one of them could not go on with."""
@@ -238,15 +298,18 @@ class Dispatch:
             while not self.all_done.wait(TICK_SECONDS):
                 with self.lock:
                     self.writer.sync_if_due()
-                progress.report(self.ran, self.errors)
+                    complaint = self.watchdog.complaint()
+                if complaint:
+                    progress.note(complaint)
+                progress.report(self.tally.ran, self.tally.errors)
         finally:
             self.stop_unless_done()
             for thread in threads:
                 thread.join()
         if self.failure is not None:
             raise self.failure
-        self.settle_given_up()
-        progress.report(self.ran, self.errors)
+        self.settle_rest()
+        progress.report(self.tally.ran, self.tally.errors)
 
     def stop_unless_done(self) -> None:
         """Ends the threads early when the main thread leaves its loop with an error."""
@@ -275,41 +338,70 @@ class Dispatch:
         if isinstance(worker, PersistentWorker):
             given_up = worker.answer_all(self.take, lambda request, attempt: self.settle(request, attempt, number), self.cannot_start)
             with self.lock:
-                self.trials = chain(((request.case, request.trial) for request in given_up), self.trials)
+                self.again.extend((request, None) for request in given_up)
             return
-        request = self.take()
-        while request is not None:
+        while request := self.take(True):
             try:
                 attempt = worker.answer(request)
             except CannotStart as error:
                 attempt = self.cannot_start(error)
             self.settle(request, attempt, number)
-            request = self.take()
 
-    def take(self) -> TrialRequest | None:
-        """The next trial to be answered; None when there is none or the run is stopped."""
+    def take(self, may_wait: bool) -> TrialRequest | None:
+        """The next trial to be answered; None when there is none or the run is stopped.
+
+        While all that is left belongs to serial groups of which a trial is running, it waits, or gives None unless it *may_wait*.
+        """
         with self.lock:
-            following = None if self.stop.is_requested else next(self.trials, None)
-        if following is None:
-            return None
-        case, trial = following
-        seed = trial_seed(self.request.seed, case.id, trial)
-        return TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed)
+            while not self.is_ending():
+                if self.again:
+                    request, attempt = self.again.popleft()
+                    if attempt is not None:
+                        self.earlier.setdefault((request.case.id, request.trial), []).append(earlier_attempt(attempt))
+                        request = request._replace(attempt=request.attempt + 1)
+                    self.watchdog.begins(request.case, request.trial)
+                    return request
+                following = self.queue.take()
+                if following:
+                    case, trial = following
+                    self.watchdog.begins(case, trial)
+                    seed = trial_seed(self.request.seed, case.id, trial)
+                    return TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed)
+                if not self.queue.held or not may_wait:
+                    return None
+                self.lock.wait(TICK_SECONDS)
+        return None
+
+    def is_ending(self) -> bool:
+        """True when nothing more may begin: the run is interrupted, or has stopped by itself."""
+        self.stopped = self.stopped or self.request.budget.exhausted(self.tally, self.started)
+        return self.stop.is_requested or self.stopped is not None
 
     def settle(self, request: TrialRequest, attempt: Attempt, number: int) -> None:
-        """Records what worker *number* made of *request*; nothing when that was cancelled."""
+        """Records what worker *number* made of *request*, or has it tried again; nothing when that was cancelled."""
         if attempt.status == CANCELLED:
             return
         self.has_started = True
-        case, trial = request.case, request.trial
-        document = observation_document(case.id, trial, case.input_fingerprint, attempt, number)
-        line = encode_compact(document).encode("utf-8") + b"\n"
         with self.lock:
-            self.writer.record(case.id, trial, attempt.status, line)
-            self.ran += 1
-            if attempt.error is not None:
-                self.errors += 1
-                self.note_example(case, trial, attempt.error)
+            self.watchdog.ends(request.case, request.trial)
+            if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
+                self.again.append((request, attempt))
+            else:
+                self.record(request.case, request.trial, attempt, number)
+            self.lock.notify()
+
+    def record(self, case: Case, trial: int, attempt: Attempt, number: int) -> None:
+        """Appends the observation of a trial whose last *attempt* worker *number* made, and counts it unless it never ran."""
+        earlier = self.earlier.pop((case.id, trial), [])
+        document = observation_document(case.id, trial, case.input_fingerprint, attempt, number, earlier)
+        self.writer.record(case.id, trial, attempt.status, encode_compact(document).encode("utf-8") + b"\n")
+        self.recorded += 1
+        if number:
+            self.queue.release(case)
+            cost = self.tally.add(case, trial, attempt, earlier)
+            self.events.trial(case, trial, attempt, len(earlier) + 1, cost, self.tally, self.pending)
+        elif attempt.error:
+            self.tally.note_example(case, trial, attempt.error)
 
     def cannot_start(self, error: CannotStart) -> Attempt:
         """The attempt of a runner that could not be started. Raises UsageError when not even the first one could."""
@@ -318,18 +410,23 @@ class Dispatch:
             raise UsageError(message, "try the command by itself", "cannot_start") from None
         return Attempt("error", {}, error_document("environment", "cannot_start", f"the runner could not be started: {error}"), utc_now())
 
-    def settle_given_up(self) -> None:
-        """Records the trials that no worker would take as not run."""
-        message = f"not sent: {counted(SILENT_STARTS, 'process', 'processes')} in a row ended without an answer"
-        request = self.take()
-        while request is not None:
-            self.settle(request, Attempt(NOT_RUN, {}, error_document("runner", "gave_up", message), utc_now()), 0)
-            request = self.take()
-
-    def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
-        """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""
-        is_hidden = case.id in self.request.dataset.holdout
-        what = "" if is_hidden else visible(error["message"])
-        if len(self.examples) < MAX_EXAMPLES:
-            who = "a holdout case" if is_hidden else f"case {quoted(case.id)}, trial {trial}"
-            self.examples.setdefault(f"{error['class']}: {what}", f"{who}: {error['class']}" + (f": {what}" if what else ""))
+    def settle_rest(self) -> None:
+        """Records what was not handed out, or not tried again any more; nothing of the former after an interrupt."""
+        tried = [(request, attempt) for request, attempt in self.again if attempt]
+        rest = chain([(request.case, request.trial) for request, attempt in self.again if not attempt], self.queue.rest())
+        for request, attempt in tried:
+            self.record(request.case, request.trial, attempt, 1)
+        if self.stop.is_requested:
+            return
+        if self.stopped:
+            error = error_document("cancelled", *self.stopped)
+        else:
+            message = f"not sent: {counted(SILENT_STARTS, 'process', 'processes')} in a row ended without an answer"
+            error = error_document("runner", "gave_up", message)
+        before = self.recorded
+        for case, trial in rest:
+            self.record(case, trial, Attempt(NOT_RUN, {}, error, utc_now()), 0)
+        if self.recorded == before:
+            self.stopped = None  # a bound reached with the last trial stopped nothing
+        elif self.stopped:
+            self.writer.meta["stopped"] = {"reason": self.stopped[0], "message": self.stopped[1]}

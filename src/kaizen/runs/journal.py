@@ -4,11 +4,12 @@ Each finished trial is appended in one write. A line that no longer counts (its 
 another input or is gone, it never ran, or it is to be run again) goes to
 `<stage>.superseded.jsonl` before the first new one is written. When everything asked for is there, the
 lines stand in the order (trial, place of the case). An overwrite is written beside the old
-files, as `<stage>.jsonl.unfinished`, and takes their place at the end.
+files, as `<stage>.jsonl.unfinished`, and takes their place at the end; so do files kept of its trials.
 
     <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
     "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
-    "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from"}
+    "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
+    "retries", "retry_on", "env", "workspace", "keep", "shard", "stopped"}
 """
 
 import os
@@ -26,6 +27,7 @@ from kaizen.foundation.files import (
     discard_unfinished,
     open_for_reading,
     refuse_writing,
+    remove_folder,
     replacing,
     shown_path,
     truncate_file,
@@ -33,6 +35,7 @@ from kaizen.foundation.files import (
 from kaizen.foundation.journals import AppendLog, torn_tail
 from kaizen.foundation.jsonio import JsonObject, encode_compact, parse_line, read_json_object, write_json
 from kaizen.foundation.text import counted, listed, visible
+from kaizen.runs.kept_files import kept_folder
 from kaizen.runs.observation import CANCELLED, COMPLETED, NOT_RUN, STATUSES, check_observation, lines_digest
 
 if TYPE_CHECKING:
@@ -40,7 +43,9 @@ if TYPE_CHECKING:
 
 STAGE_META = ".meta.json"
 SUPERSEDED = ".superseded.jsonl"
+TWICE = "of trials that are there twice"
 UNFINISHED = ".unfinished"
+FILES = ".files"
 
 # What is to become of a stage that is there already.
 REFUSE, RESUME, OVERWRITE, RESUME_OVERWRITE, ONLY_ERRORS = "refuse", "resume", "overwrite", "resume_overwrite", "only_errors"
@@ -52,7 +57,10 @@ SAME_RUN = {
     "seed": "seed",
     "commit": "commit",
     "replayed_from": "file",
+    "workspace": "workspace",
+    "keep": "patterns of files to keep",
 }
+HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
 
 
 def read_stage_meta(improvement: Improvement, stage: str) -> JsonObject:
@@ -114,16 +122,29 @@ def move_file(path: str, target: str) -> None:
         refuse_writing(target, error)
 
 
-def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
-    """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
+def discard_folder(path: str) -> None:
+    """Removes the folder *path* if it is there; a link is removed, not followed."""
+    if os.path.islink(path):
+        discard_unfinished(path)
+    elif os.path.isdir(path):
+        remove_folder(path)
+
+
+def differing_settings(before: JsonObject, after: JsonObject, then: str = "then", now: str = "now") -> list[str]:
+    """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) for side in (before, after))
-        if key in ("commit", "replayed_from"):
-            inner = "hash" if key == "commit" else "sha256"
-            old, new = (side.get(inner) if isinstance(side, dict) else None for side in (old, new))
+        old, new = (side.get(key) or None if key == "keep" else side.get(key) for side in (before, after))
+        if key in HASHED_SETTINGS:
+            old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:
-            differing.append(f"{words} ({visible(told_setting(old))} then, {visible(told_setting(new))} now)")
+            differing.append(f"{words} ({visible(told_setting(old))} {then}, {visible(told_setting(new))} {now})")
+    return differing
+
+
+def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
+    """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
+    differing = differing_settings(before, after)
     if differing:
         raise RefusedError(
             f"{shown}: cannot be added to, it was made otherwise: {listed(differing)}",
@@ -202,6 +223,7 @@ class StageWriter:
         self.is_beside = existing in (OVERWRITE, RESUME_OVERWRITE)
         suffix = UNFINISHED if self.is_beside else ""
         self.path, self.meta_path = self.target + suffix, improvement.stage_file(stage, STAGE_META) + suffix
+        self.files_path = improvement.stage_file(stage, suffix + FILES)
         self.log: AppendLog | None = None
         self.size = 0
         self.superseded: dict[int, str] = {}  # offset of a line that no longer counts: why
@@ -211,6 +233,9 @@ class StageWriter:
         has_file = os.path.exists(self.path)
         if has_file:
             self.notes += filter(None, [mend_last_line(self.path)])
+        if not has_file and os.path.lexists(self.files_path):
+            discard_folder(self.files_path)
+            self.notes.append(f"{shown_path(self.files_path)}: removed, it was kept of trials that no line tells of")
         before = read_json_object(self.meta_path) if has_file and os.path.exists(self.meta_path) else None
         self.repetitions = self.settled_repetitions(repetitions, before, has_file)
         self.index = StageIndex(dataset.cases, self.repetitions)
@@ -244,7 +269,7 @@ class StageWriter:
                 discard_unfinished(self.improvement.path(name))
         beside = self.improvement.stage_file(self.stage, STAGE_META) + UNFINISHED
         if os.path.exists(beside) and not os.path.exists(self.target + UNFINISHED) and read_json_object(beside).get("complete"):
-            move_file(beside, beside.removesuffix(UNFINISHED))  # killed between the two renames at the end of an overwrite
+            self.replace_others()  # killed between the renames at the end of an overwrite
         if begins_anew:
             self.discard_beside()
 
@@ -253,6 +278,7 @@ class StageWriter:
         if self.is_beside:
             discard_unfinished(self.path)
             discard_unfinished(self.meta_path)
+            discard_folder(self.files_path)
 
     def settled_repetitions(self, asked: int, before: JsonObject | None, has_file: bool) -> int:
         """Repetitions of the stage: as *asked*, or for 0 as before, else 1. Raises RefusedError when they would become fewer."""
@@ -286,6 +312,7 @@ class StageWriter:
             return
         path = self.improvement.stage_file(self.stage, SUPERSEDED)
         append_lines(path, self.lines_at(list(self.superseded)))
+        self.discard_kept_files()
         with replacing(self.path) as stream:
             for offset, raw, _ in stage_lines(self.path):
                 if offset not in self.superseded:
@@ -298,6 +325,13 @@ class StageWriter:
         self.notes.append(f"{counted(len(reasons), 'line')} moved to {shown_path(path)}: {why}")
         self.superseded = {}
 
+    def discard_kept_files(self) -> None:
+        """Removes what was kept of trials that no longer count."""
+        if os.path.isdir(self.files_path):
+            for offset, _, value in stage_lines(self.path):
+                if offset in self.superseded and self.superseded[offset] != TWICE:
+                    discard_folder(kept_folder(self.files_path, value["case_id"], value["trial"]))
+
     def superseded_reason(self, value: JsonObject, slot: int, selected: set[str]) -> str:
         """Why the line *value* no longer counts; '' when it does."""
         case = self.dataset.cases.get(value["case_id"])
@@ -306,7 +340,7 @@ class StageWriter:
         if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
             return "made from another input"
         if self.index.statuses[slot]:
-            return "of trials that are there twice"
+            return TWICE
         if value["status"] in (NOT_RUN, CANCELLED):
             return "of trials that never ran"
         return "without usable evidence" if case.id in selected and value["status"] != COMPLETED else ""
@@ -333,14 +367,24 @@ class StageWriter:
     def record(self, case_id: str, trial: int, status: str, line: bytes) -> None:
         """Appends the observation *line* (with its line end). Raises InputError when the disk says no."""
         if self.log is None:
-            self.move_superseded()
-            self.complete_meta(False)
-            write_json(self.meta_path, self.meta)
-            self.log = AppendLog(self.path)
-            self.size = os.path.getsize(self.path)
+            self.log = self.begin()
         self.log.append_bytes(line)
         self.index.note(self.index.slot(case_id, trial), status, self.size)
         self.size += len(line)
+
+    def begin(self) -> AppendLog:
+        """Writes what stands before the first new line, and opens the file for it."""
+        self.move_superseded()
+        self.complete_meta(False)
+        write_json(self.meta_path, self.meta)
+        log = AppendLog(self.path)
+        self.size = os.path.getsize(self.path)
+        return log
+
+    def begin_if_new(self) -> None:
+        """Makes the files of a stage that is not there yet, without a line."""
+        if self.log is None and not os.path.exists(self.path):
+            self.log = self.begin()
 
     def sync_if_due(self) -> None:
         """Syncs the lines that are 200 ms old; to be called at least every 100 ms."""
@@ -382,8 +426,17 @@ class StageWriter:
         write_json(self.meta_path, self.meta)
         if is_complete and self.is_beside:
             move_file(self.path, self.target)
-            move_file(self.meta_path, self.improvement.stage_file(self.stage, STAGE_META))
+            self.replace_others()
             discard_unfinished(self.improvement.stage_file(self.stage, SUPERSEDED))
+
+    def replace_others(self) -> None:
+        """Puts kept files and meta file of an overwrite in the place of the old ones, the observations being there already."""
+        old, new = (self.improvement.stage_file(self.stage, suffix + FILES) for suffix in ("", UNFINISHED))
+        discard_folder(old)
+        if os.path.isdir(new):
+            move_file(new, old)
+        meta = self.improvement.stage_file(self.stage, STAGE_META)
+        move_file(meta + UNFINISHED, meta)
 
     def abandon(self, error: BaseException) -> None:
         """Closes the files after *error*; when the disk was full, what an overwrite has written beside the old files is removed."""

@@ -46,14 +46,16 @@ class Attempt(NamedTuple):
     stderr: str = ""
 
 
-def observation_document(case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int) -> JsonObject:
-    """The observation of a trial whose last *attempt* was made by *worker*, with its keys in their order."""
+def observation_document(
+    case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int, earlier: list[JsonObject]
+) -> JsonObject:
+    """The observation of a trial whose last *attempt* was made by *worker* after the *earlier* ones, with its keys in their order."""
     document: JsonObject = {"case_id": case_id, "trial": trial, "input_fingerprint": input_fingerprint, "status": attempt.status}
     document.update((name, attempt.fields[name]) for name in REPORTED_FIELDS if name in attempt.fields)
     document["execution"] = {
         "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms, 3),
         "exit_code": attempt.exit_code,
-        "attempts": [],
+        "attempts": earlier,
         "started_at": attempt.started_at,
         "worker": worker,
     }

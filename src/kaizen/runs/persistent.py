@@ -81,11 +81,13 @@ class PersistentWorker(ProcessWorker):
 
     def answer_all(
         self,
-        take: Callable[[], TrialRequest | None],
+        take: Callable[[bool], TrialRequest | None],
         settle: Callable[[TrialRequest, Attempt], None],
         cannot_start: Callable[[CannotStart], Attempt],
     ) -> list[TrialRequest]:
         """Has the trials that *take* gives answered, hands each to *settle*, and returns those it gave up.
+
+        *take* is told whether it may wait for a trial that others hold up: only while none is unanswered here.
 
         *cannot_start* gives the attempt for a process that cannot be started, or raises what ends the run.
         """
@@ -102,14 +104,14 @@ class PersistentWorker(ProcessWorker):
             self.hear(self.talk)
         return list(self.again)
 
-    def send_some(self, take: Callable[[], TrialRequest | None]) -> None:
+    def send_some(self, take: Callable[[bool], TrialRequest | None]) -> None:
         """Sends as many requests as may be in flight; several at a time, which saves both sides half of their calls."""
         room = WINDOW if self.is_fast and not self.is_chatty else 1
         if len(self.flights) > room // 2 or self.talk and not self.talk.stdin:
             return
         requests: list[TrialRequest] = []
         while len(self.flights) + len(requests) < room:
-            request = self.again.popleft() if self.again else take()
+            request = self.again.popleft() if self.again else take(not self.flights and not requests)
             if request is None:
                 break
             requests.append(request)

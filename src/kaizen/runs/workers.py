@@ -17,6 +17,7 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, Ended, StopSwitch, find_program, run_program, signal_name
 from kaizen.foundation.text import quoted, visible
+from kaizen.runs.kept_files import WorkFiles
 from kaizen.runs.observation import CANCELLED, COMPLETED, Attempt, error_document
 from kaizen.runs.protocol import (
     STDERR_LIMIT,
@@ -33,6 +34,7 @@ from kaizen.runs.replay import Recording
 
 TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
+BASIC_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # and LC_*
 COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
 
 
@@ -134,17 +136,23 @@ def sweep_work_folders(parent: str) -> None:
 
 
 class ProcessWorker(Worker):
-    """Starts the command once for each trial; raises CannotStart when that is impossible."""
+    """Starts the command once for each trial; raises CannotStart when that is impossible.
+
+    `environment` and `files` may be set by whoever makes it: what the runner gets, and what its work folder begins with and is kept of it.
+    """
 
     def __init__(self, command: list[str], cwd: str, timeout_seconds: float, folders: WorkFolders, stop: StopSwitch) -> None:
         self.command, self.cwd, self.timeout_seconds, self.folders, self.stop = command, cwd, timeout_seconds, folders, stop
         self.environment = dict(os.environb)
+        self.files: WorkFiles | None = None
 
     def answer(self, request: TrialRequest) -> Attempt:
         folder = self.folders.make()
         mark = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
-        started_at = utc_now()
         try:
+            if self.files:
+                self.files.prepare(folder)
+            started_at = utc_now()
             command, stdin = self.asked(request, folder)
             ended = run_program(
                 command,
@@ -157,9 +165,19 @@ class ProcessWorker(Worker):
                 stop=self.stop,
                 mark=mark,
             )
+            return self.with_files(process_attempt(ended, started_at, self.timeout_seconds, self.read), folder, request)
         finally:
             remove_work_folder(folder)
-        return process_attempt(ended, started_at, self.timeout_seconds, self.read)
+
+    def with_files(self, attempt: Attempt, folder: str, request: TrialRequest) -> Attempt:
+        """*attempt* with the files that are to be kept of it, as measured, in place of what the runner said of them."""
+        if self.files is None or not self.files.patterns or attempt.status == CANCELLED:
+            return attempt
+        files, notes = self.files.collect(folder, request.case.id, request.trial)
+        fields = {**attempt.fields, "files": files}
+        if notes:
+            fields["notes"] = [*fields.get("notes", []), *notes]
+        return attempt._replace(fields=fields)
 
     def asked(self, request: TrialRequest, folder: str) -> tuple[list[Any], bytes]:
         """(the command, what goes to its standard input) for a trial with the work folder *folder*."""
@@ -171,6 +189,13 @@ class ProcessWorker(Worker):
 
 
 ReadOutput = Callable[[bytes], tuple[JsonObject, "JsonObject | None"]]
+
+
+def passed_environment(names: tuple[str, ...]) -> dict[bytes, bytes]:
+    """What of this process's environment a runner gets: everything when *names* is empty, else those and BASIC_ENVIRONMENT."""
+    wanted = {*BASIC_ENVIRONMENT, *names}
+    kept = ((name, value) for name, value in os.environb.items() if os.fsdecode(name) in wanted or name.startswith(b"LC_"))
+    return dict(kept) if names else dict(os.environb)
 
 
 def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:

@@ -1,0 +1,268 @@
+"""Files around a trial: the workspace it begins with, what is kept and measured after it.
+
+The folder that `--workspace` names is copied once at the start of the run, and from that copy
+into the private work folder of every trial, so that all begin alike. Links are copied as
+links. Afterwards the files that match a `--keep` pattern are copied to
+`<stage>.files/<slug of the case>/<trial>/` and compared with what the trial began with:
+
+    {"src/app.py": {"change": "modified", "sha256": "…", "bytes": 812, "added_lines": 3, "removed_lines": 1, "text": "…"}}
+
+No link is followed. Lines are counted of text of up to 1 MiB; a count or text that is not
+there was not measured.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kaizen.foundation.errors import InputError, UsageError
+from kaizen.foundation.files import (
+    copy_file,
+    copy_link,
+    make_folder,
+    open_for_reading,
+    read_bytes,
+    refuse_link_out,
+    remove_folder,
+    shown_path,
+)
+from kaizen.foundation.jsonio import JsonObject, without_surrogates
+from kaizen.foundation.text import counted, listed, quoted, slug, visible
+
+WORKSPACE_LIMIT = 1 << 30  # bytes of a workspace
+KEPT_LIMIT = 256 << 20  # bytes kept of one trial
+FILE_COUNT_LIMIT = 10_000  # files of a workspace, and files measured of one trial
+LINES_LIMIT = 1 << 20  # bytes of a file whose lines are counted
+TEXT_LIMIT = 64 << 10  # bytes of a file whose text goes into the observation
+ALL_TEXT_LIMIT = 1 << 20  # bytes of such texts in one observation
+EDIT_LIMIT = 2000  # added and removed lines beyond which they are not counted: the time grows with their square
+GLOB_PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+class FoundFile(NamedTuple):
+    """A file below some folder: its path from there ('/' between the parts), its own path, what lstat says."""
+
+    name: str
+    path: str
+    info: os.stat_result
+
+
+def found_files(root: str) -> Iterator[FoundFile]:
+    """Everything below the folder *root* in the order of the names, folders before what is in them; no link is followed."""
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted([*folders, *names]):
+            path = os.path.join(folder, name)
+            yield FoundFile(os.path.relpath(path, root).replace(os.sep, "/"), path, os.lstat(path))
+
+
+def keep_pattern(glob: str) -> "re.Pattern[str]":
+    """The pattern of paths that *glob* means: `*` and `?` stay within a folder, `**` does not, a folder means all in it.
+
+    >>> bool(keep_pattern("src/**/*.py").match("src/a/b.py")), bool(keep_pattern("*.py").match("src/a.py"))
+    (True, False)
+    """
+    if not glob or glob.startswith("/") or ".." in glob.split("/"):
+        raise UsageError(f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it", "as as '**/*.py' or 'out/**'")
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./") + ("**" if glob.endswith("/") else ""))
+    return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
+
+
+def copy_tree(source: str, target: str) -> None:
+    """Copies what is in the folder *source* into the folder *target*; links as links, other special files not at all. Raises InputError."""
+    for found in found_files(source):
+        path = os.path.join(target, found.name)
+        if stat.S_ISDIR(found.info.st_mode):
+            make_folder(path)
+        elif stat.S_ISLNK(found.info.st_mode):
+            copy_link(found.path, path)
+        elif stat.S_ISREG(found.info.st_mode):
+            copy_file(found.path, path)
+
+
+def workspace_document(workspace: str, folder: str) -> JsonObject:
+    """What the meta file says of *workspace*: its path from the improvement's *folder*, files, bytes, a digest of names and contents.
+
+    Raises UsageError when it is no folder, too large, or holds the improvement.
+    """
+    root = os.path.realpath(workspace)
+    if not os.path.isdir(root):
+        raise UsageError(f"--workspace {quoted(workspace)} is no folder; nothing was run")
+    if os.path.commonpath([root, os.path.realpath(folder)]) == root:
+        raise UsageError(
+            f"--workspace {quoted(workspace)} holds the improvement with its expected answers, which no agent may get; nothing was run",
+            "name a folder that the improvement does not lie in",
+        )
+    digest, count, size = hashlib.sha256(), 0, 0
+    for found in found_files(root):
+        if stat.S_ISREG(found.info.st_mode):
+            content, length = file_sha256(found.path)
+            count, size = count + 1, size + length
+            refuse_large(root, count, size)
+            digest.update(os.fsencode(f"{found.name}\0{content}\0"))
+        elif stat.S_ISLNK(found.info.st_mode):
+            digest.update(os.fsencode(f"{found.name}\0link to {os.readlink(found.path)}\0"))
+    path = without_surrogates(os.path.relpath(root, os.path.realpath(folder)))
+    return {"path": path, "files": count, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def refuse_large(root: str, count: int, size: int) -> None:
+    """Raises UsageError when *count* files of *size* bytes are more than what is copied for every trial."""
+    if count > FILE_COUNT_LIMIT or size > WORKSPACE_LIMIT:
+        limit = f"{FILE_COUNT_LIMIT:,} files and {WORKSPACE_LIMIT >> 20:,} MiB"
+        raise UsageError(f"{shown_path(root)}: holds more than {limit}, too much to be copied for every trial", "name a smaller folder")
+
+
+def file_sha256(path: str) -> tuple[str, int]:
+    """(SHA-256 in hexadecimal, bytes) of the file *path*. Raises InputError."""
+    digest, size = hashlib.sha256(), 0
+    with open_for_reading(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return digest.hexdigest(), size
+
+
+def text_lines(path: str, size: int) -> tuple[str | None, list[str]]:
+    """(text, its lines) of the file *path*; (None, []) when it is too large, no UTF-8 or holds a NUL."""
+    if size > LINES_LIMIT:
+        return None, []
+    try:
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError:
+        return None, []
+    return (None, []) if "\0" in text else (text, text.removesuffix("\n").split("\n") if text else [])
+
+
+def changed_lines(before: list[str], after: list[str]) -> tuple[int, int] | None:
+    """(added, removed) lines of the shortest edit from *before* to *after*; None when that takes more than EDIT_LIMIT.
+
+    The greedy algorithm of Myers, "An O(ND) Difference Algorithm and Its Variations" (1986), for the length alone.
+
+    >>> changed_lines(["a", "b", "c"], ["a", "x", "c", "d"])
+    (2, 1)
+    """
+    rows, columns = len(before), len(after)
+    if not rows or not columns:
+        return columns, rows
+    reach = {1: 0}  # by diagonal: the furthest row that a path of `edits` edits reaches
+    for edits in range(min(rows + columns, EDIT_LIMIT) + 1):
+        for diagonal in range(-edits, edits + 1, 2):
+            goes_down = diagonal == -edits or diagonal != edits and reach[diagonal - 1] < reach[diagonal + 1]
+            row = reach[diagonal + 1] if goes_down else reach[diagonal - 1] + 1
+            while row < rows and row - diagonal < columns and before[row] == after[row - diagonal]:
+                row += 1
+            reach[diagonal] = row
+            if row >= rows and row - diagonal >= columns:
+                return (edits + columns - rows) // 2, (edits + rows - columns) // 2
+    return None
+
+
+def kept_folder(files_path: str, case_id: str, trial: int) -> str:
+    """Where the files of a trial are kept below *files_path*, the stage's folder for them."""
+    return os.path.join(files_path, slug(case_id), str(trial))
+
+
+class WorkFiles:
+    """What the trials of a run begin with and what is kept of them.
+
+    *workspace* is the folder to copy ('': none), *globs* say what to keep, *files_path* is the stage's folder for
+    kept files, *store* a private folder of the run. `workspace` describes what was copied, for the meta file.
+    """
+
+    def __init__(self, workspace: str, globs: tuple[str, ...], files_path: str, store: str) -> None:
+        self.patterns = [keep_pattern(glob) for glob in globs]
+        self.files_path, self.store = files_path, store
+        self.has_workspace = workspace != ""
+        self.before: dict[str, tuple[str, int]] = {}  # of what may be kept: SHA-256 and bytes
+        make_folder(store)
+        if workspace:
+            copy_tree(os.path.realpath(workspace), store)
+            self.before = {found.name: file_sha256(found.path) for found in self.matching(store)[0]}
+
+    def matching(self, root: str) -> tuple[list[FoundFile], int]:
+        """(the regular files below *root* that match a pattern, how many links and special files match as well)."""
+        files, others = [], 0
+        for found in found_files(root) if self.patterns else ():
+            if not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
+                if stat.S_ISREG(found.info.st_mode):
+                    files.append(found)
+                else:
+                    others += 1
+        return files, others
+
+    def prepare(self, folder: str) -> None:
+        """Fills the work folder *folder* of a trial that is about to begin."""
+        if self.has_workspace:
+            copy_tree(self.store, folder)
+
+    def collect(self, folder: str, case_id: str, trial: int) -> tuple[JsonObject, list[str]]:
+        """(`files` of the observation, notes) for what a trial left in *folder*; copies what is to be kept.
+
+        What an earlier attempt at the trial has left behind is removed. Raises InputError when the disk says no.
+        """
+        target = kept_folder(self.files_path, case_id, trial)
+        refuse_link_out(self.files_path)
+        if os.path.lexists(target):
+            remove_folder(target)
+        found, others = self.matching(folder)
+        notes = [f"{counted(others, 'link or special file', 'links and special files')} not kept, links are not followed"] if others else []
+        if len(found) > FILE_COUNT_LIMIT:
+            notes.append(f"{len(found) - FILE_COUNT_LIMIT:,} of {len(found):,} files left out, {FILE_COUNT_LIMIT:,} is the limit")
+        files: JsonObject = {}
+        for name in sorted(self.before.keys() - {each.name for each in found}):
+            files[json_name(name)] = {"change": "deleted", **line_counts(self.before_lines(name), [])}
+        self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+        return dict(sorted(files.items())), notes
+
+    def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str]) -> None:
+        """Copies what was *found* to *target* and adds to *files* what it is; changed files come first where there are bounds."""
+        kept = texts = 0
+        too_much, unreadable = [], []
+        for name, path, _ in sorted(found, key=lambda each: each.name in self.before):
+            try:
+                fits = kept + os.path.getsize(path) <= KEPT_LIMIT
+                place = os.path.join(target, name)
+                if fits:
+                    make_folder(os.path.dirname(place))
+                sha256, size = copy_file(path, place) if fits else file_sha256(path)
+            except InputError as error:
+                if error.reason == "cannot_write":
+                    raise
+                unreadable.append(visible(name))
+                continue
+            kept += size if fits else 0
+            too_much += [] if fits else [visible(name)]
+            known = self.before.get(name)
+            entry: JsonObject = {"change": "added" if known is None else "unchanged" if known[0] == sha256 else "modified"}
+            entry.update(sha256=sha256, bytes=size)
+            text, lines = text_lines(path, size)
+            if text is not None:
+                entry.update(line_counts(self.before_lines(name) if known and known[0] != sha256 else lines if known else [], lines))
+                if size <= TEXT_LIMIT and texts + size <= ALL_TEXT_LIMIT:
+                    entry["text"] = text
+                    texts += size
+            files[json_name(name)] = entry
+        if too_much:
+            notes.append(f"measured but not kept, beyond {KEPT_LIMIT >> 20} MiB of one trial: {listed(too_much)}")
+        if unreadable:
+            notes.append(f"not kept, cannot be read: {listed(unreadable)}")
+
+    def before_lines(self, name: str) -> list[str] | None:
+        """The lines of a file as the trial began with it; None when they are not known."""
+        text, lines = text_lines(os.path.join(self.store, name), self.before[name][1])
+        return None if text is None else lines
+
+
+def line_counts(before: list[str] | None, after: list[str]) -> JsonObject:
+    """{"added_lines", "removed_lines"} from *before* to *after*; {} when they are not known."""
+    counts = None if before is None else changed_lines(before, after)
+    return {} if counts is None else {"added_lines": counts[0], "removed_lines": counts[1]}
+
+
+def json_name(name: str) -> str:
+    """The file name *name* as JSON can hold it: bytes that are not UTF-8 are replaced."""
+    return os.fsencode(name).decode("utf-8", "replace")
