@@ -13,6 +13,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ from kaizen.runs.journal import REFUSE, StageIndex, StageWriter
 from kaizen.runs.kept_files import WorkFiles, workspace_document
 from kaizen.runs.observation import CANCELLED, COMPLETED, NOT_RUN, STATUSES, Attempt, error_document, file_digest, observation_document
 from kaizen.runs.persistent import SILENT_STARTS, PersistentWorker
-from kaizen.runs.plain import PlainWorker
+from kaizen.runs.plain import PlainWorker, context_notes
 from kaizen.runs.plan import select_cases, trial_seed
 from kaizen.runs.protocol import TrialRequest
 from kaizen.runs.queue import TrialQueue
@@ -268,6 +269,7 @@ class Dispatch:
             environment = passed_environment(request.environment)
             missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
             self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
+            self.writer.notes += context_notes(self.writer.cases) if request.mode == PLAIN else []
             with WorkFolders() as folders:
                 store = os.path.join(folders.path, "workspace")
                 files = WorkFiles(request.workspace, request.keep, self.writer.files_path, store)
@@ -279,7 +281,7 @@ class Dispatch:
         setting = (request.command, self.cwd, request.timeout_seconds, folders, self.stop)
         worker: ProcessWorker
         if request.mode == PERSISTENT:
-            worker = PersistentWorker(*setting, self.writer.notes)
+            worker = PersistentWorker(*setting, notes=self.writer.notes)
         else:
             worker = PlainWorker(*setting) if request.mode == PLAIN else ProcessWorker(*setting)
         worker.environment, worker.files = environment, files
@@ -336,7 +338,7 @@ class Dispatch:
     def answer_trials(self, worker: Worker, number: int) -> None:
         """Takes trials until there are none or the run is stopped."""
         if isinstance(worker, PersistentWorker):
-            given_up = worker.answer_all(self.take, lambda request, attempt: self.settle(request, attempt, number), self.cannot_start)
+            given_up = worker.answer_all(self.take, partial(self.settle, number=number), self.cannot_start)
             with self.lock:
                 self.again.extend((request, None) for request in given_up)
             return

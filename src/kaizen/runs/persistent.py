@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.conversation import Conversation
 from kaizen.foundation.jsonio import JsonObject, encode_compact
-from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, CannotStart, StopSwitch
+from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, CannotStart
 from kaizen.foundation.text import quoted
 from kaizen.runs.observation import COMPLETED, Attempt, error_document
 from kaizen.runs.protocol import (
@@ -37,7 +37,6 @@ from kaizen.runs.protocol import (
 from kaizen.runs.workers import (
     TOO_MUCH_OUTPUT,
     ProcessWorker,
-    WorkFolders,
     exit_error,
     kept_errors,
     remove_work_folder,
@@ -52,22 +51,19 @@ NAMED_REQUEST = re.compile(rb'"request"\s*:\s*(\d{1,15})\b')
 
 
 class Flight(NamedTuple):
-    """A request on its way: when it was sent, the bytes sent up to its end, and whether no other was unanswered then."""
+    """A request on its way: when it was sent, and the bytes that had then been sent to the process."""
 
     request: TrialRequest
     sent_at: float
     started_at: str
     end: int
-    is_alone: bool
 
 
 class PersistentWorker(ProcessWorker):
     """Has one process after the other answer trials; *notes* gets what belongs to no trial."""
 
-    def __init__(
-        self, command: list[str], cwd: str, timeout_seconds: float, folders: WorkFolders, stop: StopSwitch, notes: list[str]
-    ) -> None:
-        super().__init__(command, cwd, timeout_seconds, folders, stop)
+    def __init__(self, *setting: Any, notes: list[str]) -> None:
+        super().__init__(*setting)
         self.notes = notes
         self.talk: Conversation | None = None
         self.folder = ""
@@ -77,6 +73,7 @@ class PersistentWorker(ProcessWorker):
         self.log: list[bytes] = []  # lines since the last answer that are none
         self.is_chatty = self.is_crowded = self.is_fast = self.has_answered = False
         self.silent_starts = 0
+        self.share = 0.0  # of the time that fast answers took
         self.heard_at = self.oldest_at = 0.0  # of the last answer; since when the oldest flight is the oldest
 
     def answer_all(
@@ -88,7 +85,6 @@ class PersistentWorker(ProcessWorker):
         """Has the trials that *take* gives answered, hands each to *settle*, and returns those it gave up.
 
         *take* is told whether it may wait for a trial that others hold up: only while none is unanswered here.
-
         *cannot_start* gives the attempt for a process that cannot be started, or raises what ends the run.
         """
         self.settle = settle
@@ -97,9 +93,9 @@ class PersistentWorker(ProcessWorker):
                 self.send_some(take)
             except CannotStart as error:
                 self.silent_starts += 1
-                settle(self.again.popleft(), cannot_start(error))
+                self.settle(self.again.popleft(), cannot_start(error))
                 continue
-            if self.talk is None or not self.flights:
+            if self.talk is None or self.talk.stdin and not self.flights:
                 break
             self.hear(self.talk)
         return list(self.again)
@@ -128,7 +124,7 @@ class PersistentWorker(ProcessWorker):
             document["request"] = self.number
             lines += encode_compact(document).encode("utf-8") + b"\n"
             self.oldest_at = self.oldest_at if self.flights else now
-            self.flights[self.number] = Flight(request, now, started_at, end + len(lines), not self.flights)
+            self.flights[self.number] = Flight(request, now, started_at, end + len(lines))
         if len(self.flights) > 1:
             self.is_crowded = True  # whose standard error it is cannot be told until one has the process to itself again
         elif self.is_crowded:
@@ -152,10 +148,10 @@ class PersistentWorker(ProcessWorker):
 
     def hear(self, talk: Conversation) -> None:
         """Waits for lines and settles what they answer, or settles the oldest trial with the reason why there are none."""
-        oldest = next(iter(self.flights.values()))
-        end = talk.listen(self.oldest_at + self.timeout_seconds, oldest.end)
+        oldest = next(iter(self.flights.values()), None)  # None: the process has closed its input
+        end = talk.listen(self.oldest_at + self.timeout_seconds, oldest.end if oldest else talk.sent + 1)
         if not end:
-            self.hear_lines(talk, max(self.heard_at, oldest.sent_at))
+            self.hear_lines(talk, max(self.heard_at, oldest.sent_at if oldest else 0))
         elif end == TIMEOUT:
             message = f"no answer within {self.timeout_seconds:g} s; the runner was ended"
             self.blame("timeout", error_document("timeout", "timeout", message))
@@ -167,12 +163,14 @@ class PersistentWorker(ProcessWorker):
     def hear_lines(self, talk: Conversation, since: float) -> None:
         """Settles the trials that the lines answer; what no process may say ends it, with the oldest trial to blame.
 
-        Lines that are read together share the time *since* then, of which nobody knows more.
+        Fast answers that are read together share the time *since* then; a longer time is the first one's.
         """
-        lines, step = list(talk.lines), (monotonic_seconds() - since) / len(talk.lines)
+        lines, now = list(talk.lines), monotonic_seconds()
         talk.lines.clear()
-        for line in lines:
-            since += step
+        share = (now - since) / len(lines)
+        self.share = share if now - since < FAST_SECONDS else min(share, self.share)
+        for place, line in enumerate(lines, 1):
+            heard_at = now - (len(lines) - place) * self.share
             try:
                 number, answer, is_repaired = addressed_answer(line)
                 if number and number not in self.flights:
@@ -182,7 +180,7 @@ class PersistentWorker(ProcessWorker):
                 self.blame("protocol_error", protocol_document(problem))
                 return
             if number:
-                self.settle_answer(talk, number, line, answer, is_repaired, since)
+                self.settle_answer(talk, number, line, answer, is_repaired, heard_at)
             elif line.strip() or self.log:
                 self.log.append(line)
                 self.is_chatty = True

@@ -10,10 +10,12 @@ import os
 import re
 from typing import Any
 
+from kaizen.cases.case import Case
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.files import discard_unfinished, write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.process import CannotStart
+from kaizen.foundation.text import counted
 from kaizen.runs.observation import Attempt, error_document
 from kaizen.runs.protocol import ProtocolError, TrialRequest
 from kaizen.runs.workers import ProcessWorker
@@ -52,6 +54,12 @@ class PlainWorker(ProcessWorker):
 
     def read(self, stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
         return {"output": plain_output(stdout)}, None
+
+
+def context_notes(cases: list[Case]) -> list[str]:
+    """A note about the *cases* whose context is not sent; nothing when there are none."""
+    number = sum(case.document.get("context") is not None for case in cases)
+    return [f"{counted(number, 'case')} {'has' if number == 1 else 'have'} a context, which --plain does not send"] if number else []
 
 
 def plain_output(stdout: bytes) -> str:
