@@ -33,6 +33,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/schema_keywords.py JSON Schema keywords for any value, numbers and text, and what keywords are made of.
 #     foundation/schema.py         JSON Schema 2020-12: a schema compiled once into a function that names each breach.
 #     foundation/process.py        Starting programs and heeding signals: the only door to processes.
+#     foundation/conversation.py   A conversation with a program that goes on running: lines in, lines out.
 #     foundation/progress.py       Progress on standard error: a changing line on a terminal, else a line per 10 %.
 #
 #   stats
@@ -52,9 +53,19 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     runs/protocol.py             Runner protocol 1.2: the request a runner gets, and what counts as its answer.
 #     runs/commit.py               Which commit a run was made from, asked of git without running what a repo configures.
 #     runs/plan.py                 What a run is asked to do: which cases, and with which seeds.
+#     runs/kept_files.py           Files around a trial: the workspace it begins with, what is kept and measured after it.
 #     runs/journal.py              The files of a stage while it is run: observations, meta file, what was superseded.
 #     runs/replay.py               Replay: recorded answers in place of a runner.
 #     runs/workers.py              Workers: who answers trials. The bridge knows their interface only.
+#     runs/plain.py                Plain runners: the case's input as text in, the output as text out.
+#     runs/persistent.py           Persistent runners: one process answers many trials, a JSON object a line each way.
+#     runs/queue.py                The trials still to be handed out, those of one serial group one at a time.
+#     runs/tally.py                What a run has come to so far, counted over the trials that it ran itself.
+#     runs/budget.py               When a run stops by itself: money or time is used up, or a trial gave no evidence.
+#     runs/watchdog.py             The watchdog: says which trial a run waits for when nothing happened for a while.
+#     runs/events.py               Events of a run for programs: JSON lines on a file descriptor that the caller opened.
+#     runs/shards.py               Shards: a stage run in parts on several machines, and the parts merged into one stage.
+#     runs/estimate.py             What a run will take and cost, told from earlier evidence of the same cases.
 #     runs/bridge.py               The bridge: has the trials of a stage answered by workers of any kind, and records them.
 #
 #   evaluators
@@ -121,6 +132,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
+#     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/promote.py          `kaizen promote`: the fixed cases become permanent regression tests.
 #     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
@@ -157,16 +169,19 @@ import json
 import math
 import operator
 import re
+import stat
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import chain
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
 
 if TYPE_CHECKING:
+    from decimal import Decimal
     from fractions import Fraction
 
 # region foundation/errors.py
@@ -497,10 +512,10 @@ def read_text(path: str, hint: str = "") -> str:
     return decode_utf8(read_bytes(path, hint), shown_path(path)).replace("\r\n", "\n")
 
 
-def open_for_reading(path: str, hint: str = "") -> IO[bytes]:
-    """*path* opened for reading bytes, to be closed by the caller. Raises InputError."""
+def open_for_reading(path: str, hint: str = "", block: int = BLOCK) -> IO[bytes]:
+    """*path* opened for reading bytes, *block* at a time, to be closed by the caller. Raises InputError."""
     try:
-        return open(path, "rb", BLOCK)
+        return open(path, "rb", block)
     except OSError as error:
         refuse_reading(path, error, hint)
 
@@ -614,6 +629,46 @@ def truncate_file(path: str, size: int) -> None:
 def silence_descriptor(descriptor: int) -> None:
     """Points *descriptor* at nothing, so that what is still written to it goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
+def copy_file(source: str, target: str) -> tuple[str, int]:
+    """(SHA-256 in hexadecimal, bytes) of the regular file *source*, copied to the new file *target* with its permissions.
+
+    A link is not followed. Not synced: whoever records the hash can tell a copy that a crash cut short. Raises InputError.
+    """
+    import hashlib
+    import stat
+
+    try:
+        reading = os.open(source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        mode = os.fstat(reading).st_mode
+    except OSError as error:
+        refuse_reading(source, error)
+    digest, size = hashlib.sha256(), 0
+    try:
+        if not stat.S_ISREG(mode):
+            raise InputError(f"{shown_path(source)}: is no regular file")
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), stat.S_IMODE(mode) & 0o777 | 0o600)
+        try:
+            while block := os.read(reading, BLOCK):
+                digest.update(block)
+                size += len(block)
+                write_all(writing, block, target)
+        finally:
+            os.close(writing)
+    except OSError as error:
+        refuse_writing(target, error)
+    finally:
+        os.close(reading)
+    return digest.hexdigest(), size
+
+
+def copy_link(source: str, target: str) -> None:
+    """Makes *target* a symbolic link with the text of the link *source*, wherever that leads. Raises InputError."""
+    try:
+        os.symlink(os.readlink(source), target)
+    except OSError as error:
+        refuse_writing(target, error)
 
 
 def write_all(descriptor: int, data: bytes, path: str) -> None:
@@ -2851,6 +2906,175 @@ def kill_marked(mark: bytes) -> None:
 
 # endregion
 
+# region foundation/conversation.py
+# =============================================================================
+# A conversation with a program that goes on running: lines in, lines out.
+#
+# It is started, bounded and ended like any other (process.py); only its input stays open. What
+# it prints is cut into lines as it comes; a line that is longer than allowed, or too much
+# without an answer, is an overflow.
+# =============================================================================
+
+
+class Conversation(Child):
+    """A running program and the `lines` it has printed that nobody has taken yet; `stdout_size` counts bytes since `answered`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        cwd: str,
+        environment: dict[bytes, bytes],
+        *,
+        limits: tuple[int, int],
+        stop: StopSwitch,
+        mark: bytes,
+    ) -> None:
+        self.lines: deque[bytes] = deque()
+        self.mark = mark
+        self.sent = self.written = 0  # bytes given to `send`, and bytes the pipe has taken
+        self.is_finishing = self.is_ended = False
+        self.stdin_descriptor = -1
+        self.over_at: float | None = None  # since when no line can come, but for the rest in the pipe
+        super().__init__(command, b"", cwd, environment, limits=limits, stop=stop)
+        if self.stdin:
+            self.stdin_descriptor = self.stdin.fileno()
+            os.set_blocking(self.stdin_descriptor, False)
+            self.poll.modify(self.stdin_descriptor, 0)  # tells when the other side is closed
+        assert self.process.stderr is not None
+        os.set_blocking(self.process.stderr.fileno(), False)
+
+    def send(self, data: bytes) -> int:
+        """Sends *data* as soon as the program takes it; returns the number of bytes sent so far, with these."""
+        self.sent += len(data)
+        self.pending = memoryview(bytes(self.pending) + data if self.pending else data)
+        self.feed()
+        return self.sent
+
+    def feed(self) -> None:
+        """Writes what the program takes; its input is closed only when it has closed it itself, or after `finish`."""
+        if self.stdin is None or self.stdin_descriptor < 0:
+            return
+        import select
+
+        try:
+            while self.pending:
+                taken = os.write(self.stdin_descriptor, self.pending)
+                self.written += taken
+                self.pending = self.pending[taken:]
+            self.poll.modify(self.stdin_descriptor, 0)
+        except BlockingIOError:
+            self.poll.modify(self.stdin_descriptor, select.POLLOUT)
+            return
+        except OSError:  # EPIPE: it does not want to know
+            self.is_finishing = True
+        if self.is_finishing:
+            self.close_input()
+
+    def close_input(self) -> None:
+        """Closes the program's standard input; what was not written is lost."""
+        if self.stdin is not None:
+            self.poll.unregister(self.stdin_descriptor)
+            self.stdin.close()
+            self.stdin = None
+
+    def serve(self, descriptor: int) -> None:
+        """Does what *descriptor* is ready for."""
+        if descriptor != self.stdin_descriptor:
+            super().serve(descriptor)
+        elif self.pending:
+            self.feed()
+        else:
+            self.close_input()
+
+    def keep_output(self, data: bytes) -> None:
+        """Cuts *data* into lines, unless more than allowed has come since the last answer."""
+        self.stdout_size += len(data)
+        if self.stdout_size > self.stdout_limit:
+            return
+        first, *others = data.split(b"\n")
+        self.chunks.append(first)
+        if others:
+            self.lines.append(self.unfinished())
+            self.lines.extend(others[:-1])
+            self.chunks = others[-1:]
+
+    def unfinished(self) -> bytes:
+        """What was printed behind the last line end."""
+        return b"".join(self.chunks)
+
+    def answered(self) -> None:
+        """Begins to count anew how much is printed."""
+        self.stdout_size = sum(map(len, self.chunks))
+
+    def listen(self, deadline: float, needed: int) -> str:
+        """'' as soon as there are lines, else why there are none: exited, overflow, stopped, timeout.
+
+        A program that closed its output, or its input before it had *needed* bytes, has said all it will.
+        """
+        while not self.lines:
+            now = monotonic_seconds()
+            is_deaf = self.stdin is None and self.written < needed
+            if self.over_at is None and (is_deaf or self.exited_at is not None or self.stdout_descriptor not in self.open):
+                self.over_at = now
+            if self.is_done() or self.over_at is not None and now >= self.over_at + GRACE_SECONDS:
+                return EXITED
+            if self.stdout_size > self.stdout_limit:
+                return OVERFLOW
+            if self.stop and self.stop.is_requested:
+                return STOPPED
+            left = min(deadline, deadline if self.over_at is None else self.over_at + GRACE_SECONDS) - now
+            if left <= 0:
+                return TIMEOUT
+            if self.pidfd < 0:
+                left = min(left, 0.05)
+                self.look_for_exit()
+            ready = [descriptor for descriptor, _ in self.poll.poll(min(left, 3600) * 1000 + 0.5)]
+            for descriptor in sorted(ready, key=lambda each: each == self.stdout_descriptor):  # what it said before the answer
+                self.serve(descriptor)
+        return ""
+
+    def take_errors(self) -> tuple[bytes, int]:
+        """(the last bytes of standard error, how many were cut off before them) since this was last asked."""
+        stream = self.process.stderr
+        while stream is not None and not stream.closed and stream.fileno() in self.open:
+            try:
+                data = os.read(stream.fileno(), PIPE_BLOCK)
+            except BlockingIOError:
+                break
+            if not data:
+                break  # its end is noticed by the next poll
+            self.keep_error(data)
+        taken = self.stderr_tail()
+        self.errors, self.stderr_size, self.stderr_kept = [], 0, 0
+        return taken
+
+    def finish(self) -> int | None:
+        """Closes the input, gives the program two seconds to end, and ends it; its exit code as `end` gives it."""
+        self.is_finishing = True
+        self.feed()
+        self.stdout_size = 0
+        self.wait(monotonic_seconds() + TERM_SECONDS)
+        return self.end()
+
+    def end(self) -> int | None:
+        """Ends the program and whatever it started; its exit code, None unless it had ended by itself. Ending it twice is fine."""
+        if self.is_ended:
+            return None
+        self.is_ended = True
+        has_exited, is_clean = self.exited_at is not None, self.is_done()
+        try:
+            self.end_group()
+            if not is_clean:
+                kill_marked(self.mark)
+        except BaseException:
+            self.abandon()
+            raise
+        finally:
+            self.close()
+        return self.process.returncode if has_exited else None
+
+# endregion
+
 # region foundation/progress.py
 # =============================================================================
 # Progress on standard error: a changing line on a terminal, else a line per 10 %.
@@ -2896,6 +3120,11 @@ class Progress:
         elif monotonic_seconds() - self.drawn_at >= REDRAW_SECONDS:
             self.drawn_at = monotonic_seconds()
             self.write(f"\r{self.text(done, errors)[: self.columns() - 1]}\x1b[K")
+
+    def note(self, text: str) -> None:
+        """Shows 'note: *text*' as a line of its own."""
+        if self.is_shown:
+            self.write(("\r\x1b[K" if self.is_live else "") + f"note: {text}\n")
 
     def text(self, done: int, errors: int) -> str:
         """'run candidate: 37 of 100, 4.2/s, 15.0 s left, 2 errors'; what cannot be known or is nought is left out."""
@@ -3827,14 +4056,16 @@ class Attempt(NamedTuple):
     stderr: str = ""
 
 
-def observation_document(case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int) -> JsonObject:
-    """The observation of a trial whose last *attempt* was made by *worker*, with its keys in their order."""
+def observation_document(
+    case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int, earlier: list[JsonObject]
+) -> JsonObject:
+    """The observation of a trial whose last *attempt* was made by *worker* after the *earlier* ones, with its keys in their order."""
     document: JsonObject = {"case_id": case_id, "trial": trial, "input_fingerprint": input_fingerprint, "status": attempt.status}
     document.update((name, attempt.fields[name]) for name in REPORTED_FIELDS if name in attempt.fields)
     document["execution"] = {
         "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms, 3),
         "exit_code": attempt.exit_code,
-        "attempts": [],
+        "attempts": earlier,
         "started_at": attempt.started_at,
         "worker": worker,
     }
@@ -4003,7 +4234,11 @@ def request_line(request: TrialRequest) -> bytes:
 
 def read_answer(stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
     """(the fields to record, the runner's own `error` or None) of what a runner printed. Raises ProtocolError."""
-    value, log, is_repaired = answer_value(stdout)
+    return recorded_answer(*answer_value(stdout))
+
+
+def recorded_answer(value: JsonObject, log: bytes, is_repaired: bool) -> tuple[JsonObject, JsonObject | None]:
+    """What `read_answer` gives for the answer *value* with the lines *log* before it. Raises ProtocolError."""
     fields, error = answer_fields(value)
     if log:
         fields["log"] = tail_text(log[-STDERR_LIMIT:], len(log) - min(len(log), STDERR_LIMIT), "standard output")
@@ -4286,6 +4521,258 @@ def case_splits(case: Case) -> list[str]:
 
 # endregion
 
+# region runs/kept_files.py
+# =============================================================================
+# Files around a trial: the workspace it begins with, what is kept and measured after it.
+#
+# The folder that `--workspace` names is copied once at the start of the run, and from that copy
+# into the private work folder of every trial, so that all begin alike. Links are copied as
+# links. Afterwards the files that match a `--keep` pattern are copied to
+# `<stage>.files/<slug of the case>/<trial>/` and compared with what the trial began with:
+#
+#     {"src/app.py": {"change": "modified", "sha256": "…", "bytes": 812, "added_lines": 3, "removed_lines": 1, "text": "…"}}
+#
+# No link is followed. Lines are counted of text of up to 1 MiB; a count or text that is not
+# there was not measured.
+# =============================================================================
+
+WORKSPACE_LIMIT = 1 << 30  # bytes of a workspace
+KEPT_LIMIT = 256 << 20  # bytes kept of one trial
+FILE_COUNT_LIMIT = 10_000  # files of a workspace, and files measured of one trial
+LINES_LIMIT = 1 << 20  # bytes of a file whose lines are counted
+TEXT_LIMIT = 64 << 10  # bytes of a file whose text goes into the observation
+ALL_TEXT_LIMIT = 1 << 20  # bytes of such texts in one observation
+EDIT_LIMIT = 2000  # added and removed lines beyond which they are not counted: the time grows with their square
+GLOB_PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+class FoundFile(NamedTuple):
+    """A file below some folder: its path from there ('/' between the parts), its own path, what lstat says."""
+
+    name: str
+    path: str
+    info: os.stat_result
+
+
+def found_files(root: str) -> Iterator[FoundFile]:
+    """Everything below the folder *root* in the order of the names, folders before what is in them; no link is followed."""
+    for folder, folders, names in os.walk(root):
+        folders.sort()
+        for name in sorted([*folders, *names]):
+            path = os.path.join(folder, name)
+            yield FoundFile(os.path.relpath(path, root).replace(os.sep, "/"), path, os.lstat(path))
+
+
+def keep_pattern(glob: str) -> "re.Pattern[str]":
+    """The pattern of paths that *glob* means: `*` and `?` stay within a folder, `**` does not, a folder means all in it.
+
+    >>> bool(keep_pattern("src/**/*.py").match("src/a/b.py")), bool(keep_pattern("*.py").match("src/a.py"))
+    (True, False)
+    """
+    if not glob or glob.startswith("/") or ".." in glob.split("/"):
+        raise UsageError(f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it", "as as '**/*.py' or 'out/**'")
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./") + ("**" if glob.endswith("/") else ""))
+    return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
+
+
+def copy_tree(source: str, target: str) -> None:
+    """Copies what is in the folder *source* into the folder *target*; links as links, other special files not at all. Raises InputError."""
+    for found in found_files(source):
+        path = os.path.join(target, found.name)
+        if stat.S_ISDIR(found.info.st_mode):
+            make_folder(path)
+        elif stat.S_ISLNK(found.info.st_mode):
+            copy_link(found.path, path)
+        elif stat.S_ISREG(found.info.st_mode):
+            copy_file(found.path, path)
+
+
+def workspace_document(workspace: str, folder: str) -> JsonObject:
+    """What the meta file says of *workspace*: its path from the improvement's *folder*, files, bytes, a digest of names and contents.
+
+    Raises UsageError when it is no folder, too large, or holds the improvement.
+    """
+    root = os.path.realpath(workspace)
+    if not os.path.isdir(root):
+        raise UsageError(f"--workspace {quoted(workspace)} is no folder; nothing was run")
+    if os.path.commonpath([root, os.path.realpath(folder)]) == root:
+        raise UsageError(
+            f"--workspace {quoted(workspace)} holds the improvement with its expected answers, which no agent may get; nothing was run",
+            "name a folder that the improvement does not lie in",
+        )
+    digest, count, size = hashlib.sha256(), 0, 0
+    for found in found_files(root):
+        if stat.S_ISREG(found.info.st_mode):
+            content, length = file_sha256(found.path)
+            count, size = count + 1, size + length
+            refuse_large(root, count, size)
+            digest.update(os.fsencode(f"{found.name}\0{content}\0"))
+        elif stat.S_ISLNK(found.info.st_mode):
+            digest.update(os.fsencode(f"{found.name}\0link to {os.readlink(found.path)}\0"))
+    path = without_surrogates(os.path.relpath(root, os.path.realpath(folder)))
+    return {"path": path, "files": count, "bytes": size, "sha256": digest.hexdigest()}
+
+
+def refuse_large(root: str, count: int, size: int) -> None:
+    """Raises UsageError when *count* files of *size* bytes are more than what is copied for every trial."""
+    if count > FILE_COUNT_LIMIT or size > WORKSPACE_LIMIT:
+        limit = f"{FILE_COUNT_LIMIT:,} files and {WORKSPACE_LIMIT >> 20:,} MiB"
+        raise UsageError(f"{shown_path(root)}: holds more than {limit}, too much to be copied for every trial", "name a smaller folder")
+
+
+def file_sha256(path: str) -> tuple[str, int]:
+    """(SHA-256 in hexadecimal, bytes) of the file *path*. Raises InputError."""
+    digest, size = hashlib.sha256(), 0
+    with open_for_reading(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return digest.hexdigest(), size
+
+
+def text_lines(path: str, size: int) -> tuple[str | None, list[str]]:
+    """(text, its lines) of the file *path*; (None, []) when it is too large, no UTF-8 or holds a NUL."""
+    if size > LINES_LIMIT:
+        return None, []
+    try:
+        text = read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError:
+        return None, []
+    return (None, []) if "\0" in text else (text, text.removesuffix("\n").split("\n") if text else [])
+
+
+def changed_lines(before: list[str], after: list[str]) -> tuple[int, int] | None:
+    """(added, removed) lines of the shortest edit from *before* to *after*; None when that takes more than EDIT_LIMIT.
+
+    The greedy algorithm of Myers, "An O(ND) Difference Algorithm and Its Variations" (1986), for the length alone.
+
+    >>> changed_lines(["a", "b", "c"], ["a", "x", "c", "d"])
+    (2, 1)
+    """
+    rows, columns = len(before), len(after)
+    if not rows or not columns:
+        return columns, rows
+    reach = {1: 0}  # by diagonal: the furthest row that a path of `edits` edits reaches
+    for edits in range(min(rows + columns, EDIT_LIMIT) + 1):
+        for diagonal in range(-edits, edits + 1, 2):
+            goes_down = diagonal == -edits or diagonal != edits and reach[diagonal - 1] < reach[diagonal + 1]
+            row = reach[diagonal + 1] if goes_down else reach[diagonal - 1] + 1
+            while row < rows and row - diagonal < columns and before[row] == after[row - diagonal]:
+                row += 1
+            reach[diagonal] = row
+            if row >= rows and row - diagonal >= columns:
+                return (edits + columns - rows) // 2, (edits + rows - columns) // 2
+    return None
+
+
+def kept_folder(files_path: str, case_id: str, trial: int) -> str:
+    """Where the files of a trial are kept below *files_path*, the stage's folder for them."""
+    return os.path.join(files_path, slug(case_id), str(trial))
+
+
+class WorkFiles:
+    """What the trials of a run begin with and what is kept of them.
+
+    *workspace* is the folder to copy ('': none), *globs* say what to keep, *files_path* is the stage's folder for
+    kept files, *store* a private folder of the run. `workspace` describes what was copied, for the meta file.
+    """
+
+    def __init__(self, workspace: str, globs: tuple[str, ...], files_path: str, store: str) -> None:
+        self.patterns = [keep_pattern(glob) for glob in globs]
+        self.files_path, self.store = files_path, store
+        self.has_workspace = workspace != ""
+        self.before: dict[str, tuple[str, int]] = {}  # of what may be kept: SHA-256 and bytes
+        make_folder(store)
+        if workspace:
+            copy_tree(os.path.realpath(workspace), store)
+            self.before = {found.name: file_sha256(found.path) for found in self.matching(store)[0]}
+
+    def matching(self, root: str) -> tuple[list[FoundFile], int]:
+        """(the regular files below *root* that match a pattern, how many links and special files match as well)."""
+        files, others = [], 0
+        for found in found_files(root) if self.patterns else ():
+            if not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
+                if stat.S_ISREG(found.info.st_mode):
+                    files.append(found)
+                else:
+                    others += 1
+        return files, others
+
+    def prepare(self, folder: str) -> None:
+        """Fills the work folder *folder* of a trial that is about to begin."""
+        if self.has_workspace:
+            copy_tree(self.store, folder)
+
+    def collect(self, folder: str, case_id: str, trial: int) -> tuple[JsonObject, list[str]]:
+        """(`files` of the observation, notes) for what a trial left in *folder*; copies what is to be kept.
+
+        What an earlier attempt at the trial has left behind is removed. Raises InputError when the disk says no.
+        """
+        target = kept_folder(self.files_path, case_id, trial)
+        refuse_link_out(self.files_path)
+        if os.path.lexists(target):
+            remove_folder(target)
+        found, others = self.matching(folder)
+        notes = [f"{counted(others, 'link or special file', 'links and special files')} not kept, links are not followed"] if others else []
+        if len(found) > FILE_COUNT_LIMIT:
+            notes.append(f"{len(found) - FILE_COUNT_LIMIT:,} of {len(found):,} files left out, {FILE_COUNT_LIMIT:,} is the limit")
+        files: JsonObject = {}
+        for name in sorted(self.before.keys() - {each.name for each in found}):
+            files[json_name(name)] = {"change": "deleted", **line_counts(self.before_lines(name), [])}
+        self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+        return dict(sorted(files.items())), notes
+
+    def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str]) -> None:
+        """Copies what was *found* to *target* and adds to *files* what it is; changed files come first where there are bounds."""
+        kept = texts = 0
+        too_much, unreadable = [], []
+        for name, path, _ in sorted(found, key=lambda each: each.name in self.before):
+            try:
+                fits = kept + os.path.getsize(path) <= KEPT_LIMIT
+                place = os.path.join(target, name)
+                if fits:
+                    make_folder(os.path.dirname(place))
+                sha256, size = copy_file(path, place) if fits else file_sha256(path)
+            except InputError as error:
+                if error.reason == "cannot_write":
+                    raise
+                unreadable.append(visible(name))
+                continue
+            kept += size if fits else 0
+            too_much += [] if fits else [visible(name)]
+            known = self.before.get(name)
+            entry: JsonObject = {"change": "added" if known is None else "unchanged" if known[0] == sha256 else "modified"}
+            entry.update(sha256=sha256, bytes=size)
+            text, lines = text_lines(path, size)
+            if text is not None:
+                entry.update(line_counts(self.before_lines(name) if known and known[0] != sha256 else lines if known else [], lines))
+                if size <= TEXT_LIMIT and texts + size <= ALL_TEXT_LIMIT:
+                    entry["text"] = text
+                    texts += size
+            files[json_name(name)] = entry
+        if too_much:
+            notes.append(f"measured but not kept, beyond {KEPT_LIMIT >> 20} MiB of one trial: {listed(too_much)}")
+        if unreadable:
+            notes.append(f"not kept, cannot be read: {listed(unreadable)}")
+
+    def before_lines(self, name: str) -> list[str] | None:
+        """The lines of a file as the trial began with it; None when they are not known."""
+        text, lines = text_lines(os.path.join(self.store, name), self.before[name][1])
+        return None if text is None else lines
+
+
+def line_counts(before: list[str] | None, after: list[str]) -> JsonObject:
+    """{"added_lines", "removed_lines"} from *before* to *after*; {} when they are not known."""
+    counts = None if before is None else changed_lines(before, after)
+    return {} if counts is None else {"added_lines": counts[0], "removed_lines": counts[1]}
+
+
+def json_name(name: str) -> str:
+    """The file name *name* as JSON can hold it: bytes that are not UTF-8 are replaced."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+# endregion
+
 # region runs/journal.py
 # =============================================================================
 # The files of a stage while it is run: observations, meta file, what was superseded.
@@ -4294,11 +4781,12 @@ def case_splits(case: Case) -> list[str]:
 # another input or is gone, it never ran, or it is to be run again) goes to
 # `<stage>.superseded.jsonl` before the first new one is written. When everything asked for is there, the
 # lines stand in the order (trial, place of the case). An overwrite is written beside the old
-# files, as `<stage>.jsonl.unfinished`, and takes their place at the end.
+# files, as `<stage>.jsonl.unfinished`, and takes their place at the end; so do files kept of its trials.
 #
 #     <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
 #     "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
-#     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from"}
+#     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
+#     "retries", "retry_on", "env", "workspace", "keep", "shard", "stopped"}
 # =============================================================================
 
 if TYPE_CHECKING:
@@ -4306,7 +4794,9 @@ if TYPE_CHECKING:
 
 STAGE_META = ".meta.json"
 SUPERSEDED = ".superseded.jsonl"
+TWICE = "of trials that are there twice"
 UNFINISHED = ".unfinished"
+FILES = ".files"
 
 # What is to become of a stage that is there already.
 REFUSE, RESUME, OVERWRITE, RESUME_OVERWRITE, ONLY_ERRORS = "refuse", "resume", "overwrite", "resume_overwrite", "only_errors"
@@ -4318,7 +4808,10 @@ SAME_RUN = {
     "seed": "seed",
     "commit": "commit",
     "replayed_from": "file",
+    "workspace": "workspace",
+    "keep": "patterns of files to keep",
 }
+HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
 
 
 def read_stage_meta(improvement: Improvement, stage: str) -> JsonObject:
@@ -4380,16 +4873,29 @@ def move_file(path: str, target: str) -> None:
         refuse_writing(target, error)
 
 
-def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
-    """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
+def discard_folder(path: str) -> None:
+    """Removes the folder *path* if it is there; a link is removed, not followed."""
+    if os.path.islink(path):
+        discard_unfinished(path)
+    elif os.path.isdir(path):
+        remove_folder(path)
+
+
+def differing_settings(before: JsonObject, after: JsonObject, then: str = "then", now: str = "now") -> list[str]:
+    """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) for side in (before, after))
-        if key in ("commit", "replayed_from"):
-            inner = "hash" if key == "commit" else "sha256"
-            old, new = (side.get(inner) if isinstance(side, dict) else None for side in (old, new))
+        old, new = (side.get(key) or None if key == "keep" else side.get(key) for side in (before, after))
+        if key in HASHED_SETTINGS:
+            old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:
-            differing.append(f"{words} ({visible(told_setting(old))} then, {visible(told_setting(new))} now)")
+            differing.append(f"{words} ({visible(told_setting(old))} {then}, {visible(told_setting(new))} {now})")
+    return differing
+
+
+def refuse_other_run(shown: str, before: JsonObject, after: JsonObject) -> None:
+    """Raises RefusedError, naming what differs, unless both meta documents are of one run that was interrupted."""
+    differing = differing_settings(before, after)
     if differing:
         raise RefusedError(
             f"{shown}: cannot be added to, it was made otherwise: {listed(differing)}",
@@ -4468,6 +4974,7 @@ class StageWriter:
         self.is_beside = existing in (OVERWRITE, RESUME_OVERWRITE)
         suffix = UNFINISHED if self.is_beside else ""
         self.path, self.meta_path = self.target + suffix, improvement.stage_file(stage, STAGE_META) + suffix
+        self.files_path = improvement.stage_file(stage, suffix + FILES)
         self.log: AppendLog | None = None
         self.size = 0
         self.superseded: dict[int, str] = {}  # offset of a line that no longer counts: why
@@ -4477,6 +4984,9 @@ class StageWriter:
         has_file = os.path.exists(self.path)
         if has_file:
             self.notes += filter(None, [mend_last_line(self.path)])
+        if not has_file and os.path.lexists(self.files_path):
+            discard_folder(self.files_path)
+            self.notes.append(f"{shown_path(self.files_path)}: removed, it was kept of trials that no line tells of")
         before = read_json_object(self.meta_path) if has_file and os.path.exists(self.meta_path) else None
         self.repetitions = self.settled_repetitions(repetitions, before, has_file)
         self.index = StageIndex(dataset.cases, self.repetitions)
@@ -4510,7 +5020,7 @@ class StageWriter:
                 discard_unfinished(self.improvement.path(name))
         beside = self.improvement.stage_file(self.stage, STAGE_META) + UNFINISHED
         if os.path.exists(beside) and not os.path.exists(self.target + UNFINISHED) and read_json_object(beside).get("complete"):
-            move_file(beside, beside.removesuffix(UNFINISHED))  # killed between the two renames at the end of an overwrite
+            self.replace_others()  # killed between the renames at the end of an overwrite
         if begins_anew:
             self.discard_beside()
 
@@ -4519,6 +5029,7 @@ class StageWriter:
         if self.is_beside:
             discard_unfinished(self.path)
             discard_unfinished(self.meta_path)
+            discard_folder(self.files_path)
 
     def settled_repetitions(self, asked: int, before: JsonObject | None, has_file: bool) -> int:
         """Repetitions of the stage: as *asked*, or for 0 as before, else 1. Raises RefusedError when they would become fewer."""
@@ -4552,6 +5063,7 @@ class StageWriter:
             return
         path = self.improvement.stage_file(self.stage, SUPERSEDED)
         append_lines(path, self.lines_at(list(self.superseded)))
+        self.discard_kept_files()
         with replacing(self.path) as stream:
             for offset, raw, _ in stage_lines(self.path):
                 if offset not in self.superseded:
@@ -4564,6 +5076,13 @@ class StageWriter:
         self.notes.append(f"{counted(len(reasons), 'line')} moved to {shown_path(path)}: {why}")
         self.superseded = {}
 
+    def discard_kept_files(self) -> None:
+        """Removes what was kept of trials that no longer count."""
+        if os.path.isdir(self.files_path):
+            for offset, _, value in stage_lines(self.path):
+                if offset in self.superseded and self.superseded[offset] != TWICE:
+                    discard_folder(kept_folder(self.files_path, value["case_id"], value["trial"]))
+
     def superseded_reason(self, value: JsonObject, slot: int, selected: set[str]) -> str:
         """Why the line *value* no longer counts; '' when it does."""
         case = self.dataset.cases.get(value["case_id"])
@@ -4572,7 +5091,7 @@ class StageWriter:
         if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
             return "made from another input"
         if self.index.statuses[slot]:
-            return "of trials that are there twice"
+            return TWICE
         if value["status"] in (NOT_RUN, CANCELLED):
             return "of trials that never ran"
         return "without usable evidence" if case.id in selected and value["status"] != COMPLETED else ""
@@ -4599,14 +5118,24 @@ class StageWriter:
     def record(self, case_id: str, trial: int, status: str, line: bytes) -> None:
         """Appends the observation *line* (with its line end). Raises InputError when the disk says no."""
         if self.log is None:
-            self.move_superseded()
-            self.complete_meta(False)
-            write_json(self.meta_path, self.meta)
-            self.log = AppendLog(self.path)
-            self.size = os.path.getsize(self.path)
+            self.log = self.begin()
         self.log.append_bytes(line)
         self.index.note(self.index.slot(case_id, trial), status, self.size)
         self.size += len(line)
+
+    def begin(self) -> AppendLog:
+        """Writes what stands before the first new line, and opens the file for it."""
+        self.move_superseded()
+        self.complete_meta(False)
+        write_json(self.meta_path, self.meta)
+        log = AppendLog(self.path)
+        self.size = os.path.getsize(self.path)
+        return log
+
+    def begin_if_new(self) -> None:
+        """Makes the files of a stage that is not there yet, without a line."""
+        if self.log is None and not os.path.exists(self.path):
+            self.log = self.begin()
 
     def sync_if_due(self) -> None:
         """Syncs the lines that are 200 ms old; to be called at least every 100 ms."""
@@ -4648,8 +5177,17 @@ class StageWriter:
         write_json(self.meta_path, self.meta)
         if is_complete and self.is_beside:
             move_file(self.path, self.target)
-            move_file(self.meta_path, self.improvement.stage_file(self.stage, STAGE_META))
+            self.replace_others()
             discard_unfinished(self.improvement.stage_file(self.stage, SUPERSEDED))
+
+    def replace_others(self) -> None:
+        """Puts kept files and meta file of an overwrite in the place of the old ones, the observations being there already."""
+        old, new = (self.improvement.stage_file(self.stage, suffix + FILES) for suffix in ("", UNFINISHED))
+        discard_folder(old)
+        if os.path.isdir(new):
+            move_file(new, old)
+        meta = self.improvement.stage_file(self.stage, STAGE_META)
+        move_file(meta + UNFINISHED, meta)
 
     def abandon(self, error: BaseException) -> None:
         """Closes the files after *error*; when the disk was full, what an overwrite has written beside the old files is removed."""
@@ -4773,7 +5311,9 @@ def replayed_attempt(line: JsonObject) -> Attempt:
 # answer up in a recording.
 # =============================================================================
 
+TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
+BASIC_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # and LC_*
 COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
 
 
@@ -4875,20 +5415,27 @@ def sweep_work_folders(parent: str) -> None:
 
 
 class ProcessWorker(Worker):
-    """Starts the command once for each trial; raises CannotStart when that is impossible."""
+    """Starts the command once for each trial; raises CannotStart when that is impossible.
+
+    `environment` and `files` may be set by whoever makes it: what the runner gets, and what its work folder begins with and is kept of it.
+    """
 
     def __init__(self, command: list[str], cwd: str, timeout_seconds: float, folders: WorkFolders, stop: StopSwitch) -> None:
         self.command, self.cwd, self.timeout_seconds, self.folders, self.stop = command, cwd, timeout_seconds, folders, stop
         self.environment = dict(os.environb)
+        self.files: WorkFiles | None = None
 
     def answer(self, request: TrialRequest) -> Attempt:
         folder = self.folders.make()
         mark = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
-        started_at = utc_now()
         try:
+            if self.files:
+                self.files.prepare(folder)
+            started_at = utc_now()
+            command, stdin = self.asked(request, folder)
             ended = run_program(
-                self.command,
-                request_line(request),
+                command,
+                stdin,
                 cwd=self.cwd,
                 environment={**self.environment, **trial_environment(request), b"KAIZEN_WORKDIR": os.fsencode(folder)},
                 timeout_seconds=self.timeout_seconds,
@@ -4897,9 +5444,37 @@ class ProcessWorker(Worker):
                 stop=self.stop,
                 mark=mark,
             )
+            return self.with_files(process_attempt(ended, started_at, self.timeout_seconds, self.read), folder, request)
         finally:
             remove_work_folder(folder)
-        return process_attempt(ended, started_at, self.timeout_seconds)
+
+    def with_files(self, attempt: Attempt, folder: str, request: TrialRequest) -> Attempt:
+        """*attempt* with the files that are to be kept of it, as measured, in place of what the runner said of them."""
+        if self.files is None or not self.files.patterns or attempt.status == CANCELLED:
+            return attempt
+        files, notes = self.files.collect(folder, request.case.id, request.trial)
+        fields = {**attempt.fields, "files": files}
+        if notes:
+            fields["notes"] = [*fields.get("notes", []), *notes]
+        return attempt._replace(fields=fields)
+
+    def asked(self, request: TrialRequest, folder: str) -> tuple[list[Any], bytes]:
+        """(the command, what goes to its standard input) for a trial with the work folder *folder*."""
+        return self.command, request_line(request)
+
+    def read(self, stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
+        """(the fields to record, the runner's own error or None) of what was printed. Raises ProtocolError."""
+        return read_answer(stdout)
+
+
+ReadOutput = Callable[[bytes], tuple[JsonObject, "JsonObject | None"]]
+
+
+def passed_environment(names: tuple[str, ...]) -> dict[bytes, bytes]:
+    """What of this process's environment a runner gets: everything when *names* is empty, else those and BASIC_ENVIRONMENT."""
+    wanted = {*BASIC_ENVIRONMENT, *names}
+    kept = ((name, value) for name, value in os.environb.items() if os.fsdecode(name) in wanted or name.startswith(b"LC_"))
+    return dict(kept) if names else dict(os.environb)
 
 
 def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:
@@ -4912,34 +5487,40 @@ def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:
     }
 
 
-def process_attempt(ended: Ended, started_at: str, timeout_seconds: float) -> Attempt:
-    """The attempt that a runner which *ended* like this has made."""
-    status, fields, error = judged_end(ended, timeout_seconds)
-    limit = COMPLETED_STDERR_LIMIT if error is None else STDERR_LIMIT
-    kept = ended.stderr[-limit:]
-    stderr = tail_text(kept, ended.stderr_cut + len(ended.stderr) - len(kept), "standard error")
+def process_attempt(ended: Ended, started_at: str, timeout_seconds: float, read: ReadOutput = read_answer) -> Attempt:
+    """The attempt that a runner which *ended* like this has made; *read* makes fields of what it printed."""
+    status, fields, error = judged_end(ended, timeout_seconds, read)
+    stderr = kept_errors(ended.stderr, ended.stderr_cut, error is None)
     return Attempt(status, fields, error, started_at, ended.seconds * 1000, ended.exit_code, stderr)
 
 
-def judged_end(ended: Ended, timeout_seconds: float) -> tuple[str, JsonObject, JsonObject | None]:
+def kept_errors(stderr: bytes, cut: int, is_completed: bool) -> str:
+    """What is kept of the tail *stderr* of standard error, before which *cut* bytes are gone already."""
+    kept = stderr[-(COMPLETED_STDERR_LIMIT if is_completed else STDERR_LIMIT) :]
+    return tail_text(kept, cut + len(stderr) - len(kept), "standard error")
+
+
+def judged_end(ended: Ended, timeout_seconds: float, read: ReadOutput) -> tuple[str, JsonObject, JsonObject | None]:
     """(status, fields, error) of a trial whose runner *ended* like this."""
     if ended.end == STOPPED:
         return CANCELLED, {}, error_document("cancelled", "interrupted", "the run was interrupted")
     if ended.end == TIMEOUT:
         return "timeout", {}, error_document("timeout", "timeout", f"no end within {timeout_seconds:g} s; the runner was ended")
     if ended.end == OVERFLOW:
-        message = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
-        return "protocol_error", {}, with_excerpt(error_document("protocol", "too_much_output", message), ended.stdout)
-    code = ended.exit_code
-    if code:
-        what = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
-        error = error_document("runner", "signal" if code < 0 else "exit", f"the runner {what}")
-        return "error", {}, with_excerpt(error, ended.stdout)
+        return "protocol_error", {}, with_excerpt(error_document("protocol", "too_much_output", TOO_MUCH_OUTPUT), ended.stdout)
+    if ended.exit_code:
+        return "error", {}, with_excerpt(exit_error(ended.exit_code), ended.stdout)
     try:
-        fields, reported = read_answer(ended.stdout)
+        fields, reported = read(ended.stdout)
     except ProtocolError as problem:
         return "protocol_error", {}, with_excerpt(error_document("protocol", problem.error_type, problem.message), ended.stdout)
     return (COMPLETED, fields, None) if reported is None else ("error", fields, reported_error(reported, "agent"))
+
+
+def exit_error(code: int) -> JsonObject:
+    """The error of a runner that ended with exit code *code*, negative for a signal."""
+    what = f"was killed by {signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
+    return error_document("runner", "signal" if code < 0 else "exit", f"the runner {what}")
 
 
 def with_excerpt(error: JsonObject, stdout: bytes) -> JsonObject:
@@ -4983,6 +5564,956 @@ def is_script(path: str) -> bool:
 
 # endregion
 
+# region runs/plain.py
+# =============================================================================
+# Plain runners: the case's input as text in, the output as text out.
+#
+# A text input is given as it is, any other as compact JSON: on standard input, or in the
+# arguments in place of `{input}` or, as the path of a file that holds it, `{input_file}`. Where
+# an argument takes it, standard input is empty. All of standard output, without one line end
+# at its end, is the output.
+# =============================================================================
+
+INPUT_PLACE = re.compile(rb"\{input(_file)?\}")
+
+
+class PlainWorker(ProcessWorker):
+    """Starts the command once for each trial and takes what it prints as the output."""
+
+    input_path = ""
+
+    def answer(self, request: TrialRequest) -> Attempt:
+        try:
+            return super().answer(request)
+        except CannotStart as error:
+            if not any(b"{input}" in os.fsencode(word) for word in self.command[1:]):
+                raise
+            message = f"the runner could not be started with this input as an argument: {error} ({{input_file}} takes any)"
+            return Attempt("error", {}, error_document("environment", "cannot_start", message), utc_now())
+        finally:
+            if self.input_path:
+                discard_unfinished(self.input_path)
+
+    def asked(self, request: TrialRequest, folder: str) -> tuple[list[Any], bytes]:
+        """(the command with its places filled in, what goes to standard input)."""
+        value = request.case.document["input"]
+        text = (value if isinstance(value, str) else encode_compact(value)).encode("utf-8")
+        places = [place for word in self.command[1:] for place in INPUT_PLACE.findall(os.fsencode(word))]
+        if b"_file" in places:
+            self.input_path = folder + ".txt"  # beside the work folder, which stays empty
+            write_file(self.input_path, text)
+        path = os.fsencode(self.input_path)
+        filled = [INPUT_PLACE.sub(lambda match: path if match[1] else text, os.fsencode(word)) for word in self.command[1:]]
+        return [os.fsencode(self.command[0]), *filled], b"" if places else text
+
+    def read(self, stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
+        return {"output": plain_output(stdout)}, None
+
+
+def context_notes(cases: list[Case]) -> list[str]:
+    """A note about the *cases* whose context is not sent; nothing when there are none."""
+    number = sum(case.document.get("context") is not None for case in cases)
+    return [f"{counted(number, 'case')} {'has' if number == 1 else 'have'} a context, which --plain does not send"] if number else []
+
+
+def plain_output(stdout: bytes) -> str:
+    """*stdout* as text, without the one line end (LF or CRLF) at its end. Raises ProtocolError unless it is UTF-8."""
+    try:
+        text = stdout.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProtocolError("not_utf8", f"the output is not UTF-8 (byte {error.start} of standard output)") from None
+    return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
+
+# endregion
+
+# region runs/persistent.py
+# =============================================================================
+# Persistent runners: one process answers many trials, a JSON object a line each way.
+#
+#     {"protocol": "1.2", "case": {…}, "run": {…}, "request": 7}      to its standard input
+#     {"request": 7, "output": …}                                     from its standard output
+#
+# Requests are numbered; answers may come in any order. While answers come fast a few requests
+# wait in the pipe, so that neither side waits for the other; a runner that takes its time, or
+# prints log lines, gets one at a time, so that time, log and blame belong to one trial.
+#
+# A process that takes too long, ends, or breaks the protocol is ended. The oldest trial it has
+# not answered gets the error; the others are sent again to the next process, as if never sent.
+# =============================================================================
+
+WINDOW = 8  # requests in flight while answers come fast; measured: 4 to 16 are alike, 1 is much slower
+FAST_SECONDS = 0.01  # what an answer may take for the next requests to be sent ahead
+SILENT_STARTS = 5  # processes in a row that end by themselves without an answer, until the worker gives up
+TRIAL_VARIABLES = (b"KAIZEN_CASE_ID", b"KAIZEN_TRIAL", b"KAIZEN_SEED")
+NAMED_REQUEST = re.compile(rb'"request"\s*:\s*(\d{1,15})\b')
+
+
+class Flight(NamedTuple):
+    """A request on its way: when it was sent, and the bytes that had then been sent to the process."""
+
+    request: TrialRequest
+    sent_at: float
+    started_at: str
+    end: int
+
+
+class PersistentWorker(ProcessWorker):
+    """Has one process after the other answer trials; *notes* gets what belongs to no trial."""
+
+    def __init__(self, *setting: Any, notes: list[str]) -> None:
+        super().__init__(*setting)
+        self.notes = notes
+        self.talk: Conversation | None = None
+        self.folder = ""
+        self.number = 0  # of the last request
+        self.flights: dict[int, Flight] = {}  # unanswered, in the order of sending
+        self.again: deque[TrialRequest] = deque()  # sent to a process that is no more
+        self.log: list[bytes] = []  # lines since the last answer that are none
+        self.is_chatty = self.is_crowded = self.is_fast = self.has_answered = False
+        self.silent_starts = 0
+        self.share = 0.0  # of the time that fast answers took
+        self.heard_at = self.oldest_at = 0.0  # of the last answer; since when the oldest flight is the oldest
+
+    def answer_all(
+        self,
+        take: Callable[[bool], TrialRequest | None],
+        settle: Callable[[TrialRequest, Attempt], None],
+        cannot_start: Callable[[CannotStart], Attempt],
+    ) -> list[TrialRequest]:
+        """Has the trials that *take* gives answered, hands each to *settle*, and returns those it gave up.
+
+        *take* is told whether it may wait for a trial that others hold up: only while none is unanswered here.
+        *cannot_start* gives the attempt for a process that cannot be started, or raises what ends the run.
+        """
+        self.settle = settle
+        while self.silent_starts < SILENT_STARTS and not self.stop.is_requested:
+            try:
+                self.send_some(take)
+            except CannotStart as error:
+                self.silent_starts += 1
+                self.settle(self.again.popleft(), cannot_start(error))
+                continue
+            if self.talk is None or self.talk.stdin and not self.flights:
+                break
+            self.hear(self.talk)
+        return list(self.again)
+
+    def send_some(self, take: Callable[[bool], TrialRequest | None]) -> None:
+        """Sends as many requests as may be in flight; several at a time, which saves both sides half of their calls."""
+        room = WINDOW if self.is_fast and not self.is_chatty else 1
+        if len(self.flights) > room // 2 or self.talk and not self.talk.stdin:
+            return
+        requests: list[TrialRequest] = []
+        while len(self.flights) + len(requests) < room:
+            request = self.again.popleft() if self.again else take(not self.flights and not requests)
+            if request is None:
+                break
+            requests.append(request)
+        if not requests:
+            return
+        if self.talk is None:
+            self.again.extendleft(reversed(requests))
+            self.talk = self.start()
+            requests = [self.again.popleft() for _ in requests]
+        now, started_at, lines, end = monotonic_seconds(), utc_now(), b"", self.talk.sent
+        for request in requests:
+            self.number += 1
+            document = request_document(request)
+            document["request"] = self.number
+            lines += encode_compact(document).encode("utf-8") + b"\n"
+            self.oldest_at = self.oldest_at if self.flights else now
+            self.flights[self.number] = Flight(request, now, started_at, end + len(lines))
+        if len(self.flights) > 1:
+            self.is_crowded = True  # whose standard error it is cannot be told until one has the process to itself again
+        elif self.is_crowded:
+            self.is_crowded = False
+            self.talk.take_errors()
+        self.talk.send(lines)
+
+    def start(self) -> Conversation:
+        """A new process, in an environment that names no case. Raises CannotStart."""
+        self.folder = self.folders.make()
+        self.is_fast = self.has_answered = False
+        environment = {name: value for name, value in self.environment.items() if name not in TRIAL_VARIABLES}
+        environment[b"KAIZEN_STAGE"] = self.again[0].stage.encode("utf-8")
+        environment[b"KAIZEN_WORKDIR"] = os.fsencode(self.folder)
+        limits, mark = (STDOUT_LIMIT, STDERR_LIMIT), b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
+        try:
+            return Conversation(self.command, self.cwd, environment, limits=limits, stop=self.stop, mark=mark)
+        except BaseException:
+            remove_work_folder(self.folder)
+            raise
+
+    def hear(self, talk: Conversation) -> None:
+        """Waits for lines and settles what they answer, or settles the oldest trial with the reason why there are none."""
+        oldest = next(iter(self.flights.values()), None)  # None: the process has closed its input
+        end = talk.listen(self.oldest_at + self.timeout_seconds, oldest.end if oldest else talk.sent + 1)
+        if not end:
+            self.hear_lines(talk, max(self.heard_at, oldest.sent_at if oldest else 0))
+        elif end == TIMEOUT:
+            message = f"no answer within {self.timeout_seconds:g} s; the runner was ended"
+            self.blame("timeout", error_document("timeout", "timeout", message))
+        elif end == OVERFLOW:
+            self.blame("protocol_error", error_document("protocol", "too_much_output", TOO_MUCH_OUTPUT))
+        elif end != STOPPED:
+            self.hear_end(talk)
+
+    def hear_lines(self, talk: Conversation, since: float) -> None:
+        """Settles the trials that the lines answer; what no process may say ends it, with the oldest trial to blame.
+
+        Fast answers that are read together share the time *since* then; a longer time is the first one's.
+        """
+        lines, now = list(talk.lines), monotonic_seconds()
+        talk.lines.clear()
+        share = (now - since) / len(lines)
+        self.share = share if now - since < FAST_SECONDS else min(share, self.share)
+        for place, line in enumerate(lines, 1):
+            heard_at = now - (len(lines) - place) * self.share
+            try:
+                number, answer, is_repaired = addressed_answer(line)
+                if number and number not in self.flights:
+                    raise ProtocolError(*unasked_answer(number, self.number))
+            except ProtocolError as problem:
+                self.log.append(line)
+                self.blame("protocol_error", protocol_document(problem))
+                return
+            if number:
+                self.settle_answer(talk, number, line, answer, is_repaired, heard_at)
+            elif line.strip() or self.log:
+                self.log.append(line)
+                self.is_chatty = True
+
+    def settle_answer(self, talk: Conversation, number: int, line: bytes, answer: Any, is_repaired: bool, heard_at: float) -> None:
+        """Settles request *number* with its *answer*, or what is wrong with it.
+
+        Log lines and standard error go with it when no other trial can have made them.
+        """
+        is_only, is_oldest = len(self.flights) == 1, number == next(iter(self.flights))
+        flight = self.flights.pop(number)
+        seconds = max(heard_at - max(flight.sent_at, self.heard_at), 0.0)
+        self.heard_at, self.has_answered, self.silent_starts = heard_at, True, 0
+        self.oldest_at = heard_at if is_oldest else self.oldest_at
+        self.is_fast = seconds < FAST_SECONDS
+        talk.answered()
+        log, self.log = b"\n".join(self.log).strip(), []
+        if log and not is_only:
+            self.note("lines on standard output that belong to no single trial were not kept")
+            log = b""
+        fields: JsonObject = {}
+        try:
+            if isinstance(answer, ProtocolError):
+                raise answer
+            fields, reported = recorded_answer(answer, log, is_repaired)
+            status, error = (COMPLETED, None) if reported is None else ("error", reported_error(reported, "agent"))
+        except ProtocolError as problem:
+            status, error = "protocol_error", with_excerpt(protocol_document(problem), line)
+        stderr = kept_errors(*talk.take_errors(), error is None) if is_only and not self.is_crowded else ""
+        self.settle(flight.request, Attempt(status, fields, error, flight.started_at, seconds * 1000, None, stderr))
+
+    def hear_end(self, talk: Conversation) -> None:
+        """Settles the oldest trial with how the process ended, unless it had answered others and never got this one."""
+        rest = talk.unfinished()
+        with suppress(ProtocolError):
+            number, answer, is_repaired = addressed_answer(rest)
+            if number in self.flights and not isinstance(answer, ProtocolError):
+                talk.chunks = []
+                self.settle_answer(talk, number, rest, answer, is_repaired, monotonic_seconds())
+        self.silent_starts += not self.has_answered
+        code = talk.end()
+        is_asked = any(talk.written >= flight.end for flight in self.flights.values())
+        if code is None:
+            error = error_document("runner", "closed", f"the runner closed its standard {'output' if is_asked else 'input'}")
+        else:
+            error = exit_error(code)
+        if is_asked or not self.has_answered:
+            error["message"] += " before it answered"
+            self.blame("error", error)
+        else:
+            self.again.extendleft(flight.request for flight in reversed(self.flights.values()))
+            self.flights.clear()
+            self.note(f"{error['message']} between two trials, and was started anew")
+            self.end()
+
+    def blame(self, status: str, error: JsonObject) -> None:
+        """Ends the process and settles the oldest trial with *error*; the others are to be sent again."""
+        talk, seconds = self.talk, monotonic_seconds() - self.oldest_at
+        self.end()
+        flights = list(self.flights.values())
+        self.flights.clear()
+        self.again.extendleft(flight.request for flight in reversed(flights[1:]))
+        printed = b"\n".join([*self.log, talk.unfinished() if talk else b""])
+        self.log = []
+        if not talk or not flights:
+            self.note(f"{error['message']}, and was started anew")
+            return
+        stderr = kept_errors(*talk.take_errors(), False)
+        code = talk.process.returncode if error["type"] in ("exit", "signal") else None
+        attempt = Attempt(status, {}, with_excerpt(error, printed), flights[0].started_at, seconds * 1000, code, stderr)
+        self.settle(flights[0].request, attempt)
+
+    def end(self) -> None:
+        """Ends the process, if there is one, and removes its work folder."""
+        talk, self.talk = self.talk, None
+        if talk is not None:
+            try:
+                talk.end()
+            finally:
+                remove_work_folder(self.folder)
+
+    def close(self) -> None:
+        """Lets the process end by itself, now that its input ends, and notes when it does so badly."""
+        if self.talk is not None and not self.flights:
+            code = self.talk.finish()
+            if code:
+                self.note(f"{exit_error(code)['message']} after its last answer")
+            if any(NAMED_REQUEST.search(line) for line in self.talk.lines):
+                self.note("the runner answered again after its last answer")
+        self.end()
+
+    def note(self, text: str) -> None:
+        """Adds *text* to the notes of the run, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def addressed_answer(line: bytes) -> tuple[int, Any, bool]:
+    """(request number, answer or the ProtocolError that it is, whether it was repaired) of *line*; number 0 for a line of log.
+
+    Raises ProtocolError for an answer to no request.
+    """
+    line = line.strip()
+    if not line.startswith(b"{"):
+        return 0, None, False
+    try:
+        answer, is_repaired = parse_answer(line, 0)
+    except ProtocolError as problem:
+        named = NAMED_REQUEST.search(line)
+        return int(named[1]) if named else 0, problem, False
+    number = answer.get("request")
+    if isinstance(number, int) and number > 0 and number is not True:
+        return number, answer, is_repaired
+    if "output" not in answer and not isinstance(answer.get("error"), dict):
+        return 0, None, False
+    if number is None:
+        raise ProtocolError("no_request", 'the runner answered without the "request" number of what it answers')
+    raise ProtocolError("unknown_request", f"the runner answered request {quoted(encode_compact(number))}, which was never sent")
+
+
+def unasked_answer(number: int, last: int) -> tuple[str, str]:
+    """(type, message) of the error for an answer to request *number*, when none up to *last* waits for it."""
+    if number <= last:
+        return "duplicate_answer", f"the runner answered request {number} twice"
+    return "unknown_request", f"the runner answered request {number}, which was never sent"
+
+
+def protocol_document(problem: ProtocolError) -> JsonObject:
+    """The `error` of an observation for *problem*."""
+    return error_document("protocol", problem.error_type, problem.message)
+
+# endregion
+
+# region runs/queue.py
+# =============================================================================
+# The trials still to be handed out, those of one serial group one at a time.
+# =============================================================================
+
+
+class TrialQueue:
+    """Hands out *trials* in their order, but never one of a `serial_group` of which another is running.
+
+    What has to wait is handed out first once its group is free, so that a long chain does not end up last.
+    Its caller calls it from one thread at a time.
+    """
+
+    def __init__(self, trials: Iterator[tuple[Case, int]]) -> None:
+        self.trials = trials
+        self.waiting: dict[str, deque[tuple[Case, int]]] = {}  # by group of which a trial is running
+        self.free: deque[str] = deque()  # groups of which none is running and some are waiting
+        self.held = 0  # trials in `waiting`
+
+    def take(self) -> tuple[Case, int] | None:
+        """The next trial that may run now; None when there is none, or `held` ones only."""
+        if self.free:
+            self.held -= 1
+            return self.waiting[self.free.popleft()].popleft()
+        for case, trial in self.trials:
+            group = case.document.get("serial_group")
+            if group is None:
+                return case, trial
+            if group not in self.waiting:
+                self.waiting[group] = deque()
+                return case, trial
+            self.waiting[group].append((case, trial))
+            self.held += 1
+        return None
+
+    def release(self, case: Case) -> None:
+        """Says that a trial of *case*, which `take` gave, is no longer running."""
+        group = case.document.get("serial_group")
+        if group is not None:
+            if self.waiting[group]:
+                self.free.append(group)
+            else:
+                del self.waiting[group]
+
+    def rest(self) -> Iterator[tuple[Case, int]]:
+        """What has not been handed out and now never will be."""
+        for trials in self.waiting.values():
+            yield from trials
+        yield from self.trials
+
+# endregion
+
+# region runs/tally.py
+# =============================================================================
+# What a run has come to so far, counted over the trials that it ran itself.
+#
+# Nothing kept here grows with the number of trials, and no text of it names a holdout case.
+# =============================================================================
+
+MAX_EXAMPLES = 3  # of errors, with different messages
+SLOWEST = 3
+
+
+def attempt_cost(document: JsonObject) -> float | None:
+    """US dollars that *document*, the fields of an attempt, reports; None when it has no price."""
+    price = (document.get("cost") or {}).get("total_usd")
+    return price if is_number(price) else None
+
+
+class RunTally:
+    """Counts of a run: trials `ran`, `errors` among them by class, `priced` ones and their `cost`, examples, the slowest.
+
+    *holdout* has the ids that nothing may name. `cost` is in US dollars, exact, earlier attempts included.
+    """
+
+    def __init__(self, holdout: "frozenset[str] | set[str]") -> None:
+        self.holdout = holdout
+        self.ran = self.errors = self.priced = 0
+        self.cost: Decimal | int = 0
+        self.classes: dict[str, int] = {}
+        self.examples: dict[str, str] = {}
+        self.slowest: list[tuple[float, str, int]] = []  # (-milliseconds, case, trial)
+
+    def add(self, case: Case, trial: int, attempt: Attempt, earlier: list[JsonObject]) -> float | None:
+        """Counts a trial whose last attempt is *attempt*, after those in *earlier*; returns its cost, None when it has no price."""
+        self.ran += 1
+        cost = self.add_cost([attempt_cost(fields) for fields in (attempt.fields, *earlier)])
+        if attempt.error is not None:
+            self.errors += 1
+            self.classes[attempt.error["class"]] = self.classes.get(attempt.error["class"], 0) + 1
+            self.note_example(case, trial, attempt.error)
+        if attempt.duration_ms is not None and case.id not in self.holdout:
+            self.slowest = sorted([*self.slowest, (-attempt.duration_ms, case.id, trial)])[:SLOWEST]
+        return cost
+
+    def add_cost(self, prices: list[float | None]) -> float | None:
+        """Adds the *prices* of a trial's attempts; returns their sum, None, and nothing added, when one is not known."""
+        from decimal import Decimal
+
+        known = [Decimal(repr(price)) for price in prices if price is not None]
+        if len(known) < len(prices):
+            return None
+        self.priced += 1
+        self.cost += sum(known)
+        return float(sum(known))
+
+    def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
+        """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""
+        is_hidden = case.id in self.holdout
+        what = "" if is_hidden else visible(error["message"])
+        if len(self.examples) < MAX_EXAMPLES:
+            told = f"{trial_name(case, trial, self.holdout)}: {error['class']}" + (f": {what}" if what else "")
+            self.examples.setdefault(f"{error['class']}: {what}", told)
+
+
+def trial_name(case: Case, trial: int, holdout: "frozenset[str] | set[str]") -> str:
+    """'case 'refund-1', trial 2', or 'a holdout case'."""
+    return "a holdout case" if case.id in holdout else f"case {quoted(case.id)}, trial {trial}"
+
+# endregion
+
+# region runs/budget.py
+# =============================================================================
+# When a run stops by itself: money or time is used up, or a trial gave no evidence.
+#
+# Stopping means that no further trial, and no further attempt, begins; what is running ends
+# in its own way. A bound on cost can only be kept while every trial has a price, so the first
+# one without a price stops the run as well: its cost is not known, which is not 0.
+# =============================================================================
+
+RETRY_REASONS = ("timeout", "exit:75", "protocol", "environment")  # 75 is EX_TEMPFAIL of sysexits.h
+
+
+class Budget(NamedTuple):
+    """What bounds a run: US dollars, minutes (None: no bound), whether the first error ends it."""
+
+    max_cost_usd: float | None = None
+    max_minutes: float | None = None
+    fail_fast: bool = False
+
+    def exhausted(self, tally: RunTally, started: float) -> tuple[str, str] | None:
+        """(reason code, sentence) when nothing more may begin after what *tally* counts, since *started*; None while it may."""
+        if self.max_cost_usd is not None:
+            if tally.cost >= self.max_cost_usd:
+                return "max_cost", f"the cost has reached {tally.cost:f} of at most {self.max_cost_usd:g} USD"
+            if tally.priced < tally.ran:
+                what = counted(tally.ran - tally.priced, "trial")
+                return "cost_unknown", f"{what} reported no cost, so --max-cost {self.max_cost_usd:g} could not be kept"
+        if self.max_minutes is not None and monotonic_seconds() - started >= self.max_minutes * 60:
+            return "max_minutes", f"the {self.max_minutes:g} minutes of --max-minutes are over"
+        if self.fail_fast and tally.errors:
+            return "fail_fast", "a trial gave no usable evidence (--fail-fast)"
+        return None
+
+
+def is_worth_a_retry(attempt: Attempt, reasons: tuple[str, ...]) -> bool:
+    """True when *attempt* ended in one of the *reasons*: an error class, or exit:N."""
+    if attempt.error is None:
+        return False
+    return attempt.error["class"] in reasons or attempt.error["type"] == "exit" and f"exit:{attempt.exit_code}" in reasons
+
+
+def earlier_attempt(attempt: Attempt) -> JsonObject:
+    """What `execution.attempts` keeps of an attempt that was followed by another; without `cost` where it reported none."""
+    document: JsonObject = {"status": attempt.status, "error": attempt.error, "duration_ms": attempt.duration_ms}
+    if attempt.duration_ms is not None:
+        document["duration_ms"] = round(attempt.duration_ms, 3)
+    if "cost" in attempt.fields:
+        document["cost"] = attempt.fields["cost"]
+    return {**document, "started_at": attempt.started_at}
+
+# endregion
+
+# region runs/watchdog.py
+# =============================================================================
+# The watchdog: says which trial a run waits for when nothing happened for a while.
+# =============================================================================
+
+QUIET_SECONDS = 60.0  # without a trial that ends; then after twice as long, and so on
+
+
+class Watchdog:
+    """Knows the outstanding trials; called from one thread at a time."""
+
+    def __init__(self, holdout: frozenset[str]) -> None:
+        self.holdout = holdout
+        self.outstanding: dict[tuple[str, int], tuple[Case, float]] = {}  # the oldest first
+        self.heard_at = monotonic_seconds()
+        self.patience = QUIET_SECONDS
+
+    def begins(self, case: Case, trial: int) -> None:
+        """Notes that a trial has begun."""
+        self.outstanding[case.id, trial] = (case, monotonic_seconds())
+
+    def ends(self, case: Case, trial: int) -> None:
+        """Notes that a trial has ended."""
+        del self.outstanding[case.id, trial]
+        self.heard_at, self.patience = monotonic_seconds(), QUIET_SECONDS
+
+    def complaint(self) -> str:
+        """A sentence that names the trial that has taken longest; '' while there is nothing to say."""
+        now = monotonic_seconds()
+        if not self.outstanding or now - self.heard_at < self.patience:
+            return ""
+        self.patience *= 2
+        (_, trial), (case, since) = next(iter(self.outstanding.items()))
+        others = len(self.outstanding) - 1
+        more = f" and {others} more" if others else ""
+        who = trial_name(case, trial, self.holdout)
+        return f"nothing has finished for {duration(now - self.heard_at)}; waiting for {who} (for {duration(now - since)}){more}"
+
+# endregion
+
+# region runs/events.py
+# =============================================================================
+# Events of a run for programs: JSON lines on a file descriptor that the caller opened.
+#
+#     {"event": "start", "stage": "candidate", "pid": 4711, "planned": 200, "selected": 200, "pending": 200, "at": "…Z"}
+#     {"event": "trial", "case_id": "refund-1", "trial": 1, "status": "completed", "error_class": null, "duration_ms": 412.7,
+#      "attempts": 1, "cost_usd": 0.002, "done": 1, "pending": 200, "at": "…Z"}
+#     {"event": "end", "reason": "completed", "ran": 200, "counts": {"completed": 200}, "at": "…Z"}
+#
+# The case id of a holdout case is null. A reader that has gone away ends the events, never
+# the run; one that does not read for a second loses events, and the next says how many
+# (`lost`).
+# =============================================================================
+
+PATIENCE_SECONDS = 1.0
+
+
+class EventStream:
+    """Writes events to *descriptor* (0: to nobody). Raises UsageError when nothing can be written there."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.lost = 0
+        if descriptor:
+            import fcntl
+
+            try:
+                is_writable = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+            except OSError:
+                is_writable = False
+            if not is_writable:
+                message = f"--events {descriptor}: no file is open there for writing; nothing was run"
+                raise UsageError(message, "open one: kaizen run … --events 3 3>events.jsonl")
+
+    def trial(self, case: Case, trial: int, attempt: Attempt, attempts: int, cost: float | None, tally: RunTally, pending: int) -> None:
+        """Writes that a trial of *case* has ended with *attempt*."""
+        self.send(
+            "trial",
+            case_id=None if case.id in tally.holdout else case.id,
+            trial=trial,
+            status=attempt.status,
+            error_class=attempt.error["class"] if attempt.error else None,
+            duration_ms=attempt.duration_ms and round(attempt.duration_ms, 3),
+            attempts=attempts,
+            cost_usd=cost,
+            done=tally.ran,
+            pending=pending,
+        )
+
+    def send(self, event: str, **fields: Any) -> None:
+        """Writes an event with *fields*, or counts it as lost when the reader has fallen behind."""
+        if not self.descriptor:
+            return
+        import select
+
+        document = {"event": event, **fields, "at": utc_now(), **({"lost": self.lost} if self.lost else {})}
+        line = encode_compact(document).encode("utf-8") + b"\n"
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLOUT)
+        # A pipe that can be written to takes a line of up to PIPE_BUF bytes whole and at once (POSIX, write).
+        if not poll.poll(0 if self.lost else PATIENCE_SECONDS * 1000):
+            self.lost += 1
+            return
+        try:
+            while line:
+                line = line[os.write(self.descriptor, line) :]
+            self.lost = 0
+        except BlockingIOError:
+            self.lost += 1
+        except OSError:
+            self.descriptor = 0
+
+# endregion
+
+# region runs/shards.py
+# =============================================================================
+# Shards: a stage run in parts on several machines, and the parts merged into one stage.
+#
+#     kaizen run refund --stage candidate --shard 2/4 -- ./agent     writes candidate.shard-2-of-4.jsonl
+#     kaizen merge refund --stage candidate                          writes candidate.jsonl
+#
+# A case belongs to a shard by the hash of its id alone, so adding cases moves none. The merged stage
+# has the lines of the shards as they stand, in the order (trial, place of the case), which is what a
+# run without shards writes.
+# =============================================================================
+
+MAX_SHARDS = 400  # merge has two files open for each
+SHOWN_GAPS = 5
+MERGE_BLOCK = 16 << 10  # bytes read ahead in each shard
+NO_SELECTION: JsonObject = {"ids": [], "tags": [], "splits": []}
+SHARD_FILE = re.compile(r"\.shard-([1-9]\d{0,4})-of-([1-9]\d{0,4})\.jsonl\Z")
+# Who says which part of a job this is: variable with the index, its first number, variable with the count ('': nobody says).
+SHARD_VARIABLES = (
+    ("GITLAB_CI", "CI_NODE_INDEX", 1, "CI_NODE_TOTAL"),
+    ("CIRCLECI", "CIRCLE_NODE_INDEX", 0, "CIRCLE_NODE_TOTAL"),
+    ("BUILDKITE", "BUILDKITE_PARALLEL_JOB", 0, "BUILDKITE_PARALLEL_JOB_COUNT"),
+    ("TF_BUILD", "SYSTEM_JOBPOSITIONINPHASE", 1, "SYSTEM_TOTALJOBSINPHASE"),
+    ("SEMAPHORE", "SEMAPHORE_JOB_INDEX", 1, "SEMAPHORE_JOB_COUNT"),
+    ("BITBUCKET_BUILD_NUMBER", "BITBUCKET_PARALLEL_STEP", 0, "BITBUCKET_PARALLEL_STEP_COUNT"),
+    ("HEROKU_TEST_RUN_ID", "CI_NODE_INDEX", 0, "CI_NODE_TOTAL"),
+    ("CLOUD_RUN_JOB", "CLOUD_RUN_TASK_INDEX", 0, "CLOUD_RUN_TASK_COUNT"),
+    ("SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_ID", 0, "SLURM_ARRAY_TASK_COUNT"),
+    ("JOB_COMPLETION_INDEX", "JOB_COMPLETION_INDEX", 0, ""),
+    ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_INDEX", 0, ""),
+)
+
+
+class Shard(NamedTuple):
+    """Part *number* (from 1) of *total*."""
+
+    number: int
+    total: int
+
+
+def parse_shard(text: str, environment: Mapping[str, str]) -> Shard:
+    """The shard that *text* names: 'I/N', 'auto' or 'auto/N' (from the *environment* of a CI system or cluster). Raises UsageError."""
+    match = re.fullmatch(r"(auto|[0-9]{1,5})(?:/([0-9]{1,5}))?", text, re.ASCII)
+    if not match or match[1] != "auto" and not match[2]:
+        raise UsageError(f"--shard {quoted(text)} is neither I/N, such as 2/4, nor auto nor auto/N")
+    shard = shard_of_environment(environment, int(match[2] or 0)) if match[1] == "auto" else Shard(int(match[1]), int(match[2]))
+    if not 1 <= shard.number <= shard.total <= MAX_SHARDS:
+        raise UsageError(f"there is no shard {shard.number} of {shard.total}", f"shards are counted from 1, up to {MAX_SHARDS:,}")
+    return shard
+
+
+def shard_of_environment(environment: Mapping[str, str], count: int) -> Shard:
+    """The shard of which the *environment* tells; *count* (0: as it says) is how many there are. Raises UsageError."""
+    for mark, index_name, first, count_name in SHARD_VARIABLES:
+        if mark in environment and environment.get(index_name, "").isdigit():
+            index = int(environment[index_name]) - first
+            if index_name.startswith("SLURM"):  # an array may begin anywhere and go in steps
+                index = slurm_place(environment, index)
+            total = count or int(environment.get(count_name, "0"))
+            if not total:
+                raise UsageError(f"{index_name} says which shard this is, but nobody how many there are", "write --shard auto/N")
+            return Shard(index + 1, total)
+    known = listed([name for _, name, _, _ in SHARD_VARIABLES], 20, "or")
+    raise UsageError("--shard auto: the environment does not say which part this is", f"it would say so in {known}; else write --shard I/N")
+
+
+def slurm_place(environment: Mapping[str, str], task: int) -> int:
+    """The place (from 0) of array task *task* among those from SLURM_ARRAY_TASK_MIN to _MAX, SLURM_ARRAY_TASK_COUNT in number."""
+    low, high, count = (int(environment.get(f"SLURM_ARRAY_TASK_{name}", "0")) for name in ("MIN", "MAX", "COUNT"))
+    step = (high - low) // (count - 1) if count > 1 else 1
+    if step < 1 or (task - low) % step or low + step * (count - 1) != high:
+        raise UsageError("the Slurm array has gaps, so the place of this task is not known", "use an array like 0-9, or write --shard I/N")
+    return (task - low) // step
+
+
+def is_in_shard(case_id: str, shard: Shard) -> bool:
+    """True when the case belongs to *shard*, whatever other cases there are.
+
+    >>> [is_in_shard("refund-001", Shard(index, 4)) for index in (1, 2, 3, 4)].count(True)
+    1
+    """
+    digest = hashlib.sha256(case_id.encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big") % shard.total == shard.number - 1
+
+
+def shard_stage(stage: str, shard: Shard) -> str:
+    """What the files of *shard* are called in place of *stage*."""
+    return f"{stage}.shard-{shard.number}-of-{shard.total}"
+
+
+def found_shards(improvement: Improvement, stage: str) -> list[Shard]:
+    """The shards of *stage* that are there, all of one count. Raises RefusedError for none, some missing, or several counts."""
+    names = [name for name in os.listdir(improvement.folder) if name.startswith(stage + ".shard-")]
+    matches = [match for match in (SHARD_FILE.match(name, len(stage)) for name in names) if match]
+    found = sorted(Shard(int(match[1]), int(match[2])) for match in matches)
+    shown = improvement.shown(stage)
+    counts = sorted({shard.total for shard in found})
+    if not found:
+        raise RefusedError(f"{shown}: has no shards to merge", f"make them with: kaizen run … --stage {stage} --shard I/N", "missing_stage")
+    if len(counts) > 1:
+        raise RefusedError(f"{shown}: has shards of {listed(map(str, counts))}", "remove those that are not meant", "unlike_shards")
+    missing = [str(index) for index in range(1, counts[0] + 1) if Shard(index, counts[0]) not in found]
+    if missing:
+        what = f"shard{'s' if len(missing) > 1 else ''} {listed(missing)} of {counts[0]}"
+        raise RefusedError(f"{shown}: {what} {'are' if len(missing) > 1 else 'is'} not there", "bring all shards into the folder", "gap")
+    return found
+
+
+class Merged(NamedTuple):
+    """What a merge came to: shards, lines written, and how many of them by status."""
+
+    shards: int
+    lines: int
+    counts: dict[str, int]
+
+
+def merge_shards(improvement: Improvement, stage: str, dataset: Dataset, is_overwrite: bool) -> Merged:
+    """Writes the stage that the shards of *stage* are parts of; they stay.
+
+    Raises RefusedError, naming what is wrong, for shards that are not parts of one run of *dataset* or lack trials.
+    """
+    from contextlib import ExitStack
+
+    with ExitStack() as locks:
+        locks.enter_context(FileLock(improvement.stage_file(stage, ".lock"), f"stage '{stage}'"))
+        if os.path.lexists(improvement.stage_file(stage)) and not is_overwrite:
+            raise RefusedError(f"{improvement.shown(stage + '.jsonl')}: is there already", "--overwrite replaces it", "existing_stage")
+        shards = found_shards(improvement, stage)
+        for shard in shards:
+            name = shard_stage(stage, shard)
+            locks.enter_context(FileLock(improvement.stage_file(name, ".lock"), f"shard '{name}'"))
+        metas = [checked_shard_meta(improvement, stage, shard, dataset) for shard in shards]
+        refuse_unlike_shards(improvement.shown(stage), shards, metas)
+        index = merged_index(improvement, stage, shards, metas[0], dataset)
+        return write_merged(improvement, stage, shards, metas, index, dataset)
+
+
+def checked_shard_meta(improvement: Improvement, stage: str, shard: Shard, dataset: Dataset) -> JsonObject:
+    """The meta document of *shard*. Raises RefusedError when its lines are not those it tells of, or it was made from other cases."""
+    name = shard_stage(stage, shard)
+    meta = read_stage_meta(improvement, name)
+    shown = improvement.shown(name + ".jsonl")
+    if meta.get("dataset_fingerprint") != dataset.fingerprint:
+        raise RefusedError(f"{shown}: was made from other cases than there are now", "run it again: --overwrite", "unlike_shards")
+    observations = meta.get("observations")
+    digest = lines_digest(improvement.stage_file(name)).hexdigest()
+    if not isinstance(observations, dict) or observations.get("sha256") != digest:
+        raise RefusedError(f"{shown}: was cut short, or changed after its run", "go on with it: --resume, or run it again", "unlike_shards")
+    return meta
+
+
+def refuse_unlike_shards(shown: str, shards: list[Shard], metas: list[JsonObject]) -> None:
+    """Raises RefusedError, naming what differs, unless all *metas* are of one run."""
+    for shard, meta in zip(shards[1:], metas[1:], strict=True):
+        differing = differing_settings(metas[0], meta, f"in shard {shards[0].number}", f"in shard {shard.number}")
+        for key in ("repetitions", "selection"):
+            if meta.get(key) != metas[0].get(key):
+                differing.append(f"{key} ({visible(str(metas[0].get(key)))}, {visible(str(meta.get(key)))} in shard {shard.number})")
+        if differing:
+            raise RefusedError(f"{shown}: shards of different runs: {listed(differing)}", "run again what is not meant", "unlike_shards")
+
+
+def merged_index(improvement: Improvement, stage: str, shards: list[Shard], meta: JsonObject, dataset: Dataset) -> StageIndex:
+    """Where each trial's line stands in the file of its case's shard. Raises RefusedError for strangers and gaps."""
+    index = StageIndex(dataset.cases, meta["repetitions"])
+    for shard in shards:
+        name = shard_stage(stage, shard)
+        for offset, _, value in stage_lines(improvement.stage_file(name)):
+            slot = index.slot(value["case_id"], value["trial"])
+            case = dataset.cases.get(value["case_id"])
+            fits = case is not None and value.get("input_fingerprint") == case.input_fingerprint and is_in_shard(case.id, shard)
+            if slot < 0 or not fits or index.statuses[slot]:
+                shown = improvement.shown(name + ".jsonl")
+                raise RefusedError(f"{shown}: holds a line that is not of its cases and trials", "run it again", "unlike_shards")
+            index.note(slot, value["status"], offset)
+    refuse_gaps(improvement.shown(stage), shards[0].total, index, meta, dataset)
+    return index
+
+
+def refuse_gaps(shown: str, count: int, index: StageIndex, meta: JsonObject, dataset: Dataset) -> None:
+    """Raises RefusedError that names the first trials without a line; holdout cases are only counted."""
+    selection = meta.get("selection") or NO_SELECTION
+    cases = select_cases(dataset, selection["ids"], selection["tags"], selection["splits"])
+    gaps = hidden = 0
+    named: list[str] = []
+    for trial in range(1, meta["repetitions"] + 1):
+        for case in cases:
+            if not index.status(case.id, trial):
+                gaps += 1
+                hidden += case.id in dataset.holdout
+                if case.id not in dataset.holdout and len(named) < SHOWN_GAPS:
+                    shard = next(each for each in range(1, count + 1) if is_in_shard(case.id, Shard(each, count)))
+                    named.append(f"case {quoted(case.id, 40)} trial {trial} (shard {shard})")
+    if gaps:
+        more = gaps - len(named) - hidden
+        named += [f"{more:,} more"] if more else []
+        named += [f"{hidden:,} of holdout cases"] if hidden else []
+        what = f"{counted(gaps, 'trial')} {'is' if gaps == 1 else 'are'} missing: {listed(named)}"
+        raise RefusedError(f"{shown}: {what}", "go on with those shards: --resume", "gap")
+
+
+def write_merged(
+    improvement: Improvement, stage: str, shards: list[Shard], metas: list[JsonObject], index: StageIndex, dataset: Dataset
+) -> Merged:
+    """Writes observations, kept files and meta file of the merged stage, as an overwrite does: beside, then in place."""
+    from contextlib import ExitStack
+
+    selection = metas[0].get("selection") or NO_SELECTION
+    cases = select_cases(dataset, selection["ids"], selection["tags"], selection["splits"])
+    writer = StageWriter(
+        improvement, stage, dataset, cases, merged_meta(shards, metas), existing=OVERWRITE, repetitions=metas[0]["repetitions"]
+    )
+    all_cases = list(dataset.cases.values())
+    owners = [next(place for place, shard in enumerate(shards) if is_in_shard(case.id, shard)) for case in all_cases]
+    try:
+        for shard in shards:
+            kept = improvement.stage_file(shard_stage(stage, shard), FILES)
+            if os.path.isdir(kept):
+                make_folder(writer.files_path)
+                copy_tree(kept, writer.files_path)
+        with ExitStack() as stack:
+            paths = [improvement.stage_file(shard_stage(stage, shard)) for shard in shards]
+            streams = [stack.enter_context(open_for_reading(path, block=MERGE_BLOCK)) for path in paths]
+            for slot, offset in enumerate(index.offsets):
+                if offset >= 0:
+                    trial, place = divmod(slot, len(all_cases))
+                    stream = streams[owners[place]]
+                    stream.seek(offset)
+                    status = index.status(all_cases[place].id, trial + 1)
+                    writer.record(all_cases[place].id, trial + 1, status, bare_line(stream.readline()) + b"\n")
+        writer.finish(True)
+    except BaseException as error:
+        writer.abandon(error)
+        raise
+    return Merged(len(shards), sum(index.counts().values()), index.counts())
+
+
+def merged_meta(shards: list[Shard], metas: list[JsonObject]) -> JsonObject:
+    """The meta document of the stage that *shards* with their *metas* become; the writer fills in the rest."""
+    parts = [
+        {"shard": shard.number, **{key: meta.get(key) for key in ("started_at", "finished_at", "observations")}}
+        for shard, meta in zip(shards, metas, strict=True)
+    ]
+    stopped = next((meta["stopped"] for meta in metas if meta.get("stopped")), None)
+    started_at = min(str(meta.get("started_at")) for meta in metas)
+    return {**metas[0], "shard": None, "started_at": started_at, "stopped": stopped, "merged_from": parts}
+
+# endregion
+
+# region runs/estimate.py
+# =============================================================================
+# What a run will take and cost, told from earlier evidence of the same cases.
+#
+# A case counts as it went in this stage, else in the first other stage that has it: the mean
+# over its trials. What no earlier trial measured is left out and said to be, never taken as 0.
+# =============================================================================
+
+
+class Estimate(NamedTuple):
+    """`trials` to be run; of `timed` ones the earlier time in seconds is known, of `priced` ones the cost in US dollars.
+
+    `seconds` and `cost_usd` are sums over those alone, None when there are none; `stages` says whose evidence it is.
+    """
+
+    trials: int
+    timed: int
+    seconds: float | None
+    priced: int
+    cost_usd: float | None
+    stages: list[str]
+
+
+class CaseRecord:
+    """What earlier trials of one case took and cost: sums and their numbers."""
+
+    def __init__(self) -> None:
+        self.timed = self.priced = 0
+        self.ms = self.cost = 0.0
+
+
+def estimate_run(improvement: Improvement, stage: str, trials: Iterable[Case]) -> Estimate:
+    """What *trials*, given by their cases, will take and cost in *stage*. Raises InputError for evidence that cannot be read."""
+    wanted = list(trials)
+    known: dict[str, CaseRecord] = {}
+    used = []
+    for name in sorted(improvement.stages(), key=lambda each: each != stage):
+        found = case_records(improvement.stage_file(name), {case.id for case in wanted} - known.keys())
+        if found:
+            used.append(name)
+        known.update(found)
+    records = [known[case.id] for case in wanted if case.id in known]
+    times = [record.ms / record.timed / 1000 for record in records if record.timed]
+    costs = [record.cost / record.priced for record in records if record.priced]
+    return Estimate(len(wanted), len(times), sum(times) if times else None, len(costs), sum(costs) if costs else None, used)
+
+
+def case_records(path: str, wanted: "set[str]") -> dict[str, CaseRecord]:
+    """What the trials of the stage file *path* took and cost, by case, for the cases *wanted* of which one was measured."""
+    found: dict[str, CaseRecord] = {}
+    for line in iter_observations(path) if wanted and os.path.exists(path) else ():
+        observation = line.value
+        execution = observation.get("execution") or {}
+        attempts = [*(execution.get("attempts") or ()), {"cost": observation.get("cost"), "duration_ms": execution.get("duration_ms")}]
+        times = [attempt["duration_ms"] for attempt in attempts if is_number(attempt.get("duration_ms"))]
+        costs = [cost for cost in map(attempt_cost, attempts) if cost is not None]
+        if observation["case_id"] in wanted and (times or costs):
+            record = found.setdefault(observation["case_id"], CaseRecord())
+            if len(times) == len(attempts):
+                record.timed, record.ms = record.timed + 1, record.ms + sum(times)
+            if len(costs) == len(attempts):
+                record.priced, record.cost = record.priced + 1, record.cost + sum(costs)
+    return found
+
+# endregion
+
 # region runs/bridge.py
 # =============================================================================
 # The bridge: has the trials of a stage answered by workers of any kind, and records them.
@@ -4991,16 +6522,22 @@ def is_script(path: str) -> bool:
 # progress and syncs; each of `jobs` threads takes the next trial, has its worker answer it
 # and appends the observation. The first interrupt stops the dispatch and ends the running
 # trials, the second kills them; what has finished is on disk either way.
+#
+# A run that stops by itself (budget.py) lets the running trials end and records the rest as
+# `not_run`, but for an overwrite, which then waits beside the old stage to be gone on with.
 # =============================================================================
 
 TICK_SECONDS = 0.1
-MAX_EXAMPLES = 3  # of errors, with different messages
+PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay"  # ways to run, as the meta file names them
 
 
 class RunRequest(NamedTuple):
-    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one), or *replay* is a file of answers.
+    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one), in one of the modes process, persistent and
+    plain; or *replay* is a file of answers.
 
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
+    *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
+    files, *events* is a descriptor (0: none), *shard* the part of the cases that is run (None: all).
     """
 
     improvement: Improvement
@@ -5010,6 +6547,7 @@ class RunRequest(NamedTuple):
     command: list[str]
     cwd: str = ""
     replay: str = ""
+    mode: str = PROCESS
     repetitions: int = 0
     jobs: int = 1
     timeout_seconds: float = 300
@@ -5018,6 +6556,14 @@ class RunRequest(NamedTuple):
     tags: tuple[str, ...] = ()
     splits: tuple[str, ...] = ()
     progress: str = "auto"
+    retries: int = 0
+    retry_on: tuple[str, ...] = RETRY_REASONS
+    environment: tuple[str, ...] = ()
+    workspace: str = ""
+    keep: tuple[str, ...] = ()
+    budget: Budget = Budget()
+    events: int = 0
+    shard: Shard | None = None
 
 
 class RunSummary(NamedTuple):
@@ -5026,7 +6572,8 @@ class RunSummary(NamedTuple):
     `selected` trials were asked for of `planned` (all cases × repetitions), `ran` in this run; `counts` has the
     statuses of those that have a line. `unusable` have no completed observation. `examples` tells of a few
     errors, without anything of holdout cases; `notes` holds what the user should know. After an interrupt
-    `is_beside` says that the old stage is still in place and this run's trials stand beside it.
+    `is_beside` says that the old stage is still in place and this run's trials stand beside it. `stopped` is a reason
+    code and a sentence when the run stopped by itself, else None. `tally` counts this run's trials.
     """
 
     stage: str
@@ -5041,6 +6588,8 @@ class RunSummary(NamedTuple):
     is_interrupted: bool
     is_beside: bool
     seconds: float
+    stopped: tuple[str, str] | None
+    tally: RunTally
 
 
 def run_stage(request: RunRequest) -> RunSummary:
@@ -5051,10 +6600,14 @@ def run_stage(request: RunRequest) -> RunSummary:
     """
     check_stage_name(request.stage)
     cases = select_cases(request.dataset, list(request.ids), list(request.tags), list(request.splits))
+    stage = request.stage
+    if request.shard:
+        cases = [case for case in cases if is_in_shard(case.id, request.shard)]
+        stage = shard_stage(stage, request.shard)
+    events = EventStream(request.events)
     cwd = os.path.abspath(request.cwd or os.curdir)
     notes = [] if request.replay else check_runner(request.command, cwd)
     meta = meta_document(request, cwd)
-    stage = request.stage
     with FileLock(request.improvement.stage_file(stage, ".lock"), f"stage '{stage}'"):
         writer = StageWriter(
             request.improvement, stage, request.dataset, cases, meta, existing=request.existing, repetitions=request.repetitions
@@ -5063,7 +6616,7 @@ def run_stage(request: RunRequest) -> RunSummary:
         stop = StopSwitch()
         try:
             with heeding_signals(stop):
-                return Dispatch(request, writer, stop, cwd).run()
+                return Dispatch(request, writer, stop, cwd, events).run()
         finally:
             stop.close()
 
@@ -5086,7 +6639,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "version": 1,
         "stage": request.stage,
         "command": None if replay else without_surrogates(request.command),
-        "mode": "replay" if replay else "process",
+        "mode": REPLAY if replay else request.mode,
         "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
         "selection": selectors if any(selectors.values()) else None,
@@ -5105,27 +6658,37 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "counts": {},
         "observations": None,
         "replayed_from": {"file": os.path.basename(replay), "sha256": file_digest(replay)} if replay else None,
+        "retries": request.retries,
+        "retry_on": list(request.retry_on) if request.retries else [],
+        "env": sorted(request.environment) or None,
+        "workspace": workspace_document(request.workspace, folder) if request.workspace else None,
+        "keep": list(request.keep),
+        "shard": request.shard._asdict() if request.shard else None,
+        "stopped": None,
     }
 
 
 class Dispatch:
     """One run: hands the trials to the workers and records what they answer."""
 
-    def __init__(self, request: RunRequest, writer: StageWriter, stop: StopSwitch, cwd: str) -> None:
+    def __init__(self, request: RunRequest, writer: StageWriter, stop: StopSwitch, cwd: str, events: EventStream) -> None:
         import threading
 
-        self.request, self.writer, self.stop, self.cwd = request, writer, stop, cwd
+        self.request, self.writer, self.stop, self.cwd, self.events = request, writer, stop, cwd, events
         self.selected = len(writer.cases) * writer.repetitions
         self.pending = sum(1 for _ in self.pending_trials())
-        self.trials = self.pending_trials()
-        self.lock = threading.Lock()  # around trials, writer and the counters
+        self.queue = TrialQueue(self.pending_trials())
+        self.again: deque[tuple[TrialRequest, Attempt | None]] = deque()  # to be tried again, or given up by a worker before an attempt
+        self.earlier: dict[tuple[str, int], list[JsonObject]] = {}  # attempts of trials that are tried again
+        self.lock = threading.Condition()  # around all of these, writer, tally, watchdog and events; notified when a trial has ended
         self.all_done = threading.Event()
         self.working = 0
-        self.ran = 0
-        self.errors = 0
+        self.recorded = 0
         self.has_started = False
         self.failure: BaseException | None = None
-        self.examples: dict[str, str] = {}
+        self.tally, self.watchdog = RunTally(request.dataset.holdout), Watchdog(request.dataset.holdout)
+        self.stopped: tuple[str, str] | None = None
+        self.started = monotonic_seconds()
 
     def pending_trials(self) -> Iterator[tuple[Case, int]]:
         """(case, trial) of what has no line yet, in the order of a run."""
@@ -5133,33 +6696,47 @@ class Dispatch:
 
     def run(self) -> RunSummary:
         """Runs all pending trials and finishes the stage's files. Raises what made that impossible."""
-        started = monotonic_seconds()
+        planned, stage = len(self.writer.index.statuses), self.request.stage
+        self.events.send("start", stage=stage, pid=os.getpid(), planned=planned, selected=self.selected, pending=self.pending)
         try:
             if self.pending:
-                with self.workers() as make_worker, Progress(f"run {self.request.stage}", self.pending, self.request.progress) as progress:
+                with self.workers() as make_worker, Progress(f"run {stage}", self.pending, self.request.progress) as progress:
                     self.work_off(make_worker, progress)
-            is_interrupted = self.ran < self.pending
-            self.writer.finish(not is_interrupted)
+            elif self.request.shard:
+                self.writer.begin_if_new()  # a shard without cases is there all the same, for merge
+            is_interrupted = self.recorded < self.pending
+            is_complete = not is_interrupted and not (self.stopped and self.writer.is_beside)
+            self.writer.finish(is_complete)
         except BaseException as error:
             self.writer.abandon(error)
+            self.events.send("end", reason="failed", ran=self.tally.ran, counts={})
             raise
+        summary = self.summary(is_interrupted, is_complete)
+        reason = "interrupted" if is_interrupted else self.stopped[0] if self.stopped else "completed"
+        self.events.send("end", reason=reason, ran=summary.ran, counts=summary.counts)
+        return summary
+
+    def summary(self, is_interrupted: bool, is_complete: bool) -> RunSummary:
+        """What came of the run, whose files are finished."""
         counts: dict[str, int] = {}
         for case, trial in self.writer.selected_trials():
             status = self.writer.index.status(case.id, trial)
             counts[status] = counts.get(status, 0) + 1
         return RunSummary(
             stage=self.request.stage,
-            path=self.writer.path if is_interrupted else self.writer.target,
+            path=self.writer.target if is_complete else self.writer.path,
             planned=len(self.writer.index.statuses),
             selected=self.selected,
-            ran=self.ran,
+            ran=self.tally.ran,
             counts={status: counts[status] for status in STATUSES if status in counts},
             unusable=self.selected - counts.get(COMPLETED, 0),
-            examples=list(self.examples.values()),
+            examples=list(self.tally.examples.values()),
             notes=self.writer.notes,
             is_interrupted=is_interrupted,
-            is_beside=is_interrupted and self.writer.is_beside,
-            seconds=monotonic_seconds() - started,
+            is_beside=not is_complete and self.writer.is_beside,
+            seconds=monotonic_seconds() - self.started,
+            stopped=None if is_interrupted else self.stopped,
+            tally=self.tally,
         )
 
     @contextmanager
@@ -5171,8 +6748,26 @@ class Dispatch:
             self.writer.notes += recording.notes
             yield lambda: ReplayWorker(recording)
         else:
+            environment = passed_environment(request.environment)
+            missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
+            self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
+            self.writer.notes += context_notes(self.writer.cases) if request.mode == PLAIN else []
             with WorkFolders() as folders:
-                yield lambda: ProcessWorker(request.command, self.cwd, request.timeout_seconds, folders, self.stop)
+                store = os.path.join(folders.path, "workspace")
+                files = WorkFiles(request.workspace, request.keep, self.writer.files_path, store)
+                yield lambda: self.runner_worker(folders, environment, files)
+
+    def runner_worker(self, folders: WorkFolders, environment: dict[bytes, bytes], files: WorkFiles) -> ProcessWorker:
+        """A worker that runs the command in the mode that was asked for."""
+        request = self.request
+        setting = (request.command, self.cwd, request.timeout_seconds, folders, self.stop)
+        worker: ProcessWorker
+        if request.mode == PERSISTENT:
+            worker = PersistentWorker(*setting, notes=self.writer.notes)
+        else:
+            worker = PlainWorker(*setting) if request.mode == PLAIN else ProcessWorker(*setting)
+        worker.environment, worker.files = environment, files
+        return worker
 
     def work_off(self, make_worker: Callable[[], Worker], progress: Progress) -> None:
         """Has threads answer the pending trials, and waits for them. Raises what one of them could not go on with."""
@@ -5187,14 +6782,18 @@ class Dispatch:
             while not self.all_done.wait(TICK_SECONDS):
                 with self.lock:
                     self.writer.sync_if_due()
-                progress.report(self.ran, self.errors)
+                    complaint = self.watchdog.complaint()
+                if complaint:
+                    progress.note(complaint)
+                progress.report(self.tally.ran, self.tally.errors)
         finally:
             self.stop_unless_done()
             for thread in threads:
                 thread.join()
-        progress.report(self.ran, self.errors)
         if self.failure is not None:
             raise self.failure
+        self.settle_rest()
+        progress.report(self.tally.ran, self.tally.errors)
 
     def stop_unless_done(self) -> None:
         """Ends the threads early when the main thread leaves its loop with an error."""
@@ -5220,45 +6819,101 @@ class Dispatch:
 
     def answer_trials(self, worker: Worker, number: int) -> None:
         """Takes trials until there are none or the run is stopped."""
-        while not self.stop.is_requested:
+        if isinstance(worker, PersistentWorker):
+            given_up = worker.answer_all(self.take, partial(self.settle, number=number), self.cannot_start)
             with self.lock:
-                following = next(self.trials, None)
-            if following is None:
-                return
-            case, trial = following
-            attempt = self.attempt(worker, case, trial)
-            if attempt.status == CANCELLED:
-                return
-            document = observation_document(case.id, trial, case.input_fingerprint, attempt, number)
-            line = encode_compact(document).encode("utf-8") + b"\n"
-            with self.lock:
-                self.writer.record(case.id, trial, attempt.status, line)
-                self.ran += 1
-                if attempt.error is not None:
-                    self.errors += 1
-                    self.note_example(case, trial, attempt.error)
+                self.again.extend((request, None) for request in given_up)
+            return
+        while request := self.take(True):
+            try:
+                attempt = worker.answer(request)
+            except CannotStart as error:
+                attempt = self.cannot_start(error)
+            self.settle(request, attempt, number)
 
-    def attempt(self, worker: Worker, case: Case, trial: int) -> Attempt:
-        """One attempt at a trial. Raises UsageError when not even the first one can be started."""
-        seed = trial_seed(self.request.seed, case.id, trial)
-        try:
-            attempt = worker.answer(TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed))
-        except CannotStart as error:
-            if not self.has_started:
-                message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
-                raise UsageError(message, "try the command by itself", "cannot_start") from None
-            message = f"the runner could not be started: {error}"
-            return Attempt("error", {}, error_document("environment", "cannot_start", message), utc_now())
+    def take(self, may_wait: bool) -> TrialRequest | None:
+        """The next trial to be answered; None when there is none or the run is stopped.
+
+        While all that is left belongs to serial groups of which a trial is running, it waits, or gives None unless it *may_wait*.
+        """
+        with self.lock:
+            while not self.is_ending():
+                if self.again:
+                    request, attempt = self.again.popleft()
+                    if attempt is not None:
+                        self.earlier.setdefault((request.case.id, request.trial), []).append(earlier_attempt(attempt))
+                        request = request._replace(attempt=request.attempt + 1)
+                    self.watchdog.begins(request.case, request.trial)
+                    return request
+                following = self.queue.take()
+                if following:
+                    case, trial = following
+                    self.watchdog.begins(case, trial)
+                    seed = trial_seed(self.request.seed, case.id, trial)
+                    return TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed)
+                if not self.queue.held or not may_wait:
+                    return None
+                self.lock.wait(TICK_SECONDS)
+        return None
+
+    def is_ending(self) -> bool:
+        """True when nothing more may begin: the run is interrupted, or has stopped by itself."""
+        self.stopped = self.stopped or self.request.budget.exhausted(self.tally, self.started)
+        return self.stop.is_requested or self.stopped is not None
+
+    def settle(self, request: TrialRequest, attempt: Attempt, number: int) -> None:
+        """Records what worker *number* made of *request*, or has it tried again; nothing when that was cancelled."""
+        if attempt.status == CANCELLED:
+            return
         self.has_started = True
-        return attempt
+        with self.lock:
+            self.watchdog.ends(request.case, request.trial)
+            if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
+                self.again.append((request, attempt))
+            else:
+                self.record(request.case, request.trial, attempt, number)
+            self.lock.notify()
 
-    def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
-        """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""
-        is_hidden = case.id in self.request.dataset.holdout
-        what = "" if is_hidden else visible(error["message"])
-        if len(self.examples) < MAX_EXAMPLES:
-            who = "a holdout case" if is_hidden else f"case {quoted(case.id)}, trial {trial}"
-            self.examples.setdefault(f"{error['class']}: {what}", f"{who}: {error['class']}" + (f": {what}" if what else ""))
+    def record(self, case: Case, trial: int, attempt: Attempt, number: int) -> None:
+        """Appends the observation of a trial whose last *attempt* worker *number* made, and counts it unless it never ran."""
+        earlier = self.earlier.pop((case.id, trial), [])
+        document = observation_document(case.id, trial, case.input_fingerprint, attempt, number, earlier)
+        self.writer.record(case.id, trial, attempt.status, encode_compact(document).encode("utf-8") + b"\n")
+        self.recorded += 1
+        if number:
+            self.queue.release(case)
+            cost = self.tally.add(case, trial, attempt, earlier)
+            self.events.trial(case, trial, attempt, len(earlier) + 1, cost, self.tally, self.pending)
+        elif attempt.error:
+            self.tally.note_example(case, trial, attempt.error)
+
+    def cannot_start(self, error: CannotStart) -> Attempt:
+        """The attempt of a runner that could not be started. Raises UsageError when not even the first one could."""
+        if not self.has_started:
+            message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
+            raise UsageError(message, "try the command by itself", "cannot_start") from None
+        return Attempt("error", {}, error_document("environment", "cannot_start", f"the runner could not be started: {error}"), utc_now())
+
+    def settle_rest(self) -> None:
+        """Records what was not handed out, or not tried again any more; nothing of the former after an interrupt."""
+        tried = [(request, attempt) for request, attempt in self.again if attempt]
+        rest = chain([(request.case, request.trial) for request, attempt in self.again if not attempt], self.queue.rest())
+        for request, attempt in tried:
+            self.record(request.case, request.trial, attempt, 1)
+        if self.stop.is_requested:
+            return
+        if self.stopped:
+            error = error_document("cancelled", *self.stopped)
+        else:
+            message = f"not sent: {counted(SILENT_STARTS, 'process', 'processes')} in a row ended without an answer"
+            error = error_document("runner", "gave_up", message)
+        before = self.recorded
+        for case, trial in rest:
+            self.record(case, trial, Attempt(NOT_RUN, {}, error, utc_now()), 0)
+        if self.recorded == before:
+            self.stopped = None  # a bound reached with the last trial stopped nothing
+        elif self.stopped:
+            self.writer.meta["stopped"] = {"reason": self.stopped[0], "message": self.stopped[1]}
 
 # endregion
 
@@ -15054,7 +16709,7 @@ FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.meta\.json", meta_check(STAGE_META_FIELDS, ("version", "stage", "repetitions"))),
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
-    (r"[\w-]{1,64}\.superseded\.jsonl", check_earlier_observations),
+    (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
     (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
 )
 
@@ -15106,6 +16761,38 @@ def command_init(args: Namespace) -> Answer:
     data = {"improvement": folder, "files": [improvement.shown(name) for name in files], "include": includes}
     following = f"kaizen validate {args.name}, then kaizen run {args.name} --stage baseline -- COMMAND"
     return Answer(0, "created", message, lines, data, following)
+
+# endregion
+
+# region commands/merge.py
+# =============================================================================
+# `kaizen merge`: makes one stage of the shards that several machines have run.
+# =============================================================================
+
+
+@command(
+    "merge",
+    "Makes one stage of the shards that `run --shard I/N` has written, and refuses what does not belong together.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "name of the stage", {"required": True}),
+        Argument("--overwrite", "", "replace the stage that is there"),
+    ],
+    "kaizen merge refund --stage candidate",
+)
+def command_merge(args: Namespace) -> Answer:
+    """Writes the merged stage; exit 4 when it has trials without usable evidence, 5 for shards that do not fit or are missing."""
+    project = load_project(args.improvement)
+    stage = check_stage_name(args.stage)
+    merged = merge_shards(project.improvement, stage, project.dataset, args.overwrite)
+    unusable = merged.lines - merged.counts.get(COMPLETED, 0)
+    message = f"{stage}: {counted(merged.lines, 'trial')} of {counted(merged.shards, 'shard')}"
+    message += f", {unusable:,} without usable evidence" if unusable else ""
+    written = project.improvement.shown(f"{stage}.jsonl")
+    data = {"stage": stage, "shards": merged.shards, "counts": merged.counts, "unusable": unusable, "files": [written]}
+    code, reason = (EXIT_INCOMPLETE, "unusable_trials") if unusable else (EXIT_DONE, "merged")
+    following = f"kaizen evaluate {args.improvement} --stage {stage}"
+    return Answer(code, reason, message, [message, f"  written to {written}"], data, following)
 
 # endregion
 
@@ -15258,6 +16945,7 @@ def command_review(args: Namespace) -> Answer:
 # `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 # =============================================================================
 
+NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
 
 
@@ -15268,31 +16956,67 @@ def count_argument(text: str) -> int:
     return int(text)
 
 
-def positive_seconds(text: str) -> float:
-    """*text* as a number of seconds above 0. Raises ArgumentTypeError."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < 1e7:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number of seconds above 0")
-    return value
+def positive_number(unit: str) -> Callable[[str], float]:
+    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
+
+    def number_argument(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1e7:
+            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
+        return value
+
+    return number_argument
 
 
+def retry_reasons(text: str) -> tuple[str, ...]:
+    """The comma-separated words of *text*, each timeout, protocol, environment or exit:N. Raises ArgumentTypeError."""
+    words = tuple(word.strip() for word in text.split(","))
+    for word in words:
+        if word not in RETRY_REASONS and not re.fullmatch(r"exit:([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])", word, re.ASCII):
+            raise ArgumentTypeError(f"{quoted(word)} is none of timeout, protocol, environment and exit:N (N from 1 to 255)")
+    return words
+
+
+def descriptor_argument(text: str) -> int:
+    """*text* as a file descriptor beyond standard output. Raises ArgumentTypeError."""
+    if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) or text == "1":
+        raise ArgumentTypeError(f"{quoted(text)} is not the number of a file descriptor from 2")
+    return int(text)
+
+
+REPEATABLE = {"action": "append", "default": []}
 # What `run` and `test` have in common.
 RUN_ARGUMENTS = [
     Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": count_argument, "default": 0}),
     Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
-    Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_seconds, "default": 300.0}),
-    Argument("--id", "ID", "only this case (repeatable)", {"action": "append", "default": []}),
-    Argument("--tag", "TAG", "only cases with this tag (repeatable)", {"action": "append", "default": []}),
+    Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_number("seconds"), "default": 300.0}),
+    Argument("--retries", "N", "further attempts at a trial that ends as --retry-on says", {"type": count_argument, "default": 0}),
     Argument(
-        "--split", "SPLIT", "only cases of this split (repeatable)", {"action": "append", "default": [], "choices": SPLITS_ON_COMMAND_LINE}
+        "--retry-on",
+        "LIST",
+        f"with commas (default: {','.join(RETRY_REASONS)}); exit:N is any code",
+        {"type": retry_reasons, "default": RETRY_REASONS},
     ),
+    Argument("--id", "ID", "only this case (repeatable)", REPEATABLE),
+    Argument("--tag", "TAG", "only cases with this tag (repeatable)", REPEATABLE),
+    Argument("--split", "SPLIT", "only cases of this split (repeatable)", {**REPEATABLE, "choices": SPLITS_ON_COMMAND_LINE}),
     Argument("--cwd", "DIR", "folder in which the command is started (default: the current one)", {"default": ""}),
+    Argument("--persistent", "", "one process per job answers many trials, a line each way"),
+    Argument("--plain", "", "the input as text on standard input, or as {input} or {input_file} in ARG; standard output is the output"),
     Argument("--replay", "FILE", "recorded answers in place of a command", {"default": ""}),
+    Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATABLE),
+    Argument("--workspace", "DIR", "copy DIR into the work folder before each trial", {"default": ""}),
+    Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATABLE),
+    Argument("--max-cost", "USD", "begin no further trial beyond this cost, or if it is unknown", {"type": positive_number("US dollars")}),
+    Argument("--max-minutes", "M", "begin no further trial after this time", {"type": positive_number("minutes")}),
+    Argument("--fail-fast", "", "begin no further trial after the first without usable evidence"),
+    Argument("--events", "FD", "write JSON events to this file descriptor", {"type": descriptor_argument, "default": 0}),
     Argument("--progress", "KIND", "auto, plain or none", {"choices": list(PROGRESS_MODES), "default": "auto"}),
 ]
+SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, auto/N: as the CI system or cluster says", {"default": ""})
 
 
 @command(
@@ -15302,6 +17026,8 @@ RUN_ARGUMENTS = [
         IMPROVEMENT,
         Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"required": True}),
         *RUN_ARGUMENTS,
+        SHARD,
+        Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
         Argument("--resume", "", "run what is missing of a stage that is there"),
         Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
         Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
@@ -15315,18 +17041,26 @@ def command_run(args: Namespace) -> Answer:
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
     existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE
     project = load_project(args.improvement)
+    if args.shard:
+        args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
+    if args.estimate:
+        return estimate_answer(args, project)
     summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
     return run_answer(args, summary)
 
 
 def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:
     """The request that RUN_ARGUMENTS and the command behind `--` ask for. Raises UsageError unless there is one."""
+    given = [f"--{name}" for name in (PERSISTENT, PLAIN, REPLAY) if getattr(args, name)]
+    if len(given) > 1:
+        raise UsageError(f"{listed(given)} exclude each other", "choose one way to run")
     if args.replay and args.rest:
         raise UsageError("--replay takes the place of a command; both were given", "leave out one of them")
     if not args.replay and not args.rest:
         raise UsageError(
             "there is no command to run", f"write it behind '--': … {args.improvement} --stage {stage} -- COMMAND [ARG…]", "no_command"
         )
+    refuse_unfit_options(args)
     return RunRequest(
         improvement=project.improvement,
         stage=stage,
@@ -15335,6 +17069,7 @@ def run_request(args: Namespace, project: Project, stage: str, existing: str) ->
         command=args.rest or [],
         cwd=args.cwd,
         replay=args.replay,
+        mode=PERSISTENT if args.persistent else PLAIN if args.plain else PROCESS,
         repetitions=args.repetitions,
         jobs=args.jobs,
         timeout_seconds=args.timeout,
@@ -15343,7 +17078,27 @@ def run_request(args: Namespace, project: Project, stage: str, existing: str) ->
         tags=tuple(args.tag),
         splits=tuple(args.split),
         progress=args.progress,
+        retries=args.retries,
+        retry_on=args.retry_on,
+        environment=tuple(args.env),
+        workspace=args.workspace,
+        keep=tuple(args.keep),
+        budget=Budget(args.max_cost, args.max_minutes, args.fail_fast),
+        events=args.events,
+        shard=parse_shard(args.shard, os.environ) if getattr(args, "shard", "") else None,
     )
+
+
+def refuse_unfit_options(args: Namespace) -> None:
+    """Raises UsageError for options that do not go with the way to run."""
+    ways = ((REPLAY, ("retries", "env", "workspace", "keep", "max_cost")), (PERSISTENT, ("workspace", "keep")))
+    for way, names in ways:
+        unfit = [f"--{name.replace('_', '-')}" for name in names if getattr(args, way) and getattr(args, name)]
+        if unfit:
+            raise UsageError(f"{listed(unfit)} cannot go with --{way}", "leave it out" if len(unfit) == 1 else "leave them out")
+    for name in args.env:
+        if not name or "=" in name or "\0" in name:
+            raise UsageError(f"--env {quoted(name)} is no name of a variable; values are never given here")
 
 
 def run_answer(args: Namespace, summary: RunSummary) -> Answer:
@@ -15353,20 +17108,25 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
     completed = summary.counts.get(COMPLETED, 0)
     message = f"{summary.stage}: {completed:,} of {counted(summary.selected, 'trial')} completed"
     failed = [f"{number:,} {status}" for status, number in summary.counts.items() if status != COMPLETED]
-    following = after_run(args.improvement, summary)
+    following = after_run(args, summary)
     code, reason = EXIT_DONE, "completed"
+    goes_on = ["--overwrite", "--resume"] if summary.is_beside else ["--resume"]
     if summary.is_interrupted:
         code, reason = EXIT_INTERRUPTED, "interrupted"
         message = f"{summary.stage}: interrupted; {counted(sum(summary.counts.values()), 'trial')} of {summary.selected:,} saved"
-        following = run_again(args, ["--overwrite", "--resume"] if summary.is_beside else ["--resume"])
+        following = run_again(args, goes_on)
     elif summary.unusable:
         code, reason = EXIT_INCOMPLETE, "unusable_trials"
         message += f", {summary.unusable:,} without usable evidence ({', '.join(failed)})"
-        following = run_again(args, ["--only", "errors"])
+        following = run_again(args, goes_on if summary.is_beside else ["--only", "errors"])
+    if summary.stopped:
+        code, reason = EXIT_INCOMPLETE, summary.stopped[0]
+        message += f"; stopped: {summary.stopped[1]}"
+        following = run_again(args, goes_on if summary.is_beside or not summary.tally.errors else ["--only", "errors"])
     if summary.selected < summary.planned:
         message += f"; a selection of {summary.planned:,} planned"
     lines = [f"{message}, {duration(summary.seconds)}"]
-    lines += [f"  {line}" for line in summary.examples]
+    lines += [f"  {line}" for line in [*summary.examples, *tally_lines(summary.tally)]]
     files = [shown_path(summary.path)] if os.path.exists(summary.path) else []  # interrupted before the first answer
     lines += [f"  written to {name}" for name in files]
     data = {
@@ -15377,14 +17137,63 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
         "counts": summary.counts,
         "unusable": summary.unusable,
         "errors": summary.examples,
+        "error_classes": summary.tally.classes,
+        "slowest": [{"case_id": name, "trial": trial, "duration_ms": round(-ms, 3)} for ms, name, trial in summary.tally.slowest],
+        "cost_usd": float(summary.tally.cost) if summary.tally.priced else None,
+        "priced": summary.tally.priced,
         "notes": summary.notes,
         "files": files,
     }
     return Answer(code, reason, message, lines, data, following)
 
 
-def after_run(improvement: str, summary: RunSummary) -> str:
-    """What the main flow does after this stage: the candidate after the baseline, then the review."""
+def tally_lines(tally: RunTally) -> list[str]:
+    """What the end of a run says of the trials it ran: errors by class, cost with its coverage, the slowest cases."""
+    lines = []
+    if len(tally.classes) > 1:
+        lines.append(f"errors by class: {listed([f'{number:,} {name}' for name, number in sorted(tally.classes.items())])}")
+    if tally.priced:
+        lines.append(f"cost {dollars(tally.cost)}, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
+    slow = [f"{quoted(name, 40)} {duration(-ms / 1000)}" for ms, name, _ in tally.slowest if -ms >= NOTABLE_MS]
+    if slow and tally.ran > len(slow):
+        lines.append(f"slowest: {listed(slow)}")
+    return lines
+
+
+def dollars(amount: "float | Decimal") -> str:
+    """'0.0123 USD': two decimals, or as many as show two digits."""
+    return f"{amount:,.2f} USD" if amount >= 0.1 or not amount else f"{float(amount):.2g} USD"
+
+
+def estimate_answer(args: Namespace, project: Project) -> Answer:
+    """What the run that *args* describe will take and cost, as far as earlier evidence tells."""
+    cases = select_cases(project.dataset, args.id, args.tag, args.split)
+    shard = parse_shard(args.shard, os.environ) if args.shard else None
+    trials = [case for case in cases if shard is None or is_in_shard(case.id, shard)] * max(args.repetitions, 1)
+    found = estimate_run(project.improvement, args.stage, trials)
+    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run", *(f"  {line}" for line in estimate_lines(found, args.jobs))]
+    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs}
+    return Answer(EXIT_DONE, "estimated", ", ".join(line.strip() for line in lines), lines, data)
+
+
+def estimate_lines(found: Estimate, jobs: int) -> list[str]:
+    """Time and cost of the estimate, each with the share it rests on."""
+    if found.seconds is None and found.cost_usd is None:
+        return ["time and cost are not known: no earlier trial of these cases was measured"]
+    time, cost = "time not known", "cost not known: none of them is priced"
+    if found.seconds is not None:
+        seconds = duration(found.seconds / min(jobs, found.timed))
+        time = f"time about {seconds} with --jobs {jobs}, {found.timed:,} of {found.trials:,} measured"
+    if found.cost_usd is not None:
+        cost = f"cost about {dollars(found.cost_usd)}, {found.priced:,} of {found.trials:,} priced"
+    return [time, cost, f"as it went in {listed([quoted(stage) for stage in found.stages])}; what is not measured is not in the sums"]
+
+
+def after_run(args: Namespace, summary: RunSummary) -> str:
+    """What the main flow does after this stage: the candidate after the baseline, then the review; all shards are merged first."""
+    improvement = args.improvement
+    if getattr(args, "shard", ""):
+        return f"kaizen merge {improvement} --stage {summary.stage}, when all {args.shard.partition('/')[2]} shards are there"
     if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
         return f"change the agent, then: kaizen run {improvement} --stage candidate -- COMMAND"
     compares = summary.stage in ("baseline", "candidate")
@@ -15396,12 +17205,17 @@ def run_again(args: Namespace, options: list[str]) -> str:
     from shlex import quote
 
     words = ["kaizen", "run", args.improvement, "--stage", args.stage]
-    for name, default in (("repetitions", 0), ("jobs", 1), ("timeout", 300.0), ("cwd", ""), ("replay", ""), ("progress", "auto")):
-        value = getattr(args, name)
-        if value != default:
-            words += [f"--{name}", f"{value:g}" if isinstance(value, float) else str(value)]
-    for name in ("id", "tag", "split"):
-        words += [word for value in getattr(args, name) for word in (f"--{name}", value)]
+    for argument in [*RUN_ARGUMENTS, SHARD]:
+        value = getattr(args, argument.name[2:].replace("-", "_"), None)
+        if not value or value == argument.options.get("default") or argument.name == "--events":
+            continue
+        if value is True:
+            words.append(argument.name)
+        elif isinstance(value, list):
+            words += [word for each in value for word in (argument.name, each)]
+        else:
+            shown = f"{value:g}" if isinstance(value, float) else ",".join(value) if isinstance(value, tuple) else str(value)
+            words += [argument.name, shown]
     words += options
     if args.rest:
         words += ["--", *args.rest]
@@ -15440,7 +17254,7 @@ def command_test(args: Namespace) -> Answer:
         raise UsageError(f"--stage {args.stage} is the baseline itself", "test runs what is compared with it: leave --stage out")
     summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
     ran = run_answer(args, summary)
-    if summary.is_interrupted:
+    if summary.is_interrupted or summary.is_beside:
         return ran
     evaluate_stage(improvement, args.stage, project.dataset, project.suite)
     failures = failed_lines(project, args.stage)
