@@ -6,6 +6,7 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kaizen.commands.check_runner import checked_runner
 from kaizen.commands.context import Project, diagnose, load_project
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
@@ -103,9 +104,10 @@ SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, aut
     "Runs a command once for each trial of each case, and records what it answers as a stage.",
     [
         IMPROVEMENT,
-        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"required": True}),
+        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
         *RUN_ARGUMENTS,
         SHARD,
+        Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
         Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
         Argument("--resume", "", "run what is missing of a stage that is there"),
         Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
@@ -118,10 +120,14 @@ def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
+    if not args.stage and not args.check:
+        raise UsageError("--stage S is missing", "it names what is recorded: baseline, candidate, or any other")
     existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE
     project = load_project(args.improvement)
     if args.shard:
         args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
+    if args.check:
+        return checked_runner(run_request(args, project, args.stage or "check", REFUSE))
     if args.estimate:
         return estimate_answer(args, project)
     summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))

@@ -12,6 +12,7 @@ to be ended; elsewhere than on Linux they stay.
 """
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from typing import IO, Any, NamedTuple
 
 from kaizen.foundation.clock import monotonic_seconds
 from kaizen.foundation.errors import InputError
-from kaizen.foundation.files import read_bytes
+from kaizen.foundation.files import open_for_reading, read_bytes
 
 TERM_SECONDS = 2.0  # between TERM and KILL
 GRACE_SECONDS = 0.5  # for the end of the output after the program itself has ended
@@ -42,7 +43,8 @@ class Ended(NamedTuple):
 
     `end` is exited, timeout, stopped (by the user) or overflow (it printed more than allowed).
     `exit_code` is negative for a signal. `stderr` is the last part, `stderr_cut` the bytes before it.
-    `seconds` is the time until it ended or had to be ended.
+    `seconds` is the time until it ended or had to be ended. `unread` are the bytes of its input that it did
+    not read; None when nobody asked, or nobody knows.
     """
 
     end: str
@@ -51,6 +53,7 @@ class Ended(NamedTuple):
     stderr: bytes
     stderr_cut: int
     seconds: float
+    unread: int | None = None
 
 
 class StopSwitch:
@@ -177,12 +180,14 @@ def run_program(
     stderr_limit: int = 1 << 16,
     stop: StopSwitch | None = None,
     mark: bytes = b"",
+    watches_input: bool = False,
 ) -> Ended:
     """What became of *command*, which got *stdin* and ran until it ended or had to be ended.
 
     *mark* is an entry NAME=value of *environment* that no other program has. Raises CannotStart.
     """
     child = Child(command, stdin, cwd, environment, limits=(stdout_limit, stderr_limit), stop=stop)
+    watched = open_input(child.pid) if watches_input else None
     try:
         end = child.wait(child.started + timeout_seconds)
         seconds = (child.exited_at or monotonic_seconds()) - child.started
@@ -197,7 +202,8 @@ def run_program(
         child.close()
     code = child.process.returncode if end == EXITED else None
     stderr, cut = child.stderr_tail()
-    return Ended(end, code, b"".join(child.chunks)[:stdout_limit], stderr, cut, seconds)
+    unread = None if watched is None else unread_bytes(watched) + len(child.pending)
+    return Ended(end, code, b"".join(child.chunks)[:stdout_limit], stderr, cut, seconds, unread)
 
 
 class Child:
@@ -394,6 +400,23 @@ def open_pidfd(pid: int) -> int:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return -1
+
+
+def open_input(pid: int) -> IO[bytes] | None:
+    """The pipe that is the standard input of process *pid*; None where /proc does not have it."""
+    try:
+        return open_for_reading(f"/proc/{pid}/fd/0")
+    except InputError:
+        return None
+
+
+def unread_bytes(stream: IO[bytes]) -> int:
+    """How many bytes wait in the pipe *stream*, which is closed."""
+    import fcntl
+    import termios
+
+    with stream:
+        return int.from_bytes(fcntl.ioctl(stream.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def kill_marked(mark: bytes) -> None:

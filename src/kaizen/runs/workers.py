@@ -139,7 +139,11 @@ class ProcessWorker(Worker):
     """Starts the command once for each trial; raises CannotStart when that is impossible.
 
     `environment` and `files` may be set by whoever makes it: what the runner gets, and what its work folder begins with and is kept of it.
+    `ended` is how the last program ended; with `watches_input` also how much it did not read.
     """
+
+    watches_input = False
+    ended: Ended | None = None
 
     def __init__(self, command: list[str], cwd: str, timeout_seconds: float, folders: WorkFolders, stop: StopSwitch) -> None:
         self.command, self.cwd, self.timeout_seconds, self.folders, self.stop = command, cwd, timeout_seconds, folders, stop
@@ -154,7 +158,7 @@ class ProcessWorker(Worker):
                 self.files.prepare(folder)
             started_at = utc_now()
             command, stdin = self.asked(request, folder)
-            ended = run_program(
+            self.ended = ended = run_program(
                 command,
                 stdin,
                 cwd=self.cwd,
@@ -164,6 +168,7 @@ class ProcessWorker(Worker):
                 stderr_limit=STDERR_LIMIT,
                 stop=self.stop,
                 mark=mark,
+                watches_input=self.watches_input,
             )
             return self.with_files(process_attempt(ended, started_at, self.timeout_seconds, self.read), folder, request)
         finally:
