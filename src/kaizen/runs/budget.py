@@ -26,7 +26,9 @@ class Budget(NamedTuple):
     def exhausted(self, tally: RunTally, started: float) -> tuple[str, str] | None:
         """(reason code, sentence) when nothing more may begin after what *tally* counts, since *started*; None while it may."""
         if self.max_cost_usd is not None:
-            if tally.cost >= self.max_cost_usd:
+            from decimal import Decimal
+
+            if tally.cost >= Decimal(repr(self.max_cost_usd)):
                 return "max_cost", f"the cost has reached {tally.cost:f} of at most {self.max_cost_usd:g} USD"
             if tally.priced < tally.ran:
                 what = counted(tally.ran - tally.priced, "trial")

@@ -326,10 +326,11 @@ class StageWriter:
         self.superseded = {}
 
     def discard_kept_files(self) -> None:
-        """Removes what was kept of trials that no longer count."""
+        """Removes what was kept of trials that no longer count; of those that this run repeats it goes when they are kept anew."""
         if os.path.isdir(self.files_path):
+            repeated = {case.id for case in self.cases}
             for offset, _, value in stage_lines(self.path):
-                if offset in self.superseded and self.superseded[offset] != TWICE:
+                if self.superseded.get(offset, TWICE) != TWICE and value["case_id"] not in repeated:
                     discard_folder(kept_folder(self.files_path, value["case_id"], value["trial"]))
 
     def superseded_reason(self, value: JsonObject, slot: int, selected: set[str]) -> str:
