@@ -2,8 +2,6 @@
 
 import hashlib
 import os
-import shutil
-import sys
 import unittest
 from pathlib import Path
 from unittest import mock
