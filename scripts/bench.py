@@ -2,7 +2,7 @@
 """Measure Kaizen against the machine's own limits, and print one table.
 
     python scripts/bench.py                 all, a few minutes
-    python scripts/bench.py --only startup  one of: startup process evaluate memory review
+    python scripts/bench.py --only startup  one of: startup process shards evaluate memory review
     python scripts/bench.py --write         also put the table into docs/performance.md
 
 Each figure stands beside a floor measured in the same run: a straight program, without
@@ -78,14 +78,24 @@ class Row(NamedTuple):
     target: str
 
 
+# Starts what is to be measured from a small process, since the peak memory of a process begins with that of its parent.
+RELAY = """
+import os, sys, time
+nowhere = os.open(os.devnull, os.O_RDWR)
+opened = [(os.POSIX_SPAWN_DUP2, nowhere, each) for each in (0, 1, 2)]
+began = time.perf_counter()
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, file_actions=opened)
+_, status, usage = os.wait4(pid, 0)
+print(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_exitcode(status))
+"""
+
+
 def spend(command: list[str], cwd: Path) -> Usage:
     """Runs *command* to its end, its output thrown away."""
-    began = time.perf_counter()
-    process = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    scale = 1 << 20 if sys.platform == "darwin" else 1 << 10
-    return Usage(time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / scale, process.returncode)
+    relay = [*PYTHON, "-S", "-c", RELAY, *command]
+    done = subprocess.run(relay, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    wall, cpu, peak, status = done.stdout.split()
+    return Usage(float(wall), float(cpu), int(peak) / (1 << 20 if sys.platform == "darwin" else 1 << 10), int(status))
 
 
 def typical(command: list[str], cwd: Path, runs: int = 5, before: Callable[[], None] = lambda: None, ok: tuple[int, ...] = (0,)) -> Usage:
@@ -140,8 +150,8 @@ def bench_startup(folder: Path) -> list[Row]:
     ]
 
 
-def write_suite(folder: Path, name: str, count: int, trials: int = 1) -> Path:
-    """An improvement with *count* cases and, per trial, recorded answers; every tenth answer lacks its word."""
+def write_suite(folder: Path, name: str, count: int, trials: int = 1, size: int = 108) -> Path:
+    """An improvement with *count* cases and, per trial, recorded answers with *size* bytes of text; every tenth answer lacks its word."""
     place = folder / "improvements" / name
     place.mkdir(parents=True)
     with (place / "test_cases.jsonl").open("w", encoding="utf-8") as out:
@@ -169,7 +179,7 @@ def write_suite(folder: Path, name: str, count: int, trials: int = 1) -> Path:
             for trial in range(1, trials + 1):
                 for number in range(count):
                     word = "nothing" if number % every == 0 else f"word{number}"
-                    answer = {"answer": f"the answer holds {word}, total: {number} " + "and some more text " * 6, "n": number}
+                    answer = {"answer": f"the answer holds {word}, total: {number} " + "and some more text " * (size // 18), "n": number}
                     out.write(
                         json.dumps(
                             {
@@ -253,30 +263,80 @@ def bench_evaluate(folder: Path) -> list[Row]:
     ]
 
 
+# Reads the recorded answers by position and writes them one by one, and nothing else.
+REPLAY_FLOOR = """
+import array, json, sys
+offsets = array.array("q")
+with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "w", encoding="utf-8") as out:
+    place = 0
+    for line in lines:
+        json.loads(line)
+        offsets.append(place)
+        place += len(line)
+    for offset in offsets:
+        lines.seek(offset)
+        out.write(json.dumps(json.loads(lines.readline()), ensure_ascii=False, separators=(",", ":")) + "\\n")
+"""
+
+
 def bench_memory(folder: Path) -> list[Row]:
-    """Peak memory of run --replay and evaluate at 1,000 and at 100,000 trials, beyond `--version`."""
+    """Time and peak memory of run --replay, merge and evaluate at 1,000 and at 100,000 trials of 1 KB."""
     version = typical(kaizen("--version"), folder, 5)
-    found: dict[str, list[float]] = {"run --replay": [], "evaluate": []}
+    (folder / "replay.py").write_text(REPLAY_FLOOR.replace("\\\\n", "\\n"), encoding="utf-8")
+    names = ("run --replay", "merge of two shards", "evaluate")
+    mine: dict[str, list[Usage]] = {name: [] for name in names}
+    floors: dict[str, list[Usage]] = {name: [] for name in names}
     for trials in (1, 100):
-        place = write_suite(folder, f"memory-{trials}", 1_000, trials)
+        place = write_suite(folder, f"memory-{trials}", 1_000, trials, 1_000)
         recorded = folder / f"recorded-{trials}.jsonl"
         os.replace(place / "baseline.jsonl", recorded)
-        run = kaizen(
-            "run", place.name, "--stage", "replayed", "--overwrite", "--repetitions", trials, "--progress", "none", "--replay", recorded
-        )
-        found["run --replay"].append(typical(run, folder, 1).peak_mib - version.peak_mib)
-        found["evaluate"].append(
-            typical(kaizen("evaluate", place.name, "--stage", "candidate", "--progress", "none"), folder, 1).peak_mib - version.peak_mib
-        )
+        run = ("run", place.name, "--stage", "replayed", "--repetitions", trials, "--progress", "none", "--replay", recorded)
+        floor = typical([*PYTHON, "replay.py", str(recorded), "floor.jsonl"], folder, 1)
+        mine[names[0]].append(typical(kaizen(*run, "--overwrite"), folder, 1))
+        for number in (1, 2):
+            spend(kaizen(*run, "--shard", f"{number}/2"), folder)
+        mine[names[1]].append(typical(kaizen("merge", place.name, "--stage", "replayed", "--overwrite"), folder, 1))
+        mine[names[2]].append(typical(kaizen("evaluate", place.name, "--stage", "candidate", "--progress", "none"), folder, 1))
+        (folder / "floor.py").write_text(EVALUATE_FLOOR.replace("\\\\d", "\\d"), encoding="utf-8")
+        checks = typical([*PYTHON, "floor.py", str(place / "test_cases.jsonl"), str(place / "candidate.jsonl"), "floor.jsonl"], folder, 1)
+        for name, found in zip(names, (floor, floor, checks), strict=True):
+            floors[name].append(found)
     return [
         Row(
-            f"{what}, memory beyond `--version`, 1,000 cases × 1 and × 100 trials",
-            f"{small:.0f} and {large:.0f} MiB",
-            f"{version.peak_mib:.0f} MiB, `--version`",
-            "",
+            f"{name}, 1,000 cases × 1 and × 100 trials of 1 KB, memory beyond `--version` ({version.peak_mib:.0f} MiB)",
+            f"{few.peak_mib - version.peak_mib:.0f} and {many.peak_mib - version.peak_mib:.0f} MiB; {many.wall:.1f} s",
+            f"{floors[name][0].peak_mib:.0f} and {floors[name][1].peak_mib:.0f} MiB in all; {floors[name][1].wall:.1f} s",
+            f"{many.wall / floors[name][1].wall:.1f} × the time",
             "≤ 25 MiB",
         )
-        for what, (small, large) in found.items()
+        for name, (few, many) in mine.items()
+    ]
+
+
+def bench_shards(folder: Path) -> list[Row]:
+    """Two shards at the same time, one job each, and their merge, against one run with two jobs."""
+    count = 200
+    (folder / "agent.py").write_text(AGENT, encoding="utf-8")
+    write_suite(folder, "shards", count)
+    tail = ("--overwrite", "--progress", "none", "--", *PYTHON, "agent.py")
+    ratios, together, alone = [], [], []
+    for _ in range(3):
+        alone.append(spend(kaizen("run", "shards", "--stage", "whole", "--jobs", 2, *tail), folder).wall)
+        began = time.perf_counter()
+        commands = [kaizen("run", "shards", "--stage", "parts", "--shard", f"{number}/2", *tail) for number in (1, 2)]
+        parts = [subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL) for command in commands]
+        if any(part.wait() for part in parts) or spend(kaizen("merge", "shards", "--stage", "parts", "--overwrite"), folder).status:
+            raise SystemExit("bench: a shard or the merge failed")
+        together.append(time.perf_counter() - began)
+        ratios.append(together[-1] / alone[-1])
+    return [
+        Row(
+            f"two shards side by side and merged, one Python process a trial, {count} cases",
+            f"{statistics.median(together):.2f} s",
+            f"{statistics.median(alone):.2f} s, one run with `--jobs 2`",
+            f"{statistics.median(ratios):.2f} ×",
+            "",
+        )
     ]
 
 
@@ -297,7 +357,14 @@ def bench_review(folder: Path) -> list[Row]:
     ]
 
 
-BENCHES = {"startup": bench_startup, "process": bench_process, "evaluate": bench_evaluate, "memory": bench_memory, "review": bench_review}
+BENCHES = {
+    "startup": bench_startup,
+    "process": bench_process,
+    "shards": bench_shards,
+    "evaluate": bench_evaluate,
+    "memory": bench_memory,
+    "review": bench_review,
+}
 
 
 def main() -> int:
