@@ -29,14 +29,14 @@ class Recording:
 
     def __init__(self, path: str, index: StageIndex) -> None:
         self.index = index
-        self.stream = open_for_reading(path)
+        self.stream, self.shown = open_for_reading(path), shown_path(path)
         strangers = surplus = 0
         breaches = Breaches()
         try:
-            shown, offset = shown_path(path), 0
+            offset = 0
             for number, line in enumerate(self.stream, 1):
                 if bare_line(line):
-                    slot = self.recorded_slot(line, shown, number, breaches)
+                    slot = self.recorded_slot(line, self.shown, number, breaches)
                     if slot >= 0:
                         self.index.note(slot, COMPLETED, offset)
                     strangers += slot == -1
@@ -78,7 +78,7 @@ class Recording:
             error = error_document("environment", "no_recorded_answer", "the file has no answer for this trial")
             return Attempt(NOT_RUN, {}, error, utc_now())
         self.stream.seek(offset)
-        return replayed_attempt(parse_line(bare_line(self.stream.readline()), shown_path(self.stream.name)))
+        return replayed_attempt(parse_line(bare_line(self.stream.readline()), self.shown))
 
     def close(self) -> None:
         """Closes the file."""

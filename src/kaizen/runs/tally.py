@@ -52,14 +52,14 @@ class RunTally:
 
     def add_cost(self, prices: list[float | None]) -> float | None:
         """Adds the *prices* of a trial's attempts; returns their sum, None, and nothing added, when one is not known."""
+        if None in prices:
+            return None
         from decimal import Decimal
 
-        known = [Decimal(repr(price)) for price in prices if price is not None]
-        if len(known) < len(prices):
-            return None
+        cost = sum(Decimal(repr(price)) for price in prices)
         self.priced += 1
-        self.cost += sum(known)
-        return float(sum(known))
+        self.cost += cost
+        return float(cost)
 
     def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
         """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""
