@@ -69,7 +69,7 @@ class Check(support.TemporaryFolder):
             (READS + "print('log'); print('{\"output\": 1}')", "1 line on standard output before the answer, kept as log"),
             (READS + "print('{\"output\": 1, \"tool_cals\": []}')", "'tool_cals' is not in the protocol and was left out (did you mean 'tool_calls'?)"),
             (READS + "print('{\"output\": \"\"}')", "the output is empty"),
-            ("import time; time.sleep(0.01); print('{\"output\": 1}')", "the answer cannot depend on the case"),
+            ("import time; time.sleep(0.01); print('{\"output\": 1}')", "nothing or not all of the request was read"),
         ):
             with self.subTest(code):
                 self.assertIn(f"note: {note}" if note[0] != "'" else note, self.check(*PYTHON, code, status=0))
@@ -83,8 +83,9 @@ class Check(support.TemporaryFolder):
         told = self.check(*PYTHON, loop.replace("'request': json.loads(line)['request'], ", ""), options=("--persistent",))
         self.assertIn("answered without the \"request\" number", told)
         self.assertIn('hint: copy "request" of the request into the answer', told)
-        told = self.check(*PYTHON, loop + "; break", options=("--persistent",), status=None or 0)
-        self.assertIn("note: the runner ended with exit code 0 between two trials, and was started anew", told)
+        told = self.check(*PYTHON, loop + "; sys.stdin.readline(); break", options=("--persistent",))
+        self.assertIn("wrong: the runner ended with exit code 0 before it answered", told)
+        self.assertIn("hint: a persistent runner reads until its input ends", told)
 
     def test_holdout_cases_are_not_shown(self):
         done = run_cli("run", "imp", "--check", "--split", "holdout", "--", "cat")

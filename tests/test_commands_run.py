@@ -119,9 +119,10 @@ class CommandLine(support.TemporaryFolder):
 
 
 class Page(support.TemporaryFolder):
-    """docs/running.md says what is so."""
+    """docs/running.md and docs/runner-protocol.md say what is so."""
 
     TEXT = (support.ROOT / "docs/running.md").read_text(encoding="utf-8")
+    PROTOCOL = (support.ROOT / "docs/runner-protocol.md").read_text(encoding="utf-8")
 
     def test_every_option_is_explained(self):
         for argument in kaizen.COMMANDS["run"].arguments:
@@ -131,17 +132,17 @@ class Page(support.TemporaryFolder):
     def test_every_field_of_an_answer_and_every_ending_is_named(self):
         for name in (*kaizen.ANSWER_FIELDS, *kaizen.STEP_FIELDS, *kaizen.STATUSES):
             if name != "cancelled":  # a trial that was interrupted leaves no line
-                self.assertTrue(f"`{name}`" in self.TEXT, name)
+                self.assertTrue(f"`{name}`" in self.PROTOCOL, name)
 
     def test_the_request_shown_is_the_one_that_is_sent(self):
-        shown = json.loads(re.search(r"```json\n(\{\"protocol.*?)\n```", self.TEXT, re.DOTALL)[1])
+        shown = json.loads(re.search(r"```json\n(\{\"protocol.*?)\n```", self.PROTOCOL, re.DOTALL)[1])
         case = kaizen.Case("refund-001", {"id": "refund-001", **shown["case"]}, "", 1, "")
         seed = kaizen.trial_seed(20260101, "refund-001", 1)
         self.assertEqual(kaizen.request_document(kaizen.TrialRequest(case, "baseline", 1, 1, 1, seed)), shown)
 
     @unittest.skipIf(os.name == "nt", "programs are started on Linux and macOS only")
     def test_the_runner_in_shell_runs(self):
-        write("agent", re.search(r"```sh\n(.*?)```", self.TEXT, re.DOTALL)[1]).chmod(0o755)
+        write("agent", re.search(r"```sh\n(.*?)```", self.PROTOCOL, re.DOTALL)[1]).chmod(0o755)
         ended = kaizen.run_program(["./agent"], b'{"protocol": "1.2"}\n')
         self.assertEqual(kaizen.read_answer(ended.stdout), ({"output": "I got 19 characters"}, None))
 

@@ -83,10 +83,29 @@ class Gsm8k(Example):
             mine = {line["case_id"]: line["outcome"] == "pass" for line in read_lines(f"examples/gsm8k/{stage}.evaluated.jsonl")}
             self.assertEqual(mine, published)
 
-    def test_through_an_agent_process(self):
+    def test_through_an_agent_process_and_all_other_ways(self):
+        """All ways give the same, but for `execution` in the observations and the duration that results copy from it."""
+        agent = (sys.executable, "-I", "-S", "examples/gsm8k/lookup_agent.py")
         for stage, model in (("baseline", "6b_finetuning"), ("candidate", "175b_finetuning")):
-            self.run_stage("gsm8k", stage, "examples/gsm8k/lookup_agent.py", f"examples/gsm8k/answers/{model}.jsonl", options=("--jobs", "2"))
+            self.run_stage("gsm8k", stage, *agent[1:], f"examples/gsm8k/answers/{model}.jsonl", options=("--jobs", "2"))
         self.check()
+        answers = "examples/gsm8k/answers/6b_finetuning.jsonl"
+        for way, words in (
+            ("plain", ("--plain", "--", *agent, answers, "--plain")),
+            ("persistent", ("--persistent", "--", *agent, answers)),
+            ("replay", ("--replay", answers)),
+        ):
+            with self.subTest(way):
+                done = run_cli("run", "examples/gsm8k", "--stage", way, "--jobs", "2", "--progress", "none", *words)
+                self.assertEqual(done.status, 0, done.stderr)
+                self.assertEqual(run_cli("evaluate", "examples/gsm8k", "--stage", way).status, 0)
+                self.assertEqual(self.lines_of(way), self.lines_of("baseline"))
+
+    def lines_of(self, stage):
+        """Observations and results of a stage as text, without what differs from run to run."""
+        kept = [("jsonl", "execution"), ("evaluated.jsonl", "duration_ms")]
+        files = [[{**line, left_out: None} for line in read_lines(f"examples/gsm8k/{stage}.{suffix}")] for suffix, left_out in kept]
+        return [json.dumps(line) for lines in files for line in lines]
 
     def test_replayed(self):
         for stage, model in (("baseline", "6b_finetuning"), ("candidate", "175b_finetuning")):

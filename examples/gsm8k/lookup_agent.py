@@ -1,18 +1,22 @@
 """An agent that answers with what a model once answered: python lookup_agent.py answers/6b_finetuning.jsonl
 
-It shows the runner protocol in its shortest form: one JSON request on standard input, one
-JSON answer on standard output.
+It shows the runner protocol in its shortest form: a JSON request a line on standard input, a
+JSON answer a line on standard output; one of them, or with --persistent many. With --plain
+behind the file it prints the bare text for the case that its environment names.
 """
 
 import json
+import os
 import sys
 
-case_id = json.load(sys.stdin)["case"]["id"]
 with open(sys.argv[1], encoding="utf-8") as lines:
-    for line in lines:
-        record = json.loads(line)
-        if record["case_id"] == case_id:
-            print(json.dumps({"output": record["output"]}))
-            break
-    else:
-        print(json.dumps({"error": {"type": "unknown_case", "message": "no recorded answer"}}))
+    answers = {record["case_id"]: record["output"] for record in map(json.loads, lines)}
+
+if sys.argv[2:] == ["--plain"]:
+    sys.stdout.buffer.write(answers[os.environ["KAIZEN_CASE_ID"]].encode() + b"\n")
+else:
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        output = answers.get(request["case"]["id"])
+        found = {"error": {"type": "unknown_case", "message": "no recorded answer"}} if output is None else {"output": output}
+        print(json.dumps({"request": request.get("request"), **found}), flush=True)

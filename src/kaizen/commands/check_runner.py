@@ -158,7 +158,7 @@ def trial_problems(tried: Tried, request: RunRequest) -> list[str]:
     elif kind == "no_output":
         advice += wrong_keys(stdout)
     elif attempt.error["class"] in ("runner", "protocol", "timeout") and kind in ADVICE:
-        advice.append(ADVICE[kind])
+        advice.append(ADVICE["closed" if kind == "exit" and request.mode == PERSISTENT else kind])
     if kind in ("no_answer", "not_json") and '"output"' in attempt.stderr:
         advice.append("the answer seems to have gone to standard error; print it on standard output")
     if ended and ended.unread and not reads_arguments(request):
