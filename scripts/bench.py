@@ -2,7 +2,7 @@
 """Measure Kaizen against the machine's own limits, and print one table.
 
     python scripts/bench.py                 all, a few minutes
-    python scripts/bench.py --only startup  one of: startup process shards evaluate memory review
+    python scripts/bench.py --only startup  one of: startup process persistent shards evaluate memory review
     python scripts/bench.py --write         also put the table into docs/performance.md
 
 Each figure stands beside a floor measured in the same run: a straight program, without
@@ -56,6 +56,44 @@ with open(sys.argv[2], encoding="utf-8") as lines, open(sys.argv[3], "w", encodi
         result = {"case_id": record["case_id"], "trial": record["trial"], "status": record["status"], "outcome": outcome,
                   "evaluations": [{"id": name, "status": "pass" if ok else "fail", "score": float(ok)} for name, ok in checks]}
         out.write(json.dumps(result, ensure_ascii=False, separators=(",", ":")) + "\\n")
+"""
+
+# Answers about 200 bytes for each request, a line each.
+PERSISTENT_AGENT = """
+import json, sys
+for line in sys.stdin.buffer:
+    request = json.loads(line)
+    number = int(request["case"]["input"].split()[1])
+    word = "nothing" if number % 10 == 0 else f"word{number}"
+    output = {"answer": f"the answer holds {word}, total: {number} " + "and some more text " * 6, "n": number}
+    sys.stdout.write(json.dumps({"request": request["request"], "output": output}) + "\\n")
+    sys.stdout.flush()
+"""
+
+# Asks that agent with 8 requests in flight and writes an observation a case, and nothing else.
+ASK_FLOOR = """
+import json, subprocess, sys, time
+agent = subprocess.Popen(sys.argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+answers = open(agent.stdout.fileno(), "rb", closefd=False)
+flying = {}
+def take(out):
+    answer = json.loads(answers.readline())
+    case, began = flying.pop(answer["request"])
+    out.write(json.dumps({"case_id": case["id"], "trial": 1, "status": "completed", "output": answer["output"],
+                          "execution": {"duration_ms": (time.monotonic() - began) * 1000}}, ensure_ascii=False) + "\\n")
+    out.flush()
+with open(sys.argv[1], encoding="utf-8") as lines, open(sys.argv[2], "w", encoding="utf-8") as out:
+    for number, line in enumerate(lines, 1):
+        if len(flying) == 8:
+            take(out)
+        case = json.loads(line)
+        flying[number] = case, time.monotonic()
+        request = {"protocol": "1.2", "case": {"id": case["id"], "input": case["input"], "context": None}, "run": {}, "request": number}
+        agent.stdin.write(json.dumps(request, ensure_ascii=False).encode() + b"\\n")
+    while flying:
+        take(out)
+agent.stdin.close()
+agent.wait()
 """
 
 
@@ -246,6 +284,46 @@ def bench_process(folder: Path) -> list[Row]:
     ]
 
 
+def bench_persistent(folder: Path) -> list[Row]:
+    """run --persistent and evaluate over 10,000 cases, against straight loops that ask the same agent and write the same files."""
+    count = 10_000
+    place = write_suite(folder, "persistent", count)
+    for name, text in (("echo.py", PERSISTENT_AGENT), ("ask.py", ASK_FLOOR), ("floor.py", EVALUATE_FLOOR)):
+        (folder / name).write_text(text.replace("\\\\", "\\"), encoding="utf-8")
+    cases, agent = str(place / "test_cases.jsonl"), [*PYTHON, "-S", "echo.py"]
+    run = kaizen("run", "persistent", "--stage", "measured", "--overwrite", "--progress", "none", "--persistent", "--", *agent)
+    evaluate = kaizen("evaluate", "persistent", "--stage", "measured", "--progress", "none")
+    rounds = []
+    for _ in range(6):  # in turn, so that a drift of the machine meets all
+        asked = spend([*PYTHON, "ask.py", cases, "asked.jsonl", *agent], folder)
+        graded = spend([*PYTHON, "floor.py", cases, "asked.jsonl", "graded.jsonl"], folder)
+        rounds.append((asked, graded, spend(run, folder), spend(evaluate, folder)))
+        if any(usage.status for usage in rounds[-1]):
+            raise SystemExit("bench: exit " + ", ".join(str(usage.status) for usage in rounds[-1]))
+    ratio = statistics.median((ran.wall + evaluated.wall) / (asked.wall + graded.wall) for asked, graded, ran, evaluated in rounds[1:])
+    floor = statistics.median(asked.wall + graded.wall for asked, graded, _, _ in rounds[1:])
+    mine = statistics.median(ran.wall + evaluated.wall for _, _, ran, evaluated in rounds[1:])
+    over = statistics.median((ran.cpu - asked.cpu) / count * 1e6 for asked, _, ran, _ in rounds[1:])
+    asking, running = (statistics.median(each[place].cpu / count * 1e6 for each in rounds[1:]) for place in (0, 2))
+    peak = max(ran.peak_mib for _, _, ran, _ in rounds)
+    return [
+        Row(
+            f"run `--persistent` and evaluate, {count:,} cases, echo agent",
+            f"{mine:.2f} s, {peak:.0f} MiB",
+            f"{floor:.2f} s, two loops that write the same files",
+            f"{ratio:.1f} ×",
+            "≤ 3 ×",
+        ),
+        Row(
+            "run `--persistent`, processor time a trial with its agent's",
+            f"{running:.0f} µs",
+            f"{asking:.0f} µs, a loop that asks the same agent",
+            f"{over:+.0f} µs",
+            "≤ 150 µs more",
+        ),
+    ]
+
+
 def bench_evaluate(folder: Path) -> list[Row]:
     """evaluate with contains, matches and json over 10,000 cases, against a straight loop."""
     place = write_suite(folder, "evaluate", 10_000)
@@ -360,6 +438,7 @@ def bench_review(folder: Path) -> list[Row]:
 BENCHES = {
     "startup": bench_startup,
     "process": bench_process,
+    "persistent": bench_persistent,
     "shards": bench_shards,
     "evaluate": bench_evaluate,
     "memory": bench_memory,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from test_examples_runners import Templates
+import test_examples_runners
 
 
 class NodeRunner(unittest.TestCase):
@@ -16,7 +16,7 @@ class NodeRunner(unittest.TestCase):
     def test_node_is_here_and_the_template_runs(self):
         self.assertIsNotNone(shutil.which("node"), "install Node 18 or newer")
         result = unittest.TestResult()
-        Templates("test_node").run(result)
+        test_examples_runners.Templates("test_node").run(result)
         self.assertEqual((result.testsRun, result.errors, result.failures, result.skipped), (1, [], [], []))
 
 
