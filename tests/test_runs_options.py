@@ -197,6 +197,14 @@ class Budgets(StageRun):
         self.run_stage("--overwrite", "--resume")
         self.assertEqual([each["output"] for each in read_lines("imp/s.jsonl")], ["c1", "c2", "c3", "c4"])
 
+    def test_the_daily_call_keeps_the_old_candidate_when_its_run_stops(self):
+        self.run_stage(stage="candidate")
+        before = Path("imp/candidate.jsonl").read_bytes()
+        done = run_cli("test", "imp", "--max-cost", "1", "--progress", "none", "--", "./agent")
+        self.assertEqual(done.status, 4, done.stdout + done.stderr)
+        self.assertIn("--overwrite --resume -- ./agent", done.stdout)
+        self.assertEqual(Path("imp/candidate.jsonl").read_bytes(), before)
+
     def test_no_further_attempt_begins_either(self):
         self.runner(FLAKY % ENVIRONMENT_ERROR)
         self.run_stage("--retries", "5", "--max-minutes", "0.0000001", status=4)

@@ -84,6 +84,14 @@ def refuse_link_out(path: str) -> None:
             )
 
 
+def list_folder(path: str) -> list[str]:
+    """The names in the folder *path*, sorted. Raises InputError."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError as error:
+        refuse_reading(path, error)
+
+
 def make_folder(path: str) -> None:
     """Creates the folder *path* and those above it; an existing one is fine. Raises InputError."""
     try:

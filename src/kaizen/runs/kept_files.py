@@ -22,6 +22,7 @@ from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import (
     copy_file,
     copy_link,
+    list_folder,
     make_folder,
     open_for_reading,
     read_bytes,
@@ -38,6 +39,7 @@ FILE_COUNT_LIMIT = 10_000  # files of a workspace, and files measured of one tri
 LINES_LIMIT = 1 << 20  # bytes of a file whose lines are counted
 TEXT_LIMIT = 64 << 10  # bytes of a file whose text goes into the observation
 ALL_TEXT_LIMIT = 1 << 20  # bytes of such texts in one observation
+PATH_LIMIT = 1000  # bytes of the path of a folder that is looked into
 EDIT_LIMIT = 2000  # added and removed lines beyond which they are not counted: the time grows with their square
 GLOB_PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
@@ -50,13 +52,28 @@ class FoundFile(NamedTuple):
     info: os.stat_result
 
 
-def found_files(root: str) -> Iterator[FoundFile]:
-    """Everything below the folder *root* in the order of the names, folders before what is in them; no link is followed."""
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted([*folders, *names]):
-            path = os.path.join(folder, name)
-            yield FoundFile(os.path.relpath(path, root).replace(os.sep, "/"), path, os.lstat(path))
+def found_files(root: str, is_ours: bool = False) -> Iterator[FoundFile]:
+    """Everything below the folder *root*, folders before what is in them, always in one order; no link is followed.
+
+    What is in a folder that `is_too_deep_folder` is left out. Raises InputError when a folder cannot be read; one that
+    *is_ours* is made readable.
+    """
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        if is_ours and folder:
+            os.chmod(os.path.join(root, folder), 0o700)
+        for name in list_folder(os.path.join(root, folder)):
+            name = folder + name
+            found = FoundFile(name, os.path.join(root, name), os.lstat(os.path.join(root, name)))
+            yield found
+            if stat.S_ISDIR(found.info.st_mode) and not is_too_deep_folder(found):
+                folders.append(f"{name}/")
+
+
+def is_too_deep_folder(found: FoundFile) -> bool:
+    """True for a folder whose path is so long that systems refuse what is in it."""
+    return stat.S_ISDIR(found.info.st_mode) and len(os.fsencode(found.name)) > PATH_LIMIT
 
 
 def keep_pattern(glob: str) -> "re.Pattern[str]":
@@ -86,7 +103,7 @@ def copy_tree(source: str, target: str) -> None:
 def workspace_document(workspace: str, folder: str) -> JsonObject:
     """What the meta file says of *workspace*: its path from the improvement's *folder*, files, bytes, a digest of names and contents.
 
-    Raises UsageError when it is no folder, too large, or holds the improvement.
+    Raises UsageError when it is no folder, too large or deep, or holds the improvement.
     """
     root = os.path.realpath(workspace)
     if not os.path.isdir(root):
@@ -103,6 +120,8 @@ def workspace_document(workspace: str, folder: str) -> JsonObject:
             count, size = count + 1, size + length
             refuse_large(root, count, size)
             digest.update(os.fsencode(f"{found.name}\0{content}\0"))
+        elif is_too_deep_folder(found):
+            raise UsageError(f"--workspace {quoted(workspace)} holds folders nested too deeply to be copied; nothing was run")
         elif stat.S_ISLNK(found.info.st_mode):
             digest.update(os.fsencode(f"{found.name}\0link to {os.readlink(found.path)}\0"))
     path = without_surrogates(os.path.relpath(root, os.path.realpath(folder)))
@@ -184,10 +203,12 @@ class WorkFiles:
             self.before = {found.name: file_sha256(found.path) for found in self.matching(store)[0]}
 
     def matching(self, root: str) -> tuple[list[FoundFile], int]:
-        """(the regular files below *root* that match a pattern, how many links and special files match as well)."""
+        """(the regular files below *root* that match a pattern, how many links, special files and folders too deep are left out)."""
         files, others = [], 0
-        for found in found_files(root) if self.patterns else ():
-            if not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
+        for found in found_files(root, True) if self.patterns else ():
+            if is_too_deep_folder(found):
+                others += 1
+            elif not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
                 if stat.S_ISREG(found.info.st_mode):
                     files.append(found)
                 else:
@@ -209,13 +230,18 @@ class WorkFiles:
         if os.path.lexists(target):
             remove_folder(target)
         found, others = self.matching(folder)
-        notes = [f"{counted(others, 'link or special file', 'links and special files')} not kept, links are not followed"] if others else []
+        what = counted(others, "link, special file or folder nested too deeply", "links, special files and folders nested too deeply")
+        notes = [f"{what} not kept; links are not followed"] if others else []
         if len(found) > FILE_COUNT_LIMIT:
             notes.append(f"{len(found) - FILE_COUNT_LIMIT:,} of {len(found):,} files left out, {FILE_COUNT_LIMIT:,} is the limit")
         files: JsonObject = {}
         for name in sorted(self.before.keys() - {each.name for each in found}):
             files[json_name(name)] = {"change": "deleted", **line_counts(self.before_lines(name), [])}
-        self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+        try:
+            self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+        except InputError as error:  # whose path would name the case, which nothing may of a holdout case
+            why = error.message.rpartition("cannot be written: ")[2]
+            raise InputError(f"{shown_path(self.files_path)}: cannot be written: {why}", error.hint, error.reason) from None
         return dict(sorted(files.items())), notes
 
     def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str]) -> None:

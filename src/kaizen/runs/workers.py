@@ -8,6 +8,7 @@ answer up in a recording.
 import itertools
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from kaizen.foundation.clock import utc_now
@@ -34,6 +35,7 @@ from kaizen.runs.replay import Recording
 
 TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
+REMOVED_PREFIX = ".kaizen-removed-"
 BASIC_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # and LC_*
 COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
 
@@ -106,18 +108,31 @@ def make_private_folder(path: str) -> None:
 
 
 def remove_work_folder(path: str) -> None:
-    """Removes the folder *path*, also one that was made read-only; links are removed, not followed. What cannot be removed stays."""
-    try:
-        os.rmdir(path)
-    except FileNotFoundError:
-        return
-    except OSError:
-        from shutil import rmtree
+    """Removes the folder *path*, also one that was made read-only; links are removed, not followed. What cannot be removed stays.
 
-        rmtree(path, ignore_errors=True)
-        for folder, _, _ in os.walk(path) if os.path.isdir(path) else ():
+    Folders in it are moved up before they are emptied, so that none can be nested too deeply.
+    """
+    folders = [path]
+    for folder in folders:
+        with suppress(OSError):
+            os.rmdir(folder)
+            continue
+        names: list[str] = []
+        with suppress(OSError):
             os.chmod(folder, 0o700)
-        rmtree(path, ignore_errors=True)
+            names = os.listdir(folder)
+        for name in names:
+            place, raised = os.path.join(folder, name), os.path.join(path, f"{REMOVED_PREFIX}{len(folders)}")
+            with suppress(OSError):
+                if os.path.isdir(place) and not os.path.islink(place):
+                    os.chmod(place, 0o700)
+                    os.rename(place, raised)
+                    folders.append(raised)
+                else:
+                    os.unlink(place)
+    for folder in reversed(folders):
+        with suppress(OSError):
+            os.rmdir(folder)
 
 
 def sweep_work_folders(parent: str) -> None:
