@@ -11473,6 +11473,30 @@ def comparison_document(
     }
 
 
+def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject) -> JsonObject:
+    """The document that a page shows when there is no baseline: rates and cases of one stage, nothing about a change."""
+    rows: list[JsonObject] = []
+    for case_id in case_ids:
+        tally = stage.tally(case_id)
+        row = {"id": case_id, "change": None, "reason": None, "newly_flaky": False, "hard": tally.hard > 0}
+        rows.append({**row, "candidate": tally_document(tally, stage.repetitions)})
+    return {
+        "version": 1,
+        "candidate": stage_document(stage, meta),
+        "recommendation": None,
+        "reasons": [],
+        "notes": ["There is no baseline, so nothing can be said about a change."],
+        "counts": {"cases": len(rows)},
+        "rates": {"candidate": stage_rates(case_ids, stage)},
+        "delta": None,
+        "delta_reason": "no_baseline",
+        "flaky": [case_id for case_id in case_ids if is_flaky(stage.tally(case_id))],
+        "newly_flaky": [],
+        "splits": {},
+        "cases": rows,
+    }
+
+
 def stage_document(stage: StageTally, meta: JsonObject) -> JsonObject:
     """The entry of a stage in comparison.json: its name, digests and repetitions."""
     return {
@@ -14391,6 +14415,14 @@ def write_review(project: Project, assessment: Assessment, is_open: bool = False
     return {kind: improvement.shown(name) for kind, name in names.items()}
 
 
+def write_single_review(project: Project, assessment: Assessment) -> str:
+    """Writes review.html and review.md of one stage alone, and nothing to decide about; returns the page's shown path."""
+    review = review_data(project, assessment, None, False)
+    write_review_page(project.improvement.path("review.html"), review)
+    write_file(project.improvement.path("review.md"), review_markdown(review))
+    return project.improvement.shown("review.html")
+
+
 def comparison_text(comparison: JsonObject) -> str:
     """comparison.json: readable, but with one line a case."""
     head = encode_readable({**comparison, "cases": []})
@@ -15470,7 +15502,10 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     improvement = project.improvement
     asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
     tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
-    rates = stage_rates(asked, tally)
+    state = stage_state(improvement, args.stage, project.dataset, project.suite)
+    document = single_stage_document(asked, tally, state.meta)
+    rates = document["rates"]["candidate"]
+    page = write_single_review(project, Assessment(document, {"candidate": state}, []))
     wanted = project.evaluation.acceptance["minimum_pass_rate"]
     limit = exact_fraction(1 if wanted is None else wanted)
     rate = rates["rate"]
@@ -15481,9 +15516,9 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
-    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared"]
+    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
     following = f"kaizen run {args.improvement} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
-    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data}
+    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 
 

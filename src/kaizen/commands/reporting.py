@@ -31,6 +31,14 @@ def write_review(project: Project, assessment: Assessment, is_open: bool = False
     return {kind: improvement.shown(name) for kind, name in names.items()}
 
 
+def write_single_review(project: Project, assessment: Assessment) -> str:
+    """Writes review.html and review.md of one stage alone, and nothing to decide about; returns the page's shown path."""
+    review = review_data(project, assessment, None, False)
+    write_review_page(project.improvement.path("review.html"), review)
+    write_file(project.improvement.path("review.md"), review_markdown(review))
+    return project.improvement.shown("review.html")
+
+
 def comparison_text(comparison: JsonObject) -> str:
     """comparison.json: readable, but with one line a case."""
     head = encode_readable({**comparison, "cases": []})

@@ -21,6 +21,7 @@ from kaizen.policy.comparison import (
     paired_delta,
     split_rates,
     stage_rates,
+    tally_document,
 )
 
 if TYPE_CHECKING:
@@ -76,6 +77,30 @@ def comparison_document(
         "flaky": flaky,
         "newly_flaky": [row["id"] for row in rows if row["newly_flaky"]],
         "splits": split_rates(rows, {case_id: case.document["split"] for case_id, case in cases.items() if "split" in case.document}),
+        "cases": rows,
+    }
+
+
+def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject) -> JsonObject:
+    """The document that a page shows when there is no baseline: rates and cases of one stage, nothing about a change."""
+    rows: list[JsonObject] = []
+    for case_id in case_ids:
+        tally = stage.tally(case_id)
+        row = {"id": case_id, "change": None, "reason": None, "newly_flaky": False, "hard": tally.hard > 0}
+        rows.append({**row, "candidate": tally_document(tally, stage.repetitions)})
+    return {
+        "version": 1,
+        "candidate": stage_document(stage, meta),
+        "recommendation": None,
+        "reasons": [],
+        "notes": ["There is no baseline, so nothing can be said about a change."],
+        "counts": {"cases": len(rows)},
+        "rates": {"candidate": stage_rates(case_ids, stage)},
+        "delta": None,
+        "delta_reason": "no_baseline",
+        "flaky": [case_id for case_id in case_ids if is_flaky(stage.tally(case_id))],
+        "newly_flaky": [],
+        "splits": {},
         "cases": rows,
     }
 
