@@ -74,7 +74,7 @@ NO_SECRETS = frozenset(
     "integer bool boolean any object a an the is are was were has have had of for to from in on at by with and or not must should will can "
     "may please your our my his her their this that it its you we they i if when where which who what".split()
 )
-PLACEHOLDER = r"\$[A-Z][A-Z0-9_]*|\$?\{+[\w .:-]*\}+|%[A-Z][A-Z0-9_]*%|<[\w .-]+>"
+SECRET_PLACEHOLDER = r"\$[A-Z][A-Z0-9_]*|\$?\{+[\w .:-]*\}+|%[A-Z][A-Z0-9_]*%|<[\w .-]+>"
 SCHEMES = r"(bearer|basic|token|digest|negotiate|ntlm|api-?key|hawk|oauth|dpop|signature|hmac[\w-]*|aws4[\w-]*)(?:[ \t]+|$)"  # of HTTP
 
 QUOTE = r"\\{0,3}[\"'`]"
@@ -282,7 +282,7 @@ def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) ->
     bare = value.strip(" \t.,:;!?*").lower()
     if bare in NO_SECRETS or not any(map(str.isalnum, bare)) or (name == "token" and bare.isdigit()):
         return True
-    if compiled(PLACEHOLDER).fullmatch(value) or (name == "pwd" and value[0] in "/~"):
+    if compiled(SECRET_PLACEHOLDER).fullmatch(value) or (name == "pwd" and value[0] in "/~"):
         return True
     is_code = not is_quoted and compiled(r"[A-Za-z_.]+").fullmatch(value) is not None
     return is_code and (text[end : end + 1] in tuple("([") or compiled("[._]").split(value.lower())[-1] == name)
