@@ -45,6 +45,7 @@ LAYERS = {
     ],
     "runs": [
         "runs.observation",
+        "runs.cuts",
         "runs.protocol",
         "runs.commit",
         "runs.plan",

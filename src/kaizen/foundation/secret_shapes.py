@@ -27,7 +27,7 @@ jwt               =ZXlK                      ZXlK[A-Za-z0-9_-]{40,}
 langfuse_key      sk                         sk-lf-[A-Za-z0-9_-]{8,}
 api_key           sk                         sk-[A-Za-z0-9_-]{20,}  [0-9]
 stripe_key        sk,rk                      [sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}
-slack_token       xoxa,xoxb,xoxc,xoxd,xoxe,xoxo,xoxp,xoxr,xoxs  xox[abcdeoprs]-[A-Za-z0-9-]{10,}
+slack_token       xoxa,xoxb,xoxc,xoxd,xoxe,xoxo,xoxp,xoxr,xoxs  xox[abcdeoprs]-[A-Za-z0-9-]{8,}
 slack_token       xapp                       xapp-[0-9]-[A-Za-z0-9-]{10,}
 slack_webhook     hooks                      hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/_-]{20,})
 google_key        =AIza                      AIza[A-Za-z0-9_-]{35,}
@@ -39,7 +39,7 @@ npm_token         npm                        npm_[A-Za-z0-9]{36,}
 pypi_token        pypi                       pypi-AgE[A-Za-z0-9_-]{16,}
 rubygems_token    rubygems                   rubygems_[0-9a-f]{48}
 huggingface_token hf                         hf_[A-Za-z0-9]{30,}
-sendgrid_key      sg                         SG\.[A-Za-z0-9._-]{60,}
+sendgrid_key      sg                         SG\.[A-Za-z0-9=._-]{60,}
 linear_key        lin                        lin_(?:api|oauth)_[A-Za-z0-9]{32,}
 langsmith_key     lsv2                       lsv2_(?:pt|sk)_[A-Za-z0-9_]{20,}
 groq_key          gsk                        gsk_[A-Za-z0-9]{40,}
@@ -79,8 +79,8 @@ SCHEMES = r"(bearer|basic|token|digest|negotiate|ntlm|api-?key|hawk|oauth|dpop|s
 
 QUOTE = r"\\{0,3}[\"'`]"
 # What a value without quotes is made of: to the next blank or bracket, or to the end of the line. An escaped line end or quote ends both.
-WORD_RUN = r"(?:[^\s\"'`,;&()\[\]{}<>\\]|\\(?![nrt\"'`\\]))*"
-LINE_RUN = r"(?:[^\r\n\"'`\\]|\\(?![nr\"'`\\]))*"
+WORD_RUN = r"[^\s\"'`,;&()\[\]{}<>\\]*(?:\\(?![nrt\"'`\\])[^\s\"'`,;&()\[\]{}<>\\]*)*"
+LINE_RUN = r"[^\r\n\"'`\\]*(?:\\(?![nr\"'`\\])[^\r\n\"'`\\]*)*"
 # What may stand before a word: nothing that belongs to it, an escape as two characters, a colour.
 BOUNDARY = r"(?:\\[nrtbf]|\[[0-9;]{0,8}m|^|[^a-z0-9\\]|\\)"
 LOOK_BACK = 24  # characters, more than what is looked for before a name
@@ -218,9 +218,10 @@ def find_cookie(match: "re.Match[str]", text: str) -> tuple[int, int]:
 def find_named(match: "re.Match[str]", text: str) -> tuple[int, int]:
     """The value that is assigned to a name which tells a secret."""
     name = compiled("[a-z]+").match(match[0])[0]  # type: ignore[index]  # begins with letters
+    if not (is_owned_key(text, match.start()) if name == "key" else begins_word(text, match.start(), *FIRST_WORDS)):
+        return match.end(), match.end()
     start, end = value_span(text, match.end(), WORD_RUN)
-    is_name = is_owned_key(text, match.start()) if name == "key" else begins_word(text, match.start(), *FIRST_WORDS)
-    return (start, end) if is_name and not is_no_secret(text, start, end, name, start > match.end()) else (end, end)
+    return (end, end) if is_no_secret(text, start, end, name, start > match.end()) else (start, end)
 
 
 def find_flag(match: "re.Match[str]", text: str) -> tuple[int, int]:
