@@ -242,14 +242,14 @@ class Redactor(support.StrictTestCase):
 class RandomTexts(support.StrictTestCase):
     """Texts put together at random from what rules begin and end with."""
 
-    PIECES = [
+    PIECES = (
         "token secret password pwd key api access Token dbPassword authorization cookie basic Basic QTpi a=b null 123 x1 A z n t".split(),
         '_ - . = : " \' ` \\ @ / -- , ; ( ) { } [ ] < > ** => := *** $X é ſ \u212a \u0130'.split(),
         [" ", "\n", "\\n", "\\t", "\x1b[31m", "\\u0007", "\x07", "://", "%3A%2F%2F", "%40", "Authorization: ", "Bearer ", "Cookie: ", "--token "],
         ["gh" + "p_", "sk" + "-", "AK" + "IA", "ey" + "J", "np" + "m_", "h" + "f_", "xo" + "xb-", "0123456789", "REDACTED:", mask("aws_key")],
         [key for _, key in ISSUED[::4]],
         [f"-----{'BEGIN'} PRIVATE KEY-----", f"-----{'END'} PRIVATE KEY-----", "hooks.slack.com/services/", 'token: "', "api_key="],
-    ]
+    )
 
     @classmethod
     def setUpClass(cls):
@@ -304,9 +304,9 @@ class Evidence(support.StrictTestCase):
         first, second = [key for family, key in ISSUED if family == "slack_token"][:2]
         masked, hits = kaizen.redact_evidence({first: 1, "x": 2, second: [f"token={WORD}"]})
         name = mask("slack_token")
-        self.assertEqual(masked, {name: 1, "x": 2, f"{name} (2)": [f"token={mask('named_secret')}"]})
+        self.assertEqual(masked, {name: 1, "x": 2, f"{name} (3)": [f"token={mask('named_secret')}"]})
         self.assertEqual([(hit["pointer"], hit["family"]) for hit in hits],
-                         [(f"/{name}", "slack_token"), (f"/{name} (2)", "slack_token"), (f"/{name} (2)/0", "named_secret")])
+                         [(f"/{name}", "slack_token"), (f"/{name} (3)", "slack_token"), (f"/{name} (3)/0", "named_secret")])
         self.assertEqual(kaizen.redact_evidence(masked), (masked, []))
 
     def test_what_holds_no_secret_is_the_same_object(self):
@@ -330,6 +330,13 @@ class Evidence(support.StrictTestCase):
         steps = [{"kind": "tool", "name": "lookup_order", "args": {"id": 7}, "status": "ok", "result": "found\nit"}] * 3
         document = {"output": "Your refund of 29.00 EUR is on its way.", "steps": steps, "usage": {"input_tokens": 10, "total_tokens": 13}}
         self.assertEqual(kaizen.rules_for(kaizen.encode_compact(document).encode()), [])
+
+    def test_evidence_may_be_nested_as_deep_as_json_may_be(self):
+        value, masked = f"password={WORD}", f"password={mask('named_secret')}"
+        for _ in range(kaizen.MAX_DEPTH // 2):
+            value, masked = {"a": [value]}, {"a": [masked]}
+        self.assertEqual(kaizen.redact_evidence(value)[0], masked)
+        self.assertEqual(kaizen.redact_all_layers(value), masked)
 
     def test_secrets_are_found_at_every_place_of_a_long_text(self):
         key = dict(ISSUED)["github_token"]
@@ -377,6 +384,7 @@ class KeyLayer(support.StrictTestCase):
             (["curl", "-u", f"ann:{WORD}", "x"], ["curl", "-u", f"ann:{login}", "x"]),
             (["docker", "run", "-u", "1000:1000"], ["docker", "run", "-u", "1000:1000"]),
             (["env", f"DEMO_API_KEY={WORD}", "LANG=C"], ["env", f"DEMO_API_KEY={named}", "LANG=C"]),
+            (["env", f"DEMO_KEY=a\n{WORD}"], ["env", f"DEMO_KEY={named}"]),
             (["sh", "-c", f"agent --password {WORD}"], ["sh", "-c", f"agent --password {named}"]),
             (["agent", f"https://ann:{WORD}@host/x"], ["agent", f"https://{mask('url_credentials')}@host/x"]),
             (["agent", f'{{"password": "{WORD}"}}'], ["agent", f'{{"password": "{named}"}}']),
@@ -398,14 +406,14 @@ class KeyLayer(support.StrictTestCase):
 class LinearTime(support.StrictTestCase):
     """No text takes longer than its length allows."""
 
-    UNITS = [
+    UNITS = (
         *sorted({re.match(r"[A-Za-z0-9_-]*", row.split()[2])[0] for row in kaizen.TOKEN_SHAPES.strip().split("\n")} - {""}),
         "token=", 'token="', 'token=\\"', "token=\"\\", "token=!", "token=1", "password: ", "api_key=", "authorization:", 'authorization:"a"',
         "authorization: a b ", "Authorization: Digest ", "cookie:", "cookie: a=", "bearer aaaaaaaa ", "Basic QTpi ", "://a", "://a@", ":\\/\\/a",
         "%3a%2f%2fa%40", "%3a%2f%2fa,", "-----BEGIN ", "-----BEGIN A PRIVATE KEY", "-----BEGIN RSA PRIVATE KEY-----\n", "--a", "--token ",
         "--a-token x ", "-", "\\", '\\"', "\"'", "***REDACTED:", mask("token"), "token=" + mask("x"), "\x1b[31mtoken", "\\u001b[", "[12;", "a", "é",
         "aaaaaaaaaaaaaaaaaaaaaaaaatoken=", "secret => ", "credential:`", "@",
-    ]
+    )
     EVERY_RULE = "bearer private github @ cookie basic sk token key "  # words that have the more costly rules tried
 
     def seconds(self, text):

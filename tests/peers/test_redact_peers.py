@@ -86,12 +86,12 @@ class Drawn(unittest.TestCase):
 class Scanner(unittest.TestCase):
     """detect-secrets, with every detector that goes by shape or by name."""
 
-    DETECTORS = [
+    DETECTORS = (
         "AWSKeyDetector", "AzureStorageKeyDetector", "BasicAuthDetector", "DiscordBotTokenDetector", "GitHubTokenDetector", "GitLabTokenDetector",
         "JwtTokenDetector", "KeywordDetector", "MailchimpDetector", "NpmDetector", "OpenAIDetector", "PrivateKeyDetector", "PypiTokenDetector",
         "SendGridDetector", "SlackDetector", "SquareOAuthDetector", "StripeDetector", "TelegramBotTokenDetector", "TwilioKeyDetector",
-    ]
-    FILTERS = ["detect_secrets.filters.heuristic.is_templated_secret"]
+    )
+    FILTERS = ("detect_secrets.filters.heuristic.is_templated_secret",)
 
     def findings(self, text):
         """{(detector, line)} of what the scanner finds in *text*."""

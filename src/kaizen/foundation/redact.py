@@ -199,15 +199,15 @@ def masked_evidence(value: Any, path: "list[str | int]", rules: list[RedactionRu
 def masked_key(
     key: str, path: "list[str | int]", members: JsonObject, rules: list[RedactionRule], exact: Sequence[str], hits: list[JsonObject]
 ) -> str:
-    """*key* masked, with a number behind it where *members* has one of that name."""
+    """*key* masked, with its place behind it where *members* has one of that name."""
     counts: dict[str, int] = {}
     masked = mask_text(key, rules, exact, counts)
     if not counts:
         return key
-    name, number = masked, 1
+    name, place = masked, len(members)
     while name in members:
-        number += 1
-        name = f"{masked} ({number})"
+        place += 1
+        name = f"{masked} ({place})"
     pointer = "".join(map(pointer_token, [*path, name]))
     hits += [{"pointer": pointer, "family": family, "count": count} for family, count in counts.items()]
     return name
@@ -257,7 +257,7 @@ def redact_arguments(argv: Sequence[str], exact: Sequence[str] = ()) -> list[str
     shown: list[str] = []
     before = ""
     for word in argv:
-        assigned = compiled(r"(-{0,2}([A-Za-z][\w.-]*)(?:=|:[ \t]?))(.+)").fullmatch(word)
+        assigned = compiled(r"(?s)(-{0,2}([A-Za-z][\w.-]*)(?:=|:[ \t]?))(.+)").fullmatch(word)
         login = compiled(r"([^\s:/]+:)([^\s/]*[^\s/\d][^\s/]*)").fullmatch(word) if before in ("-u", "--user") else None
         is_value = before.startswith("-") and "=" not in before and is_secret_name(before.lstrip("-")) and not word.startswith("--")
         before = word
