@@ -184,6 +184,9 @@ HARMLESS = [
     "AKIA AKIASHORT akiaiosfodnn7example " + "AK" + "IA" + drawn(17, UPPER + DIGITS),
     "npm_config_registry github_patch hf_hub_download lin_api xai-sdk gsk_test r8_x",
     "fantasia asia 3a 2f %40 50% off @ noon // -- --token",
+    "2 raisins per cookie = 27/3/4=2.25 batches; arn:aws:secretsmanager:eu-west-1:123456789012:secret:app AWS::X::Secret: x1",
+    r"^https?://[-a-zA-Z0-9()@:%._\+~#=]{1,256} [a-z_.://=+-@]+ {input_token: nextToken} password=%(password)s token = self.x1 key2",
+    "authorization = self.headers.get('x') token = base64.b64decode(x) secret=process.env.SECRET_2",
     "config says key-id= and token_type=bearer&expires_in=3600",
 ]
 
@@ -409,7 +412,7 @@ class LinearTime(support.StrictTestCase):
     UNITS = (
         *sorted({re.match(r"[A-Za-z0-9_-]*", row.split()[2])[0] for row in kaizen.TOKEN_SHAPES.strip().split("\n")} - {""}),
         "token=", 'token="', 'token=\\"', "token=\"\\", "token=!", "token=1", "password: ", "api_key=", "authorization:", 'authorization:"a"',
-        "authorization: a b ", "Authorization: Digest ", "cookie:", "cookie: a=", "bearer aaaaaaaa ", "Basic QTpi ", "://a", "://a@", ":\\/\\/a",
+        "authorization: a b ", "Authorization: Digest ", "cookie:", "cookie: a=", "bearer aaaaaaaa ", "Basic QTpi ", "://", "://a", "://a@", ":\\/\\/a",
         "%3a%2f%2fa%40", "%3a%2f%2fa,", "-----BEGIN ", "-----BEGIN A PRIVATE KEY", "-----BEGIN RSA PRIVATE KEY-----\n", "--a", "--token ",
         "--a-token x ", "-", "\\", '\\"', "\"'", "***REDACTED:", mask("token"), "token=" + mask("x"), "\x1b[31mtoken", "\\u001b[", "[12;", "a", "é",
         "aaaaaaaaaaaaaaaaaaaaaaaaatoken=", "secret => ", "credential:`", "@",

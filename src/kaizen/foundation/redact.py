@@ -101,16 +101,16 @@ def masked_by(rule: RedactionRule, text: str, counts: dict[str, int]) -> str:
     seen = text
     if rule.is_caseless:  # of the same length as the text, which lower() alone is not for every letter
         seen = text.lower() if text.isascii() else text.translate(ASCII_LOWER)
-    pattern = compiled(rule.pattern)
-    match = pattern.search(seen)
+    search, find, mask = compiled(rule.pattern).search, rule.find, mask_of(rule.family)
+    match = search(seen)
     parts: list[str] = []
     done = 0
     while match:
-        start, end = rule.find(match, text)
-        if start < end and not MASK.fullmatch(text, start, end):
-            parts += (text[done:start], mask_of(rule.family))
+        start, end = find(match, text)
+        if start < end and not (text.startswith("***", start) and MASK.fullmatch(text, start, end)):
+            parts += (text[done:start], mask)
             done = end
-        match = pattern.search(seen, max(end, match.start() + 1))
+        match = search(seen, end)
     if not parts:
         return text
     counts[rule.family] = counts.get(rule.family, 0) + len(parts) // 2

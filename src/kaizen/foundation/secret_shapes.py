@@ -74,7 +74,12 @@ NO_SECRETS = frozenset(
     "integer bool boolean any object a an the is are was were has have had of for to from in on at by with and or not must should will can "
     "may please your our my his her their this that it its you we they i if when where which who what".split()
 )
-SECRET_PLACEHOLDER = r"\$[A-Z][A-Z0-9_]*|\$?\{+[\w .:-]*\}+|%[A-Z][A-Z0-9_]*%|<[\w .-]+>"
+CODE = r"[A-Za-z_][\w.]*[(\[]"  # a call, or what stands in a list
+# What stands for a value that is somewhere else.
+SECRET_PLACEHOLDER = (
+    r"(?:self|cls|this|os|process|env|args|config|settings|request|secrets|var|local|data|module)\.[\w.]+|"
+    r"\$[A-Z][A-Z0-9_]*|\$?\{+[\w .:-]*\}+|%[A-Z][A-Z0-9_]*%|%\(\w+\)s|<[\w .-]+>"
+)
 SCHEMES = r"(bearer|basic|token|digest|negotiate|ntlm|api-?key|hawk|oauth|dpop|signature|hmac[\w-]*|aws4[\w-]*)(?:[ \t]+|$)"  # of HTTP
 
 QUOTE = r"\\{0,3}[\"'`]"
@@ -106,7 +111,6 @@ class RedactionRule(NamedTuple):
 
 def redaction_rules() -> tuple[RedactionRule, ...]:
     """The rules in the order in which they are tried: what encloses others first, what goes by a name last."""
-    header = rf"(?:{QUOTE})?[ \t]{{0,8}}[:=]>?[ \t]{{0,8}}"
     assigned = rf"(?:{QUOTE})?(?:\*\*)?[ \t]{{0,8}}[:=]{{1,3}}>?[ \t]{{0,8}}(?:\*\*(?!\*)[ \t]{{0,8}})?"
     keys = ["key", *(owner + "key" for owner in KEY_OWNERS)]
     names = {name: [name, *(first + name for first in FIRST_WORDS)] for name in TEXT_NAMES}
@@ -117,10 +121,10 @@ def redaction_rules() -> tuple[RedactionRule, ...]:
         ("url_credentials", ["3a"], r"%3[aA]%2[fF]%2[fF]" + encoded, find_encoded_user_info),
     ]
     caseless: list[tuple[str, list[str], str, SecretFinder]] = [
-        ("authorization", ["authorization", "proxyauthorization"], "authorization" + header, find_header),
+        ("authorization", ["authorization", "proxyauthorization"], rf"authorization(?:{QUOTE})?[ \t]{{0,8}}[:=][> \t]{{0,8}}", find_header),
         ("bearer_token", ["bearer"], r"bearer[ \t]{1,8}([a-z0-9._~+/=-]{8,})", find_bearer),
         ("basic_credentials", ["basic"], r"basic[ \t]{1,8}([a-z0-9+/_-]{4,}={0,2})", find_basic),
-        ("cookie", ["cookie", "setcookie"], "cookie" + header, find_cookie),
+        ("cookie", ["cookie", "setcookie"], rf"cookie(?:{QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}}", find_cookie),
     ]
     named: list[tuple[str, list[str], str, SecretFinder]] = [
         *((NAMED_SECRET, words, name + assigned, find_named) for name, words in names.items()),
@@ -165,8 +169,12 @@ def find_user_info(match: "re.Match[str]", text: str) -> tuple[int, int]:
     """What stands before the last @ of a URL's authority; not the user of an SSH address, who is no secret."""
     start, end = match.span(1)
     at = text.rfind("@", start, end)
-    is_address = ":" not in text[start:at] and (text[start:at] == "git" or text[max(0, match.start() - 3) : match.start()].lower() == "ssh")
-    return (end, end) if at < 0 or is_address else (start, at)
+    if at <= start:
+        return end, end
+    is_ssh = text.startswith(("ssh", "SSH"), max(0, match.start() - 3), match.start())
+    is_address = (is_ssh or text[start:at] == "git") and text.find(":", start, at) < 0
+    is_pattern = text[start] == "[" or not compiled(r"[\W_]*\w").match(text, start, at)  # a regular expression for URLs
+    return (end, end) if is_address or is_pattern else (start, at)
 
 
 def find_encoded_user_info(match: "re.Match[str]", text: str) -> tuple[int, int]:
@@ -185,7 +193,8 @@ def find_header(match: "re.Match[str]", text: str) -> tuple[int, int]:
     start += scheme.end() if scheme else 0
     words = text[start:end].split()
     is_prose = is_no_secret(text, start, end, "", True) or words[0].lower().startswith("auth") or (len(words) > 1 and are_plain(words))
-    return (end, end) if is_prose or not begins_word(text, match.start(), "proxy") else (start, end)
+    is_code = compiled(CODE).match(text, start, end)
+    return (end, end) if is_prose or is_code or not begins_word(text, match.start(), "proxy") else (start, end)
 
 
 def find_bearer(match: "re.Match[str]", text: str) -> tuple[int, int]:
@@ -216,8 +225,11 @@ def find_cookie(match: "re.Match[str]", text: str) -> tuple[int, int]:
 
 
 def find_named(match: "re.Match[str]", text: str) -> tuple[int, int]:
-    """The value that is assigned to a name which tells a secret."""
+    """The value that is assigned to a name which tells a secret; in `arn:aws:…:secret:…` and `AWS::X::Secret` it tells a kind."""
     name = compiled("[a-z]+").match(match[0])[0]  # type: ignore[index]  # begins with letters
+    before = text[max(0, match.start() - 2) : match.start()]
+    if before == "::" or (before.endswith(":") and match[0] == name + ":"):
+        return match.end(), match.end()
     if not (is_owned_key(text, match.start()) if name == "key" else begins_word(text, match.start(), *FIRST_WORDS)):
         return match.end(), match.end()
     start, end = value_span(text, match.end(), WORD_RUN)
@@ -281,9 +293,12 @@ def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) ->
     """True when the value between *start* and *end*, assigned to *name*, is a constant, a placeholder, code or the rest of a sentence."""
     value = text[start:end]
     bare = value.strip(" \t.,:;!?*").lower()
-    if bare in NO_SECRETS or not any(map(str.isalnum, bare)) or (name == "token" and bare.isdigit()):
+    if bare in NO_SECRETS or not any(map(str.isalnum, bare)):
         return True
-    if compiled(SECRET_PLACEHOLDER).fullmatch(value) or (name == "pwd" and value[0] in "/~"):
+    if name == "token" and (bare.isdigit() or (bare.endswith(name) and bare.isalpha())):  # a count, `nextToken`
         return True
-    is_code = not is_quoted and compiled(r"[A-Za-z_.]+").fullmatch(value) is not None
-    return is_code and (text[end : end + 1] in tuple("([") or compiled("[._]").split(value.lower())[-1] == name)
+    if compiled(SECRET_PLACEHOLDER).fullmatch(value.rstrip(":")) or (name == "pwd" and value[0] in "/~"):
+        return True
+    if is_quoted or not compiled(r"[A-Za-z_][\w.]*").fullmatch(value):
+        return False
+    return text[end : end + 1] in tuple("([") or compiled("[._]").split(value.lower())[-1] == name
