@@ -26,6 +26,8 @@ LAYERS = {
         "foundation.schema_builder",
         "foundation.schema_keywords",
         "foundation.schema",
+        "foundation.secret_shapes",
+        "foundation.redact",
         "foundation.process",
         "foundation.progress",
     ],
@@ -43,6 +45,7 @@ LAYERS = {
     ],
     "runs": [
         "runs.observation",
+        "runs.cuts",
         "runs.protocol",
         "runs.commit",
         "runs.plan",

@@ -8,6 +8,7 @@ from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.progress import PROGRESS_MODES
+from kaizen.foundation.redact import environment_secrets, redact_arguments
 from kaizen.foundation.text import counted, duration, quoted, visible
 from kaizen.runs.bridge import RunRequest, RunSummary, run_stage
 from kaizen.runs.journal import ONLY_ERRORS, OVERWRITE, REFUSE, RESUME, RESUME_OVERWRITE
@@ -159,5 +160,5 @@ def run_again(args: Namespace, options: list[str]) -> str:
         words += [word for value in getattr(args, name) for word in (f"--{name}", value)]
     words += options
     if args.rest:
-        words += ["--", *args.rest]
+        words += ["--", *redact_arguments(args.rest, environment_secrets(os.environ))]
     return visible(" ".join(map(quote, words)), None)

@@ -17,18 +17,28 @@ from kaizen.cases.improvement import Improvement, check_stage_name
 from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.identity import VERSION
-from kaizen.foundation.jsonio import JsonObject, encode_compact, without_surrogates
+from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import CannotStart, StopSwitch, heeding_signals
 from kaizen.foundation.progress import Progress
-from kaizen.foundation.text import quoted, visible
+from kaizen.foundation.redact import environment_secrets, redact_arguments
+from kaizen.foundation.text import counted, listed, quoted, visible
 from kaizen.runs.commit import commit_of
 from kaizen.runs.journal import REFUSE, StageIndex, StageWriter
-from kaizen.runs.observation import CANCELLED, COMPLETED, STATUSES, Attempt, error_document, file_digest, observation_document
+from kaizen.runs.observation import (
+    CANCELLED,
+    COMPLETED,
+    STATUSES,
+    Attempt,
+    error_document,
+    file_digest,
+    masked_observation,
+    observation_document,
+)
 from kaizen.runs.plan import select_cases, trial_seed
 from kaizen.runs.protocol import TrialRequest
 from kaizen.runs.replay import Recording
-from kaizen.runs.workers import ProcessWorker, ReplayWorker, Worker, WorkFolders, check_command
+from kaizen.runs.workers import ProcessWorker, ReplayWorker, Worker, WorkFolders, check_command, shown_word
 
 TICK_SECONDS = 0.1
 MAX_EXAMPLES = 3  # of errors, with different messages
@@ -122,7 +132,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
     return {
         "version": 1,
         "stage": request.stage,
-        "command": None if replay else without_surrogates(request.command),
+        "command": None if replay else redact_arguments(without_surrogates(request.command), environment_secrets(os.environ)),
         "mode": "replay" if replay else "process",
         "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
@@ -163,6 +173,8 @@ class Dispatch:
         self.has_started = False
         self.failure: BaseException | None = None
         self.examples: dict[str, str] = {}
+        self.secrets = environment_secrets(os.environ)
+        self.masked: dict[str, int] = {}  # observations in which a secret of this family was masked
 
     def pending_trials(self) -> Iterator[tuple[Case, int]]:
         """(case, trial) of what has no line yet, in the order of a run."""
@@ -175,6 +187,9 @@ class Dispatch:
             if self.pending:
                 with self.workers() as make_worker, Progress(f"run {self.request.stage}", self.pending, self.request.progress) as progress:
                     self.work_off(make_worker, progress)
+            if self.masked:
+                found = listed(f"{family} in {counted(number, 'trial')}" for family, number in sorted(self.masked.items()))
+                self.writer.notes.append(f"secrets were masked before they were written: {found}")
             is_interrupted = self.ran < self.pending
             self.writer.finish(not is_interrupted)
         except BaseException as error:
@@ -267,13 +282,15 @@ class Dispatch:
             if attempt.status == CANCELLED:
                 return
             document = observation_document(case.id, trial, case.input_fingerprint, attempt, number)
-            line = encode_compact(document).encode("utf-8") + b"\n"
+            document, line = masked_observation(document, self.secrets)
             with self.lock:
-                self.writer.record(case.id, trial, attempt.status, line)
+                self.writer.record(case.id, trial, attempt.status, line + b"\n")
                 self.ran += 1
+                for family in {hit["family"] for hit in document.get("redacted", ())}:
+                    self.masked[family] = self.masked.get(family, 0) + 1
                 if attempt.error is not None:
                     self.errors += 1
-                    self.note_example(case, trial, attempt.error)
+                    self.note_example(case, trial, document["error"])
 
     def attempt(self, worker: Worker, case: Case, trial: int) -> Attempt:
         """One attempt at a trial. Raises UsageError when not even the first one can be started."""
@@ -282,7 +299,7 @@ class Dispatch:
             attempt = worker.answer(TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed))
         except CannotStart as error:
             if not self.has_started:
-                message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
+                message = f"{shown_word(self.request.command[0])} cannot be started: {error}; nothing was run"
                 raise UsageError(message, "try the command by itself", "cannot_start") from None
             message = f"the runner could not be started: {error}"
             return Attempt("error", {}, error_document("environment", "cannot_start", message), utc_now())

@@ -14,18 +14,18 @@ from kaizen.foundation.files import open_for_reading, refuse_writing, shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, Ended, StopSwitch, find_program, run_program, signal_name
+from kaizen.foundation.redact import environment_secrets, redact_arguments
 from kaizen.foundation.text import quoted, visible
+from kaizen.runs.cuts import CUT_MARGIN, cut_middle, cut_tail
 from kaizen.runs.observation import CANCELLED, COMPLETED, Attempt, error_document
 from kaizen.runs.protocol import (
     STDERR_LIMIT,
     STDOUT_LIMIT,
     ProtocolError,
     TrialRequest,
-    excerpt,
     read_answer,
     reported_error,
     request_line,
-    tail_text,
 )
 from kaizen.runs.replay import Recording
 
@@ -149,7 +149,7 @@ class ProcessWorker(Worker):
                 environment={**self.environment, **trial_environment(request), b"KAIZEN_WORKDIR": os.fsencode(folder)},
                 timeout_seconds=self.timeout_seconds,
                 stdout_limit=STDOUT_LIMIT,
-                stderr_limit=STDERR_LIMIT,
+                stderr_limit=STDERR_LIMIT + CUT_MARGIN,
                 stop=self.stop,
                 mark=mark,
             )
@@ -172,8 +172,10 @@ def process_attempt(ended: Ended, started_at: str, timeout_seconds: float) -> At
     """The attempt that a runner which *ended* like this has made."""
     status, fields, error = judged_end(ended, timeout_seconds)
     limit = COMPLETED_STDERR_LIMIT if error is None else STDERR_LIMIT
-    kept = ended.stderr[-limit:]
-    stderr = tail_text(kept, ended.stderr_cut + len(ended.stderr) - len(kept), "standard error")
+    pointer = "/execution/stderr_tail" if error is None else "/error/stderr_tail"
+    stderr, hits = cut_tail(ended.stderr, limit, ended.stderr_cut, "standard error", pointer)
+    if hits:
+        fields = {**fields, "redacted": [*fields.get("redacted", ()), *hits]}
     return Attempt(status, fields, error, started_at, ended.seconds * 1000, ended.exit_code, stderr)
 
 
@@ -200,8 +202,8 @@ def judged_end(ended: Ended, timeout_seconds: float) -> tuple[str, JsonObject, J
 
 def with_excerpt(error: JsonObject, stdout: bytes) -> JsonObject:
     """*error* with the beginning and end of what was printed, if anything was."""
-    shown = excerpt(stdout)
-    return {**error, "stdout_excerpt": shown} if shown else error
+    shown, hits = cut_middle(stdout, "/error/stdout_excerpt")
+    return {**error, **({"stdout_excerpt": shown} if shown else {}), **({"redacted": hits} if hits else {})}
 
 
 def check_command(command: list[str], cwd: str) -> list[str]:
@@ -211,22 +213,28 @@ def check_command(command: list[str], cwd: str) -> list[str]:
     if path is None:
         raise no_such_program(word, cwd)
     if os.path.basename(os.path.dirname(path)) == "shims" and is_script(path):
-        return [f"{quoted(word)} is the shim of a version manager, which costs time at every start; the real path of the program is faster"]
+        cost = "which costs time at every start; the real path of the program is faster"
+        return [f"{shown_word(word)} is the shim of a version manager, {cost}"]
     return []
 
 
 def no_such_program(word: str, cwd: str) -> UsageError:
     """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
     place = os.path.join(cwd, word)
-    what = f"there is no program {quoted(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
+    what = f"there is no program {shown_word(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
     if os.path.isfile(place) and not os.access(place, os.X_OK):
-        what = f"{quoted(word)} is not executable" if "/" in word else what
+        what = f"{shown_word(word)} is not executable" if "/" in word else what
         hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
     elif "/" not in word:
         hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
     else:
         hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
     return UsageError(f"{what}; nothing was run", visible(hint), "no_such_program")
+
+
+def shown_word(word: str) -> str:
+    """The first word of a command as a message names it: people write `API_KEY=… ./agent`, which only a shell understands."""
+    return quoted(redact_arguments([word], environment_secrets(os.environ))[0])
 
 
 def is_script(path: str) -> bool:
