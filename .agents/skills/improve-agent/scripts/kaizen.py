@@ -32,6 +32,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/schema_builder.py The compiler behind JSON Schema: subschemas by pointer, references, patterns, breaches.
 #     foundation/schema_keywords.py JSON Schema keywords for any value, numbers and text, and what keywords are made of.
 #     foundation/schema.py         JSON Schema 2020-12: a schema compiled once into a function that names each breach.
+#     foundation/secret_shapes.py  What secrets look like in a text: shapes of issued keys, and names that tell a secret.
+#     foundation/redact.py         Secrets masked in text, JSON and command lines: `***REDACTED:github_token***`.
 #     foundation/process.py        Starting programs and heeding signals: the only door to processes.
 #     foundation/progress.py       Progress on standard error: a changing line on a terminal, else a line per 10 %.
 #
@@ -49,6 +51,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #
 #   runs
 #     runs/observation.py          Observations: the raw evidence of one trial each, a line of `<stage>.jsonl`.
+#     runs/cuts.py                 Cuts texts short, masked first: half a secret would not be recognised any more.
 #     runs/protocol.py             Runner protocol 1.2: the request a runner gets, and what counts as its answer.
 #     runs/commit.py               Which commit a run was made from, asked of git without running what a repo configures.
 #     runs/plan.py                 What a run is asked to do: which cases, and with which seeds.
@@ -160,7 +163,7 @@ import re
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from types import TracebackType
@@ -2442,6 +2445,589 @@ def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[st
 
 # endregion
 
+# region foundation/secret_shapes.py
+# =============================================================================
+# What secrets look like in a text: shapes of issued keys, and names that tell a secret.
+#
+# Each rule is a literal, then at most one greedy class; the rest is decided in a function
+# that says where the secret stands. What was looked at is not looked at again, so time grows
+# with the length of the text and no faster. Lengths are those of the issuers' keys or a
+# little less. `redact.py` masks what the rules find.
+#
+# Not found: a private key logged one line a record, a secret split over two fields, a format
+# nobody here knows that has no name in front, a name and its value coloured apart.
+# =============================================================================
+
+# family, words one of which it begins with (`=`: its first characters, inside a run of 20 letters, digits, - _ .), shape,
+# what the match must hold. A shape stands where no letter, digit or _ is before it; a group in it is the secret.
+TOKEN_SHAPES = r"""
+aws_key           =AKIA,=ASIA,=ABIA,=ACCA,=A3T  A(?:KIA|SIA|BIA|CCA|3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])
+aws_bedrock_key   =ABSK                      ABSK[A-Za-z0-9]{16}[A-Za-z0-9+/=]{4,}
+aws_bedrock_key   bedrock                    bedrock-api-key-[A-Za-z0-9+/=_-]{16,}
+github_token      ghp,gho,ghu,ghs,ghr        gh[pousr]_[A-Za-z0-9._-]{36,}
+github_token      github                     github_pat_[A-Za-z0-9_]{22,}
+jwt               =eyJ                       eyJ[A-Za-z0-9_-]{8}[A-Za-z0-9._-]{9,}  \.[A-Za-z0-9_-]
+jwt               =ZXlK                      ZXlK[A-Za-z0-9_-]{40,}
+langfuse_key      sk                         sk-lf-[A-Za-z0-9_-]{8,}
+api_key           sk                         sk-[A-Za-z0-9_-]{20,}  [0-9]
+stripe_key        sk,rk                      [sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}
+slack_token       xoxa,xoxb,xoxc,xoxd,xoxe,xoxo,xoxp,xoxr,xoxs  xox[abcdeoprs]-[A-Za-z0-9-]{8,}
+slack_token       xapp                       xapp-[0-9]-[A-Za-z0-9-]{10,}
+slack_webhook     hooks                      hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/_-]{20,})
+google_key        =AIza                      AIza[A-Za-z0-9_-]{35,}
+google_token      ya29                       ya29\.[A-Za-z0-9._-]{20,}
+google_secret     gocspx                     GOCSPX-[A-Za-z0-9_-]{20,}
+gitlab_token      glpat,glptt,gldt,glrt,glcbt,glsoat,glagent  gl(?:pat|ptt|dt|rt|cbt|soat|agent)-[A-Za-z0-9._-]{20,}
+gitlab_token      gloas,glft,glimt,glffct    gl(?:oas|ft|imt|ffct)-[A-Za-z0-9._-]{20,}
+npm_token         npm                        npm_[A-Za-z0-9]{36,}
+pypi_token        pypi                       pypi-AgE[A-Za-z0-9_-]{16,}
+rubygems_token    rubygems                   rubygems_[0-9a-f]{48}
+huggingface_token hf                         hf_[A-Za-z0-9]{30,}
+sendgrid_key      sg                         SG\.[A-Za-z0-9=._-]{60,}
+linear_key        lin                        lin_(?:api|oauth)_[A-Za-z0-9]{32,}
+langsmith_key     lsv2                       lsv2_(?:pt|sk)_[A-Za-z0-9_]{20,}
+groq_key          gsk                        gsk_[A-Za-z0-9]{40,}
+xai_key           xai                        xai-[A-Za-z0-9]{40,}
+perplexity_key    pplx                       pplx-[A-Za-z0-9]{40,}
+notion_token      ntn                        ntn_[A-Za-z0-9]{40,}
+replicate_token   r8                         r8_[A-Za-z0-9]{37,}
+databricks_token  =dapi                      dapi[0-9a-f]{32}(?![A-Za-z0-9])
+digitalocean_token  dop,doo,dor              do[opr]_v1_[0-9a-f]{64}
+shopify_token     shpat,shpca,shppa,shpss    shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}
+vault_token       hvs,hvb                    hv[sb]\.[A-Za-z0-9_-]{24,}
+grafana_token     glsa,glc                   gl(?:sa|c)_[A-Za-z0-9+/=_]{32,}
+sentry_token      sntrys,sntryu              sntry[su]_[A-Za-z0-9+/=_]{40,}
+doppler_token     dp                         dp\.pt\.[A-Za-z0-9]{40,}
+pulumi_token      pul                        pul-[0-9a-f]{40}
+postman_key       pmak                       PMAK-[0-9a-f]{24}-[0-9a-f]{34}
+tailscale_key     tskey                      tskey-[a-z]{1,12}-[A-Za-z0-9-]{20,}
+age_key           age                        AGE-SECRET-KEY-1[A-Z0-9]{58}
+"""
+
+NAMED_SECRET = "named_secret"
+# Names that tell a secret, alone or behind `x_`, `x-`, `x.`, or behind one of the first words of camelCase; `key` behind its owner only.
+TEXT_NAMES = "token secret password passwd pwd passphrase credential credentials".split()
+KEY_OWNERS = "api access secret private account sharedaccess encryption signing master".split()
+FIRST_WORDS = (
+    "access account admin api app auth aws azure bearer bot client csrf database db deploy device github gitlab google id jwt login master "
+    "new oauth old openai personalaccess private refresh root service session slack smtp ssh sso user webhook x xsrf"
+).split()
+# Values that are no secrets whatever stands before them: constants, types, and the words with which a sentence goes on.
+NO_SECRETS = frozenset(
+    "null none nil undefined true false yes no n/a unknown empty missing invalid expired required optional str string text bytes int "
+    "integer bool boolean any object a an the is are was were has have had of for to from in on at by with and or not must should will can "
+    "may please your our my his her their this that it its you we they i if when where which who what".split()
+)
+CODE = r"[A-Za-z_][\w.]*[(\[]"  # a call, or what stands in a list
+# What stands for a value that is somewhere else.
+SECRET_PLACEHOLDER = (
+    r"(?:self|cls|this|os|process|env|args|config|settings|request|secrets|var|local|data|module)\.[\w.]+|"
+    r"\$[A-Z][A-Z0-9_]*|\$?\{+[\w .:-]*\}+|%[A-Z][A-Z0-9_]*%|%\(\w+\)s|<[\w .-]+>"
+)
+SCHEMES = r"(bearer|basic|token|digest|negotiate|ntlm|api-?key|hawk|oauth|dpop|signature|hmac[\w-]*|aws4[\w-]*)(?:[ \t]+|$)"  # of HTTP
+
+QUOTE = r"\\{0,3}[\"'`]"
+# What a value without quotes is made of: to the next blank or bracket, or to the end of the line. An escaped line end or quote ends both.
+WORD_RUN = r"[^\s\"'`,;&()\[\]{}<>\\]*(?:\\(?![nrt\"'`\\])[^\s\"'`,;&()\[\]{}<>\\]*)*"
+LINE_RUN = r"[^\r\n\"'`\\]*(?:\\(?![nr\"'`\\])[^\r\n\"'`\\]*)*"
+# What may stand before a word: nothing that belongs to it, an escape as two characters, a colour.
+BOUNDARY = r"(?:\\[nrtbf]|\[[0-9;]{0,8}m|^|[^a-z0-9\\]|\\)"
+LOOK_BACK = 24  # characters, more than what is looked for before a name
+
+SecretFinder = Callable[["re.Match[str]", str], tuple[int, int]]
+
+
+class RedactionRule(NamedTuple):
+    """How the secrets of one family are found.
+
+    A text that holds one holds one of `words` in lower case, one of `starts` in a long run, or an @ when there are neither.
+    `find` says from where to where in the text the secret stands that a match of `pattern` belongs to; two equal places
+    when there is none, and the search goes on there.
+    """
+
+    family: str
+    words: tuple[str, ...]
+    starts: tuple[str, ...]
+    pattern: str
+    find: SecretFinder
+    is_caseless: bool = False  # the pattern is in lower case and is shown the text so
+
+
+def redaction_rules() -> tuple[RedactionRule, ...]:
+    """The rules in the order in which they are tried: what encloses others first, what goes by a name last."""
+    assigned = rf"(?:{QUOTE})?(?:\*\*)?[ \t]{{0,8}}[:=]{{1,3}}>?[ \t]{{0,8}}(?:\*\*(?!\*)[ \t]{{0,8}})?"
+    keys = ["key", *(owner + "key" for owner in KEY_OWNERS)]
+    names = {name: [name, *(first + name for first in FIRST_WORDS)] for name in TEXT_NAMES}
+    user_info, encoded = r"([^\s\"'`/?#<>{}\\]{1,4096})", r"((?:[^%\s\"'&<>]|%(?!2[fF]|3[fF]|2[023])){1,4096})"
+    plain: list[tuple[str, list[str], str, SecretFinder]] = [
+        ("private_key", ["private"], r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z0-9 ]{0,20})-----", find_private_key),
+        ("url_credentials", [], r":\\{0,3}/\\{0,3}/" + user_info, find_user_info),
+        ("url_credentials", ["3a"], r"%3[aA]%2[fF]%2[fF]" + encoded, find_encoded_user_info),
+    ]
+    caseless: list[tuple[str, list[str], str, SecretFinder]] = [
+        ("authorization", ["authorization", "proxyauthorization"], rf"authorization(?:{QUOTE})?[ \t]{{0,8}}[:=][> \t]{{0,8}}", find_header),
+        ("bearer_token", ["bearer"], r"bearer[ \t]{1,8}([a-z0-9._~+/=-]{8,})", find_bearer),
+        ("basic_credentials", ["basic"], r"basic[ \t]{1,8}([a-z0-9+/_-]{4,}={0,2})", find_basic),
+        ("cookie", ["cookie", "setcookie"], rf"cookie(?:{QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}}", find_cookie),
+    ]
+    named: list[tuple[str, list[str], str, SecretFinder]] = [
+        *((NAMED_SECRET, words, name + assigned, find_named) for name, words in names.items()),
+        (NAMED_SECRET, keys, "key" + assigned, find_named),
+        (NAMED_SECRET, [*keys, *names], r"--([a-z][a-z0-9_.-]{0,63})[ \t]{1,8}(?=[^ \t-])", find_flag),
+    ]
+    return (
+        *(RedactionRule(family, tuple(words), (), pattern, find) for family, words, pattern, find in plain),
+        *(RedactionRule(family, tuple(words), (), pattern, find, True) for family, words, pattern, find in caseless),
+        *map(token_rule, TOKEN_SHAPES.strip().split("\n")),
+        *(RedactionRule(family, tuple(words), (), pattern, find, True) for family, words, pattern, find in named),
+    )
+
+
+def token_rule(row: str) -> RedactionRule:
+    """The rule of one row of TOKEN_SHAPES."""
+    family, begins, shape, *held = row.split()
+    # The literal goes first, because only then does `re` look for it fast; behind it, what may stand before it.
+    first = re.match(r"[A-Za-z0-9_-]*", shape)[0]  # type: ignore[index]  # matches always
+    guard = rf"(?:(?<![A-Za-z0-9_]{first})|(?<=\\[nrtbf]{first})|(?<=[0-9;[]m{first}))"
+
+    def find_token(match: "re.Match[str]", text: str) -> tuple[int, int]:
+        start, end = match.span(match.lastindex or 0)
+        return (start, end) if not held or compiled(held[0]).search(text, start, end) else (end, end)
+
+    words = begins.split(",")
+    starts = tuple(word[1:] for word in words if word.startswith("="))
+    return RedactionRule(family, tuple(word for word in words if word[0] != "="), starts, first + guard + shape[len(first) :], find_token)
+
+
+# --- Finders ---------------------------------------------------------------------------
+
+
+def find_private_key(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The whole block up to its END line, or to the end of the text when there is none."""
+    closing = f"-----END {match[1]}-----"
+    end = text.find(closing, match.end())
+    return match.start(), len(text) if end < 0 else end + len(closing)
+
+
+def find_user_info(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """What stands before the last @ of a URL's authority; not the user of an SSH address, who is no secret."""
+    start, end = match.span(1)
+    at = text.rfind("@", start, end)
+    if at <= start:
+        return end, end
+    is_ssh = text.startswith(("ssh", "SSH"), max(0, match.start() - 3), match.start())
+    is_address = (is_ssh or text[start:at] == "git") and text.find(":", start, at) < 0
+    is_pattern = text[start] == "[" or not compiled(r"[\W_]*\w").match(text, start, at)  # a regular expression for URLs
+    return (end, end) if is_address or is_pattern else (start, at)
+
+
+def find_encoded_user_info(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The same in a percent-encoded URL."""
+    start, end = match.span(1)
+    at = text.rfind("%40", start, end)
+    return (end, end) if at < 0 else (start, at)
+
+
+def find_header(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """What an Authorization header holds behind its scheme, to the end of the line or of the quotes; a sentence is none."""
+    start, end = value_span(text, match.end(), LINE_RUN)
+    scheme = compiled(SCHEMES).match(text[start : min(end, start + 80)].lower())
+    if scheme and scheme[1] in ("digest", "hawk", "oauth") and start == match.end():  # whose parts are in quotes of their own
+        end = compiled(r"[^\r\n]*").match(text, start).end()  # type: ignore[union-attr]  # may match nothing
+    start += scheme.end() if scheme else 0
+    words = text[start:end].split()
+    is_prose = is_no_secret(text, start, end, "", True) or words[0].lower().startswith("auth") or (len(words) > 1 and are_plain(words))
+    is_code = compiled(CODE).match(text, start, end)
+    return (end, end) if is_prose or is_code or not begins_word(text, match.start(), "proxy") else (start, end)
+
+
+def find_bearer(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The token behind the word; "bearer of bad news" has none, nor has "bearer token-based"."""
+    start, end = match.span(1)
+    end -= len(text[start:end]) - len(text[start:end].rstrip("."))
+    is_prose = compiled(r"[A-Za-z]*|[a-z._~+/=-]*").fullmatch(text, start, end)
+    return (end, end) if is_prose or not begins_word(text, match.start()) else (start, end)
+
+
+def find_basic(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The credentials behind the word, if they are base64 of readable text with a colon."""
+    from binascii import Error, a2b_base64
+
+    start, end = match.span(1)
+    digits = text[start:end].rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        decoded = a2b_base64(digits + "=" * (-len(digits) % 4)).decode("utf-8")
+    except (Error, UnicodeDecodeError):
+        return end, end
+    return (start, end) if ":" in decoded and decoded.isprintable() and begins_word(text, match.start()) else (end, end)
+
+
+def find_cookie(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """What a Cookie or Set-Cookie header holds: name=value, to the end of the line or of the quotes."""
+    start, end = value_span(text, match.end(), LINE_RUN)
+    return (start, end) if "=" in text[start:end] and begins_word(text, match.start(), "set") else (end, end)
+
+
+def find_named(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The value that is assigned to a name which tells a secret; in `arn:aws:…:secret:…` and `AWS::X::Secret` it tells a kind."""
+    name = compiled("[a-z]+").match(match[0])[0]  # type: ignore[index]  # begins with letters
+    before = text[max(0, match.start() - 2) : match.start()]
+    if before == "::" or (before.endswith(":") and match[0] == name + ":"):
+        return match.end(), match.end()
+    if not (is_owned_key(text, match.start()) if name == "key" else begins_word(text, match.start(), *FIRST_WORDS)):
+        return match.end(), match.end()
+    start, end = value_span(text, match.end(), WORD_RUN)
+    return (end, end) if is_no_secret(text, start, end, name, start > match.end()) else (start, end)
+
+
+def find_flag(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The word behind a long option whose name tells a secret: `--db-password hunter2`."""
+    start, end = value_span(text, match.end(), WORD_RUN)
+    names = "|".join([rf"(?:{'|'.join(KEY_OWNERS)})[_.-]?key", *TEXT_NAMES])
+    name = compiled(rf"(?:.*[_.-])?({names})").fullmatch(match[1])
+    return (start, end) if name and not is_no_secret(text, start, end, name[1], start > match.end()) else (end, end)
+
+
+# --- What stands around a secret -------------------------------------------------------
+
+
+@lru_cache(None)
+def compiled(pattern: str) -> "re.Pattern[str]":
+    """The *pattern*, compiled at its first use."""
+    return re.compile(pattern)
+
+
+def value_span(text: str, start: int, run: str) -> tuple[int, int]:
+    """Where the value at *start* stands: inside its quotes, which may be escaped up to three times, else as far as *run* goes."""
+    opening = compiled(QUOTE).match(text, start)
+    if opening is None:
+        return start, compiled(run).match(text, start).end()  # type: ignore[union-attr]  # may match nothing
+    depth, quote = len(opening[0]) - 1, opening[0][-1]
+    start = end = opening.end()
+    while True:
+        end = compiled(rf"[^{quote}\r\n]*").match(text, end).end()  # type: ignore[union-attr]  # may match nothing
+        last = text[max(start, end - 8) : end]
+        slashes = len(last) - len(last.rstrip("\\"))
+        if text[end : end + 1] != quote or slashes <= depth or (depth == 0 and slashes % 2 == 0):
+            return start, end - min(slashes, depth)
+        end += 1
+
+
+def begins_word(text: str, start: int, *first_words: str) -> bool:
+    """True when the word at *start* has no letter or digit before it, but an escape, a colour, or one of *first_words*."""
+    before = text[max(0, start - LOOK_BACK) : start].lower()
+    if not before or not before[-1].isalnum() or not before[-1].isascii():
+        return True
+    glued = compiled(BOUNDARY + r"([a-z0-9]*)$").search(before)
+    return glued is not None and (not glued[1] or glued[1] in first_words)
+
+
+def is_owned_key(text: str, start: int) -> bool:
+    """True when the word `key` at *start* is that of an API, an account …: other keys are no secrets."""
+    pattern = compiled(rf"{BOUNDARY}(?:{'|'.join(KEY_OWNERS)})[ _.-]?$")
+    return pattern.search(text[max(0, start - LOOK_BACK) : start].lower()) is not None
+
+
+def are_plain(words: list[str]) -> bool:
+    """True when all *words* are letters, with the marks that sentences have."""
+    return all(word.strip(".,;:!?'()").isalpha() for word in words)
+
+
+def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) -> bool:
+    """True when the value between *start* and *end*, assigned to *name*, is a constant, a placeholder, code or the rest of a sentence."""
+    value = text[start:end]
+    bare = value.strip(" \t.,:;!?*").lower()
+    if bare in NO_SECRETS or not any(map(str.isalnum, bare)):
+        return True
+    if name == "token" and (bare.isdigit() or (bare.endswith(name) and bare.isalpha())):  # a count, `nextToken`
+        return True
+    if compiled(SECRET_PLACEHOLDER).fullmatch(value.rstrip(":")) or (name == "pwd" and value[0] in "/~"):
+        return True
+    if is_quoted or not compiled(r"[A-Za-z_][\w.]*").fullmatch(value):
+        return False
+    return text[end : end + 1] in tuple("([") or compiled("[._]").split(value.lower())[-1] == name
+
+# endregion
+
+# region foundation/redact.py
+# =============================================================================
+# Secrets masked in text, JSON and command lines: `***REDACTED:github_token***`.
+#
+# The *value layer* finds a secret in a text by its shape or by the name written in front of
+# it (`secret_shapes.py`). It alone masks evidence. The *key layer* goes by the name of a field,
+# flag or variable; logs, command lines and headers get both. What is masked is not masked again.
+#
+# Which rules can apply at all is known from one pass over the bytes of a text, so ordinary
+# evidence costs about 10 microseconds a KB and is not walked through.
+# =============================================================================
+
+MASK = re.compile(r"\*\*\*REDACTED:[a-z_]+\*\*\*")
+ENVIRONMENT_SECRET = "environment"
+SHORTEST_ENVIRONMENT_SECRET = 8
+SHORTEST_PLAIN_WORD = 16  # a variable that holds a plain word (PGPASSWORD=postgres) would mask that word wherever it stands
+MAX_PASSES = 5  # a mask may lay open what was part of a longer word; two passes are usual
+SCAN_BLOCK = 1 << 16  # bytes
+SCAN_OVERLAP = 64  # bytes, more than the longest word that is looked for
+LONG_RUN = b"x" * 20
+ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+# Names of the key layer: the whole name, or its end behind an underscore.
+KEY_NAMES = frozenset(
+    "token secret password passwd pwd passphrase authorization proxy_authorization cookie set_cookie api_key apikey x_api_key credential "
+    "credentials auth dsn connection_string database_url private_key client_secret access_key secret_key".split()
+)
+KEY_ENDINGS = ("_token", "_secret", "_key", "_password", "_passwd", "_passphrase", "_credential", "_credentials", "_auth")
+
+
+class RedactionPlan(NamedTuple):
+    """All rules in their order, and by what a pass over the bytes of a text finds those that may apply: places in `rules`."""
+
+    rules: tuple[RedactionRule, ...]
+    by_word: dict[bytes, set[int]]
+    by_start: dict[bytes, set[int]]
+    starts: "list[re.Pattern[bytes]]"  # the keys of by_start, one pattern for each first letter, which `re` looks for fast
+    user_info: set[int]
+    word_table: bytes
+    run_table: bytes
+
+
+# --- Which rules may apply -----------------------------------------------------------
+
+
+@lru_cache(1)
+def redaction_plan() -> RedactionPlan:
+    """The rules, made when the first text is looked at."""
+    rules = redaction_rules()
+    by_word: dict[bytes, set[int]] = {}
+    by_start: dict[bytes, set[int]] = {}
+    for place, rule in enumerate(rules):
+        for start in rule.starts:
+            by_start.setdefault(start.encode(), set()).add(place)
+        for word in rule.words:
+            for glue in ("", "n", "r", "t", "b", "f"):  # the letter of an escape before it: a line end in JSON is \\n
+                by_word.setdefault((glue + word).encode(), set()).add(place)
+    user_info = {place for place, rule in enumerate(rules) if not rule.words and not rule.starts}
+    firsts = sorted({start[:1] for start in by_start})
+    starts = [re.compile(b"|".join(start for start in by_start if start.startswith(first))) for first in firsts]
+    is_letter = [chr(code).isalnum() and code < 128 for code in range(256)]
+    words = bytes(ord(chr(code).lower()) if is_letter[code] else 32 for code in range(256))
+    runs = bytes(120 if is_letter[code] or chr(code) in "_-." else 32 for code in range(256))
+    return RedactionPlan(rules, by_word, by_start, starts, user_info, words, runs)
+
+
+def rules_for(data: bytes) -> list[RedactionRule]:
+    """The rules that may apply to *data*, a text or JSON in UTF-8: all that do, and sometimes one that does not."""
+    rules, by_word, by_start, starts, user_info, word_table, run_table = redaction_plan()
+    found: set[int] = set()
+    for start in range(0, len(data), SCAN_BLOCK):
+        block = data[start : start + SCAN_BLOCK + SCAN_OVERLAP] if len(data) > SCAN_BLOCK else data
+        if b"\x1b" in block or (b"\\" in block and b"\\u00" in block):  # a control character, perhaps a colour, sticks to the next word
+            block = re.sub(rb"(?:\\u00[01][0-9a-fA-F]|\x1b)(?:\[[0-9;]{0,8}m)?", b" ", block)
+        words = block.translate(word_table).split()
+        if not by_word.keys().isdisjoint(words):
+            found.update(*(by_word[word] for word in by_word.keys() & set(words)))
+        if LONG_RUN in block.translate(run_table):
+            found.update(*(by_start[start] for pattern in starts for start in pattern.findall(block)))
+        if b"@" in block:
+            found |= user_info
+    return [rules[place] for place in sorted(found)] if found else []
+
+
+# --- Masking ---------------------------------------------------------------------------
+
+
+def mask_of(family: str) -> str:
+    """The text that stands in the place of a secret of *family*."""
+    return f"***REDACTED:{family}***"
+
+
+def masked_by(rule: RedactionRule, text: str, counts: dict[str, int]) -> str:
+    """*text* with the secrets that *rule* finds masked, and counted in *counts*."""
+    seen = text
+    if rule.is_caseless:  # of the same length as the text, which lower() alone is not for every letter
+        seen = text.lower() if text.isascii() else text.translate(ASCII_LOWER)
+    search, find, mask = compiled(rule.pattern).search, rule.find, mask_of(rule.family)
+    match = search(seen)
+    parts: list[str] = []
+    done = 0
+    while match:
+        start, end = find(match, text)
+        if start < end and not (text.startswith("***", start) and MASK.fullmatch(text, start, end)):
+            parts += (text[done:start], mask)
+            done = end
+        match = search(seen, end)
+    if not parts:
+        return text
+    counts[rule.family] = counts.get(rule.family, 0) + len(parts) // 2
+    return "".join(parts) + text[done:]
+
+
+def mask_text(text: str, rules: list[RedactionRule], exact: Sequence[str], counts: dict[str, int]) -> str:
+    """*text* masked by *rules* and of the values *exact*, longest first; what a mask lays open is masked as well."""
+    for _ in range(MAX_PASSES):
+        before = text
+        for value in exact:
+            if value in text:
+                counts[ENVIRONMENT_SECRET] = counts.get(ENVIRONMENT_SECRET, 0) + text.count(value)
+                text = text.replace(value, mask_of(ENVIRONMENT_SECRET))
+        for rule in rules:
+            text = masked_by(rule, text, counts)
+        if text is before or text == before:
+            break
+        rules = rules_for(text.encode("utf-8", "surrogatepass"))
+    return text
+
+
+def redact_text(text: str, exact: Sequence[str] = ()) -> tuple[str, dict[str, int]]:
+    """(*text* with every secret masked, {family: how many}); *exact* values are masked wherever they stand.
+
+    >>> redact_text("user=ann password=hunter2")
+    ('user=ann password=***REDACTED:named_secret***', {'named_secret': 1})
+    """
+    counts: dict[str, int] = {}
+    return mask_text(text, rules_for(text.encode("utf-8", "surrogatepass")), exact, counts), counts
+
+
+def redact_evidence(value: Any, exact: Sequence[str] = (), encoded: bytes = b"") -> tuple[Any, list[JsonObject]]:
+    """(*value* with the secrets in its strings and keys masked, [{"pointer", "family", "count"}] in its order).
+
+    Names of fields say nothing here. Whatever holds no secret is the same object as before. *encoded* is the value
+    as JSON, if the caller has it. Pointers lead to the masked value: a masked key is named by its mask.
+    """
+    data = encoded or encode_compact(value).encode("utf-8", "surrogatepass")
+    rules = rules_for(data)
+    hot = [each for each in exact if encode_compact(each)[1:-1].encode("utf-8", "surrogatepass") in data]
+    hits: list[JsonObject] = []
+    together = "\n".join(texts_of(value)) if rules and not hot else ""
+    if not hot and mask_text(together, rules, (), {}) == together:  # words alone, as in most texts about passwords
+        return value, hits
+    return masked_evidence(value, [], rules, hot, hits), hits
+
+
+def texts_of(value: Any) -> list[str]:
+    """All strings and keys in *value*, in no order."""
+    texts: list[str] = []
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, list):
+            pending += item
+        elif isinstance(item, dict):
+            texts += item
+            pending += item.values()
+    return texts
+
+
+def masked_evidence(value: Any, path: "list[str | int]", rules: list[RedactionRule], exact: Sequence[str], hits: list[JsonObject]) -> Any:
+    """*value*, which stands at *path*, masked; each secret is noted in *hits*."""
+    if isinstance(value, str):
+        counts: dict[str, int] = {}
+        masked = mask_text(value, rules, exact, counts)
+        pointer = "".join(map(pointer_token, path)) if counts else ""
+        hits += [{"pointer": pointer, "family": family, "count": count} for family, count in counts.items()]
+        return masked
+    if isinstance(value, list):
+        items = [masked_evidence(item, [*path, index], rules, exact, hits) for index, item in enumerate(value)]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, dict):
+        members: JsonObject = {}
+        for key, item in value.items():
+            name = masked_key(key, path, members, rules, exact, hits)
+            members[name] = masked_evidence(item, [*path, name], rules, exact, hits)
+        is_same = all(new is old and members[new] is value[old] for new, old in zip(members, value, strict=True))
+        return value if is_same else members
+    return value
+
+
+def masked_key(
+    key: str, path: "list[str | int]", members: JsonObject, rules: list[RedactionRule], exact: Sequence[str], hits: list[JsonObject]
+) -> str:
+    """*key* masked, with its place behind it where *members* has one of that name."""
+    counts: dict[str, int] = {}
+    masked = mask_text(key, rules, exact, counts)
+    if not counts:
+        return key
+    name, place = masked, len(members)
+    while name in members:
+        place += 1
+        name = f"{masked} ({place})"
+    pointer = "".join(map(pointer_token, [*path, name]))
+    hits += [{"pointer": pointer, "family": family, "count": count} for family, count in counts.items()]
+    return name
+
+
+# --- The key layer -----------------------------------------------------------------------
+
+
+def is_secret_name(name: str) -> bool:
+    """True when *name*, of a field, flag, header or variable, says that its value is a secret.
+
+    >>> [name for name in ("apiKey", "X-Auth-Token", "input_tokens", "monkey") if is_secret_name(name)]
+    ['apiKey', 'X-Auth-Token']
+    """
+    plain = re.sub(r"[-. ]", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower()
+    return plain in KEY_NAMES or plain.endswith(KEY_ENDINGS)
+
+
+def redact_all_layers(value: Any, exact: Sequence[str] = ()) -> Any:
+    """*value* (JSON, bytes, tuples, sets) with both layers masked, as logs and headers need it; bytes become text."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return redact_text(value, exact)[0]
+    if isinstance(value, Mapping):
+        return {redact_text(str(key), exact)[0]: redacted_field(str(key), item, exact) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redact_all_layers(item, exact) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((redact_all_layers(item, exact) for item in value), key=str)
+    return value
+
+
+def redacted_field(name: str, value: Any, exact: Sequence[str]) -> Any:
+    """The *value* of a field: a mask when *name* tells a secret and there is a value, whatever kind it is."""
+    if value is None or not is_secret_name(name):
+        return redact_all_layers(value, exact)
+    return value if isinstance(value, str) and MASK.fullmatch(value) else mask_of(NAMED_SECRET)
+
+
+def redact_arguments(argv: Sequence[str], exact: Sequence[str] = ()) -> list[str]:
+    """The words of a command line with both layers masked: `--token X`, `--token=X`, `TOKEN=X`, `-H "X-Token: …"`, `-u name:X`.
+
+    >>> redact_arguments(["agent", "--api-key", "abc", "-v"])
+    ['agent', '--api-key', '***REDACTED:named_secret***', '-v']
+    """
+    shown: list[str] = []
+    before = ""
+    for word in argv:
+        assigned = compiled(r"(?s)(-{0,2}([A-Za-z][\w.-]*)(?:=|:[ \t]?))(.+)").fullmatch(word)
+        login = compiled(r"([^\s:/]+:)([^\s/]*[^\s/\d][^\s/]*)").fullmatch(word) if before in ("-u", "--user") else None
+        is_value = before.startswith("-") and "=" not in before and is_secret_name(before.lstrip("-")) and not word.startswith("--")
+        before = word
+        if is_value:
+            word = redacted_field("token", word, exact) if word else word
+        elif login:
+            word = login[1] + mask_of("basic_credentials")
+        elif assigned and is_secret_name(assigned[2]) and "authorization" not in assigned[2].lower():
+            word = assigned[1] + redacted_field("token", assigned[3], exact)
+        shown.append(redact_text(word, exact)[0])
+    return shown
+
+
+def environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    """The values of the variables of *environ* whose names tell a secret, longest first.
+
+    Left out are values under 8 characters, plain words under 16 letters, and those that a mask holds itself.
+    """
+    values = {value for name, value in environ.items() if name != "PWD" and is_secret_name(name)}
+    long = {value for value in values if len(value) >= (SHORTEST_PLAIN_WORD if value.isalpha() else SHORTEST_ENVIRONMENT_SECRET)}
+    masks = " ".join(map(mask_of, [*(rule.family for rule in redaction_plan().rules), "environment"])) if long else ""
+    return sorted((value for value in long if value not in masks), key=lambda value: (-len(value), value))
+
+# endregion
+
 # region foundation/process.py
 # =============================================================================
 # Starting programs and heeding signals: the only door to processes.
@@ -3797,7 +4383,9 @@ def scaffold_improvement(name: str) -> tuple[Improvement, list[str], list[str]]:
 # A field that the runner did not report is absent, never null (but for `output`, which may be
 # null). `error` {"class", "type", "message", "stderr_tail"} is there unless the status is
 # completed; of a completed trial the end of standard error stands in `execution`. Two runs
-# of a deterministic agent differ in `execution` and `stderr_tail` alone.
+# of a deterministic agent differ in `execution` and `stderr_tail` alone. Secrets are masked
+# in everything but the fields that name the trial; `redacted` [{"pointer", "family", "count"}]
+# lists them where there were any.
 # =============================================================================
 
 COMPLETED = "completed"
@@ -3809,12 +4397,15 @@ ERROR_CLASSES = ("agent", "runner", "timeout", "protocol", "environment", "cance
 REPORTED_FIELDS = (
     "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata", "log", "notes",
 )
+# What names the trial, and must stay as it is to be found again.
+NAMING_FIELDS = ("case_id", "trial", "input_fingerprint", "status", "redacted")
 
 
 class Attempt(NamedTuple):
     """What one attempt at a trial gave: status, the runner's fields, the error, and what the engine measured.
 
-    `fields` has keys of REPORTED_FIELDS only; `error` is None exactly when the status is completed.
+    `fields` has keys of REPORTED_FIELDS only; beside them, and in `error`, `redacted` lists what was masked before a
+    text was cut or in an earlier recording. `error` is None exactly when the status is completed.
     `duration_ms` and `exit_code` are None when there is nothing to measure; `stderr` is the tail that is kept.
     """
 
@@ -3842,7 +4433,26 @@ def observation_document(case_id: str, trial: int, input_fingerprint: str, attem
         document["error"] = {**attempt.error, "stderr_tail": attempt.stderr}
     elif attempt.stderr:
         document["execution"]["stderr_tail"] = attempt.stderr
+    known = [*attempt.fields.get("redacted", ()), *document.get("error", {}).pop("redacted", ())]
+    if known:
+        document["redacted"] = known
     return document
+
+
+def masked_observation(document: JsonObject, exact: list[str]) -> tuple[JsonObject, bytes]:
+    """(*document* with its secrets and the values *exact* masked and listed, its line without line end)."""
+    line = encode_compact(document).encode("utf-8")
+    evidence = {name: value for name, value in document.items() if name not in NAMING_FIELDS}
+    fingerprint = document["input_fingerprint"].encode("utf-8")  # no evidence, and long enough to be looked at twice
+    masked, hits = redact_evidence(evidence, exact, line.replace(fingerprint, b""))
+    known = document.pop("redacted", [])
+    if not hits and not known:
+        return document, line
+    document.update(masked)
+    listed = [hit for hit in known if follow_pointer(document, pointer_tokens(hit["pointer"]))[0]] + hits
+    if listed:
+        document["redacted"] = listed
+    return document, encode_compact(document).encode("utf-8")
 
 
 def error_document(kind: str, error_type: str, message: str) -> JsonObject:
@@ -3904,6 +4514,55 @@ def file_digest(path: str) -> str:
 
 # endregion
 
+# region runs/cuts.py
+# =============================================================================
+# Cuts texts short, masked first: half a secret would not be recognised any more.
+#
+# Each function gives the text and what was masked in it, as the observation lists it. A text
+# that is kept whole is not looked at here: it is masked with the rest of its observation.
+# =============================================================================
+
+CUT_MARGIN = 16 << 10  # looked at beyond what is kept: more than any secret is long
+EXCERPT = 240  # characters of standard output shown from each end in a protocol error
+CONTINUATION = bytes(range(0x80, 0xC0))  # of a character in UTF-8 that was cut in two
+
+
+def masked_part(text: str, pointer: str) -> tuple[str, list[JsonObject]]:
+    """(*text* masked, what was masked in it), for what stands at *pointer* of the observation."""
+    masked, counts = redact_text(text, environment_secrets(os.environ))
+    return masked, [{"pointer": pointer, "family": family, "count": count} for family, count in counts.items()]
+
+
+def cut_head(text: str, limit: int, pointer: str) -> tuple[str, list[JsonObject]]:
+    """*text*, or its first *limit* characters and the number left out."""
+    if len(text) <= limit:
+        return text, []
+    masked, hits = masked_part(text[: limit + CUT_MARGIN], pointer)
+    return f"{masked[:limit]}… ({len(text) - limit} more characters)", hits
+
+
+def cut_tail(data: bytes, limit: int, cut: int, what: str, pointer: str) -> tuple[str, list[JsonObject]]:
+    """The last *limit* bytes of *data* as text, headed by a line that says how many of *what* were cut off before; *cut* were already."""
+    hidden = cut + len(data) - limit
+    if hidden <= 0:
+        return data.decode("utf-8", "replace"), []
+    masked, hits = masked_part(data[-limit - CUT_MARGIN :].lstrip(CONTINUATION).decode("utf-8", "replace"), pointer)
+    kept = (masked.encode("utf-8") if hits else data)[-limit:].lstrip(CONTINUATION).decode("utf-8", "replace")
+    return f"[{counted(hidden, 'byte')} of {what} before this were cut]\n{kept}", hits
+
+
+def cut_middle(stdout: bytes, pointer: str) -> tuple[str, list[JsonObject]]:
+    """The beginning and the end of what was printed, for a protocol error; '' when nothing was."""
+    text = stdout.decode("utf-8", "replace").strip()
+    hidden = len(text) - 2 * EXCERPT
+    if hidden <= 0:
+        return text, []
+    reach = EXCERPT + CUT_MARGIN
+    masked, hits = masked_part(text if len(text) <= 2 * reach else f"{text[:reach]}\n{text[-reach:]}", pointer)
+    return f"{masked[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {masked[-EXCERPT:]}", hits
+
+# endregion
+
 # region runs/protocol.py
 # =============================================================================
 # Runner protocol 1.2: the request a runner gets, and what counts as its answer.
@@ -3921,7 +4580,6 @@ PROTOCOL = "1.2"
 STDOUT_LIMIT = 8 << 20  # bytes
 STDERR_LIMIT = 64 << 10  # bytes kept of the end of standard error, and of the log lines
 MESSAGE_LIMIT = 4000  # characters kept of an error message
-EXCERPT = 240  # characters of standard output shown from each end in a protocol error
 
 # Each escape of a JSON text as one match; group 1 is half of a surrogate pair without its other half.
 JSON_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
@@ -4006,7 +4664,8 @@ def read_answer(stdout: bytes) -> tuple[JsonObject, JsonObject | None]:
     value, log, is_repaired = answer_value(stdout)
     fields, error = answer_fields(value)
     if log:
-        fields["log"] = tail_text(log[-STDERR_LIMIT:], len(log) - min(len(log), STDERR_LIMIT), "standard output")
+        fields["log"], hits = cut_tail(log, STDERR_LIMIT, 0, "standard output", "/log")
+        fields.update({"redacted": hits} if hits else {})
     if is_repaired:
         fields.setdefault("notes", []).append("half of a surrogate pair in the answer was replaced by U+FFFD")
     return fields, error
@@ -4078,7 +4737,9 @@ def answer_fields(answer: JsonObject) -> tuple[JsonObject, JsonObject | None]:
 def reported_error(error: JsonObject, kind: str) -> JsonObject:
     """The observation's `error` for one that the runner reported, of class *kind* unless it says otherwise."""
     kind = error.get("class") or kind
-    return error_document(kind, shortened(error.get("type") or "reported"), shortened(error["message"]))
+    name, hits = cut_head(error.get("type") or "reported", MESSAGE_LIMIT, "/error/type")
+    message, more = cut_head(error["message"], MESSAGE_LIMIT, "/error/message")
+    return {**error_document(kind, name, message), **({"redacted": hits + more} if hits or more else {})}
 
 
 def present(document: JsonObject) -> JsonObject:
@@ -4111,26 +4772,6 @@ def unknown_field_note(key: str) -> str:
     """What is noted about a field of an answer that is not in the protocol."""
     near = nearest(key, ANSWER_FIELDS)
     return f"field {quoted(key)} is not in the protocol and was left out" + (f" (did you mean '{near}'?)" if near else "")
-
-
-def tail_text(tail: bytes, cut: int, what: str) -> str:
-    """*tail* as text, headed by a line that says how many bytes of *what* were cut off before it."""
-    if cut:
-        tail = tail.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that was cut in two
-    text = tail.decode("utf-8", "replace")
-    return f"[{counted(cut, 'byte')} of {what} before this were cut]\n{text}" if cut else text
-
-
-def excerpt(stdout: bytes) -> str:
-    """The beginning and the end of what was printed, for a protocol error; '' when nothing was."""
-    text = stdout.decode("utf-8", "replace").strip()
-    hidden = len(text) - 2 * EXCERPT
-    return text if hidden <= 0 else f"{text[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {text[-EXCERPT:]}"
-
-
-def shortened(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """*text*, or its first *limit* characters and the number left out."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
 
 # endregion
 
@@ -4752,6 +5393,10 @@ def replayed_attempt(line: JsonObject) -> Attempt:
         fields, error = answer_fields(answer)
     except ProtocolError as problem:
         return Attempt("protocol_error", {}, error_document("protocol", problem.error_type, problem.message), utc_now())
+    listed_before = line.get("redacted")
+    known_hits = [hit for hit in listed_before if is_hit(hit)] if isinstance(listed_before, list) else []
+    if known_hits:  # what was masked when it was recorded was leaked then
+        fields["redacted"] = [*fields.get("redacted", ()), *known_hits]
     execution = line.get("execution")
     recorded = {"cost": fields.pop("cost", None), "duration_ms": execution.get("duration_ms") if isinstance(execution, dict) else None}
     if present(recorded):
@@ -4761,6 +5406,13 @@ def replayed_attempt(line: JsonObject) -> Attempt:
     if status == COMPLETED:
         return Attempt(status, fields, None, utc_now())
     return Attempt(status, fields, reported_error(error or {"message": f"recorded with status {status}"}, kind), utc_now())
+
+
+def is_hit(value: Any) -> bool:
+    """True when *value* is an entry of an observation's `redacted`."""
+    kinds = {"pointer": str, "family": str, "count": int}
+    is_entry = isinstance(value, dict) and value.keys() == kinds.keys() and all(isinstance(value[key], kind) for key, kind in kinds.items())
+    return is_entry and bool(value["pointer"].startswith("/"))
 
 # endregion
 
@@ -4893,7 +5545,7 @@ class ProcessWorker(Worker):
                 environment={**self.environment, **trial_environment(request), b"KAIZEN_WORKDIR": os.fsencode(folder)},
                 timeout_seconds=self.timeout_seconds,
                 stdout_limit=STDOUT_LIMIT,
-                stderr_limit=STDERR_LIMIT,
+                stderr_limit=STDERR_LIMIT + CUT_MARGIN,
                 stop=self.stop,
                 mark=mark,
             )
@@ -4916,8 +5568,10 @@ def process_attempt(ended: Ended, started_at: str, timeout_seconds: float) -> At
     """The attempt that a runner which *ended* like this has made."""
     status, fields, error = judged_end(ended, timeout_seconds)
     limit = COMPLETED_STDERR_LIMIT if error is None else STDERR_LIMIT
-    kept = ended.stderr[-limit:]
-    stderr = tail_text(kept, ended.stderr_cut + len(ended.stderr) - len(kept), "standard error")
+    pointer = "/execution/stderr_tail" if error is None else "/error/stderr_tail"
+    stderr, hits = cut_tail(ended.stderr, limit, ended.stderr_cut, "standard error", pointer)
+    if hits:
+        fields = {**fields, "redacted": [*fields.get("redacted", ()), *hits]}
     return Attempt(status, fields, error, started_at, ended.seconds * 1000, ended.exit_code, stderr)
 
 
@@ -4944,8 +5598,8 @@ def judged_end(ended: Ended, timeout_seconds: float) -> tuple[str, JsonObject, J
 
 def with_excerpt(error: JsonObject, stdout: bytes) -> JsonObject:
     """*error* with the beginning and end of what was printed, if anything was."""
-    shown = excerpt(stdout)
-    return {**error, "stdout_excerpt": shown} if shown else error
+    shown, hits = cut_middle(stdout, "/error/stdout_excerpt")
+    return {**error, **({"stdout_excerpt": shown} if shown else {}), **({"redacted": hits} if hits else {})}
 
 
 def check_command(command: list[str], cwd: str) -> list[str]:
@@ -4955,22 +5609,28 @@ def check_command(command: list[str], cwd: str) -> list[str]:
     if path is None:
         raise no_such_program(word, cwd)
     if os.path.basename(os.path.dirname(path)) == "shims" and is_script(path):
-        return [f"{quoted(word)} is the shim of a version manager, which costs time at every start; the real path of the program is faster"]
+        cost = "which costs time at every start; the real path of the program is faster"
+        return [f"{shown_word(word)} is the shim of a version manager, {cost}"]
     return []
 
 
 def no_such_program(word: str, cwd: str) -> UsageError:
     """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
     place = os.path.join(cwd, word)
-    what = f"there is no program {quoted(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
+    what = f"there is no program {shown_word(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
     if os.path.isfile(place) and not os.access(place, os.X_OK):
-        what = f"{quoted(word)} is not executable" if "/" in word else what
+        what = f"{shown_word(word)} is not executable" if "/" in word else what
         hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
     elif "/" not in word:
         hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
     else:
         hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
     return UsageError(f"{what}; nothing was run", visible(hint), "no_such_program")
+
+
+def shown_word(word: str) -> str:
+    """The first word of a command as a message names it: people write `API_KEY=… ./agent`, which only a shell understands."""
+    return quoted(redact_arguments([word], environment_secrets(os.environ))[0])
 
 
 def is_script(path: str) -> bool:
@@ -5085,7 +5745,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
     return {
         "version": 1,
         "stage": request.stage,
-        "command": None if replay else without_surrogates(request.command),
+        "command": None if replay else redact_arguments(without_surrogates(request.command), environment_secrets(os.environ)),
         "mode": "replay" if replay else "process",
         "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
@@ -5126,6 +5786,8 @@ class Dispatch:
         self.has_started = False
         self.failure: BaseException | None = None
         self.examples: dict[str, str] = {}
+        self.secrets = environment_secrets(os.environ)
+        self.masked: dict[str, int] = {}  # observations in which a secret of this family was masked
 
     def pending_trials(self) -> Iterator[tuple[Case, int]]:
         """(case, trial) of what has no line yet, in the order of a run."""
@@ -5138,6 +5800,9 @@ class Dispatch:
             if self.pending:
                 with self.workers() as make_worker, Progress(f"run {self.request.stage}", self.pending, self.request.progress) as progress:
                     self.work_off(make_worker, progress)
+            if self.masked:
+                found = listed(f"{family} in {counted(number, 'trial')}" for family, number in sorted(self.masked.items()))
+                self.writer.notes.append(f"secrets were masked before they were written: {found}")
             is_interrupted = self.ran < self.pending
             self.writer.finish(not is_interrupted)
         except BaseException as error:
@@ -5230,13 +5895,15 @@ class Dispatch:
             if attempt.status == CANCELLED:
                 return
             document = observation_document(case.id, trial, case.input_fingerprint, attempt, number)
-            line = encode_compact(document).encode("utf-8") + b"\n"
+            document, line = masked_observation(document, self.secrets)
             with self.lock:
-                self.writer.record(case.id, trial, attempt.status, line)
+                self.writer.record(case.id, trial, attempt.status, line + b"\n")
                 self.ran += 1
+                for family in {hit["family"] for hit in document.get("redacted", ())}:
+                    self.masked[family] = self.masked.get(family, 0) + 1
                 if attempt.error is not None:
                     self.errors += 1
-                    self.note_example(case, trial, attempt.error)
+                    self.note_example(case, trial, document["error"])
 
     def attempt(self, worker: Worker, case: Case, trial: int) -> Attempt:
         """One attempt at a trial. Raises UsageError when not even the first one can be started."""
@@ -5245,7 +5912,7 @@ class Dispatch:
             attempt = worker.answer(TrialRequest(case, self.request.stage, trial, self.writer.repetitions, 1, seed))
         except CannotStart as error:
             if not self.has_started:
-                message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
+                message = f"{shown_word(self.request.command[0])} cannot be started: {error}; nothing was run"
                 raise UsageError(message, "try the command by itself", "cannot_start") from None
             message = f"the runner could not be started: {error}"
             return Attempt("error", {}, error_document("environment", "cannot_start", message), utc_now())
@@ -15436,7 +16103,7 @@ def run_again(args: Namespace, options: list[str]) -> str:
         words += [word for value in getattr(args, name) for word in (f"--{name}", value)]
     words += options
     if args.rest:
-        words += ["--", *args.rest]
+        words += ["--", *redact_arguments(args.rest, environment_secrets(os.environ))]
     return visible(" ".join(map(quote, words)), None)
 
 # endregion
