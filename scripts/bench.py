@@ -11,7 +11,6 @@ Processor time and peak memory are the kernel's own account of the finished proc
 """
 
 import argparse
-import ast
 import json
 import os
 import platform
@@ -20,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tokenize
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -108,25 +108,31 @@ def kaizen(*argv: object) -> list[str]:
 
 
 def code_lines() -> int:
-    """Lines of the bundle that hold code: no blank lines, comments, docstrings or embedded files."""
-    text = BUNDLE.read_text(encoding="utf-8")
+    """Lines of the bundle that hold code: no blank lines, comments, docstrings, nor more than the first of an embedded file."""
+    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
     lines: set[int] = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.stmt, ast.expr)) and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.end_lineno != node.lineno:
-                lines.add(node.lineno)
-            elif not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.If, ast.For, ast.With, ast.Try, ast.While, ast.Assign)):
-                lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-            else:
-                lines.add(node.lineno)
+    is_first = True
+    with BUNDLE.open(encoding="utf-8") as stream:
+        for token in tokenize.generate_tokens(stream.readline):
+            if token.type in skipped:
+                is_first = is_first or token.type == tokenize.NEWLINE
+                continue
+            if not (is_first and token.type == tokenize.STRING):  # a statement that is a text alone is a docstring
+                lines.add(token.start[0])
+            is_first = False
     return len(lines)
+
+
+def counted_elsewhere() -> int:
+    """`code_lines`, counted by another process: the peak memory of this one is the least that a child of it can show."""
+    return int(subprocess.run([sys.executable, __file__, "--lines"], capture_output=True, text=True, check=True).stdout)
 
 
 def bench_startup(folder: Path) -> list[Row]:
     """`--version` against an empty program."""
     bare = typical([*PYTHON, "-c", "pass"], folder, 15)
     version = typical(kaizen("--version"), folder, 15)
-    lines = code_lines()
+    lines = counted_elsewhere()
     limit = 60 + 15 * lines / 1000
     cpu = f"{version.cpu * 1000:.0f} ms processor, {version.wall * 1000:.0f} ms in all"
     return [
@@ -212,7 +218,7 @@ def process_floor(folder: Path, count: int) -> float:
 
 def bench_process(folder: Path) -> list[Row]:
     """One process per trial, two at a time."""
-    count = 200
+    count = 600
     (folder / "agent.py").write_text(AGENT, encoding="utf-8")
     write_suite(folder, "process", count)
     floors, rates = [], []
@@ -245,9 +251,9 @@ def bench_evaluate(folder: Path) -> list[Row]:
     return [
         Row(
             "evaluate, 10,000 cases, three checks",
-            f"{mine.wall:.2f} s, {mine.peak_mib:.0f} MiB",
-            f"{floor.wall:.2f} s, {floor.peak_mib:.0f} MiB",
-            f"{mine.wall / floor.wall:.1f} ×",
+            f"{mine.cpu:.2f} s processor, {mine.wall:.2f} s in all, {mine.peak_mib:.0f} MiB",
+            f"{floor.cpu:.2f} s processor",
+            f"{mine.cpu / floor.cpu:.1f} ×",
             "≤ 3 ×",
         )
     ]
@@ -304,8 +310,12 @@ def main() -> int:
     """Runs the benches asked for and prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", action="append", choices=list(BENCHES), default=[])
+    parser.add_argument("--lines", action="store_true", help="only print how many lines of code kaizen.py has")
     parser.add_argument("--write", action="store_true", help="also put the table into docs/performance.md")
     args = parser.parse_args()
+    if args.lines:
+        print(code_lines())
+        return 0
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="kaizen-bench-") as name:
         for bench in args.only or BENCHES:
