@@ -81,6 +81,8 @@ LAYERS = {
     "policy": [
         "policy.comparison",
         "policy.acceptance",
+        "policy.reliability",
+        "policy.reliability_words",
         "policy.recommendation",
     ],
     "exporters": [
