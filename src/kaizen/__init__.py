@@ -83,6 +83,9 @@ LAYERS = {
         "policy.acceptance",
         "policy.reliability",
         "policy.reliability_words",
+        "policy.plan",
+        "policy.noise",
+        "policy.replay",
         "policy.recommendation",
     ],
     "exporters": [
@@ -103,6 +106,7 @@ LAYERS = {
         "commands.context",
         "commands.openings",
         "commands.reporting",
+        "commands.run",
         "commands.*",
     ],
     "cli": [
