@@ -34,6 +34,14 @@ LAYERS = {
     "stats": [
         "stats.intervals",
         "stats.aggregates",
+        "stats.lattice",
+        "stats.exact_tests",
+        "stats.sampler",
+        "stats.agreement",
+        "stats.multiple",
+        "stats.planning",
+        "stats.sequential",
+        "stats.looks",
     ],
     "cases": [
         "cases.improvement",
@@ -76,6 +84,11 @@ LAYERS = {
     "policy": [
         "policy.comparison",
         "policy.acceptance",
+        "policy.reliability",
+        "policy.reliability_words",
+        "policy.plan",
+        "policy.noise",
+        "policy.replay",
         "policy.recommendation",
     ],
     "exporters": [
@@ -88,6 +101,7 @@ LAYERS = {
         "web.review_words",
         "web.review_html",
         "web.review_markdown",
+        "web.reliability_section",
         "web.review",
     ],
     "commands": [
@@ -95,6 +109,7 @@ LAYERS = {
         "commands.context",
         "commands.openings",
         "commands.reporting",
+        "commands.run",
         "commands.*",
     ],
     "cli": [
