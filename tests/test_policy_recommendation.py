@@ -230,6 +230,33 @@ class Stale(support.TemporaryFolder):
     def codes(self):
         return [reason["code"] for reason in json.loads(run_cli("gate", "change", "--json").stdout)["reasons"]]
 
+    def test_a_number_of_trials_that_no_run_has_is_refused(self):
+        """Every table is as long as the planned trials: a meta file or line that claims a billion would take all memory."""
+        for repetitions in (10**9, 1e308, None, "3", True, 0):
+            with self.subTest(repetitions=repetitions):
+                write("improvements/change/baseline.meta.json", json.dumps({"version": 1, "stage": "baseline", "repetitions": repetitions}))
+                done = run_cli("evaluate", "change")
+                self.assertEqual(done.status, 2, done.stderr)
+                self.assertIn("baseline.meta.json#/repetitions: must be a whole number from 1 to 1,000", done.stderr)
+        (self.folder / "improvements/change/baseline.meta.json").unlink()
+        meta = self.folder / "improvements/change/baseline.evaluated.meta.json"
+        write(meta, json.dumps({**read_json(meta), "repetitions": 10**9}))
+        done = run_cli("gate", "change", "--json")
+        self.assertEqual((done.status, json.loads(done.stdout)["reasons"][0]["code"]), (3, "invalid_evidence"))
+        write("improvements/change/candidate.jsonl", json.dumps({"case_id": "a", "trial": 10**9, "status": "completed", "output": "yes"}) + "\n")
+        done = run_cli("evaluate", "change")
+        self.assertEqual((done.status, "candidate.jsonl:1: has no trial (a number from 1 to 1,000)" in done.stderr), (2, True), done.stderr)
+
+    def test_costs_and_times_whose_sum_overflows_have_a_mean(self):
+        for stage in ("baseline", "candidate"):
+            place = self.folder / f"improvements/change/{stage}.jsonl"
+            lines = [json.loads(line) for line in place.read_text().splitlines()]
+            write(place, "".join(json.dumps({**line, "cost": {"total_usd": 1.7e308}, "execution": {"duration_ms": 1.7e308}}) + "\n" for line in lines))
+        self.assertEqual(run_cli("evaluate", "change").status, 0)
+        done = run_cli("review", "change", "--json")
+        self.assertEqual(done.status, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["rates"]["candidate"]["mean_cost_usd"], 1.7e308)
+
     def test_fresh_results_are_not_stale(self):
         self.assertEqual(self.codes(), [])
 

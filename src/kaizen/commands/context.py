@@ -11,7 +11,7 @@ from kaizen.cases.improvement import Improvement, check_stage_name, find_improve
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
 from kaizen.evaluators.suite import Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
-from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.jsonio import JsonObject, read_json_object
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.recommendation import comparison_document
 
@@ -90,6 +90,17 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
     return Assessment(document, states, problems)
+
+
+def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
+    """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
+    improvement = project.improvement
+    hint = f"run: kaizen review {improvement.shown()}"
+    document = read_json_object(improvement.path("comparison.json"), hint)
+    names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{improvement.shown('comparison.json')}: does not say which stages were compared", hint, "invalid_file")
+    return document, assess(project, str(names[0]), str(names[1]))
 
 
 def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:

@@ -4,12 +4,11 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.decision import DECIDED, Decision, write_decision
-from kaizen.commands.context import assess, load_project, refuse_stale
+from kaizen.commands.context import assess_reviewed, load_project, refuse_stale
 from kaizen.commands.reporting import headline
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import RefusedError, UsageError
-from kaizen.foundation.jsonio import read_json_object
 
 # Environment variables that coding agents set for the programs they start.
 CODING_AGENTS = (
@@ -47,8 +46,7 @@ def command_decide(args: Namespace) -> Answer:
         raise RefusedError(
             f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed"
         )
-    document = read_json_object(reviewed)
-    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
