@@ -105,6 +105,38 @@ class Gate(support.TemporaryFolder):
         self.assertEqual((status, recommendation), (3, "manual_review"))
         self.assertNotIn("below_minimum_pass_rate", codes)
 
+    def test_every_threshold_that_a_missing_trial_could_save_is_for_a_person(self):
+        """The missing trial of the candidate passes, that of the baseline fails: then each of these would be met."""
+        base = {"minimum_improvements": 0, "minimum_delta": -1}
+        for before, after, policy in (
+            (["yes", "yes", None], ["yes", "no", None], {**base, "maximum_weakened": 0}),
+            (["no", "no", "no"], ["yes", "no", None], {"minimum_delta": -1}),
+            (["no", "no", "no"], ["yes", "no", None], {**base, "minimum_delta": 0.6}),
+            (["yes", "yes", "yes"], ["yes", "no", None], {**base, "minimum_pass_k": {"k": 1, "rate": 0.6}}),
+        ):
+            with self.subTest(policy=policy):
+                status, recommendation, codes = self.gate(cases("a"), {"a": before}, {"a": after}, policy)
+                self.assertEqual((status, recommendation), (3, "manual_review"), codes)
+
+    def test_every_threshold_that_no_missing_trial_could_save_rejects(self):
+        base = {"minimum_improvements": 0, "minimum_delta": -1, "maximum_regressions": 9}
+        for before, after, policy, code in (
+            (["yes"] * 5, ["yes", "no", "no", "no", None], {**base, "maximum_weakened": 0}, "above_maximum_weakened"),
+            (["yes"] * 3, [None] * 3, {**base, "minimum_improvements": 1}, "below_minimum_improvements"),
+            (["yes"] * 5, ["yes"] * 4 + [None], {**base, "minimum_delta": 0.1}, "below_minimum_delta"),
+            (["yes"] * 5, ["no"] * 3 + ["yes", None], {**base, "minimum_pass_k": {"k": 1, "rate": 0.6}}, "below_minimum_pass_k"),
+        ):
+            with self.subTest(code=code):
+                status, recommendation, codes = self.gate(cases("a"), {"a": before}, {"a": after}, policy)
+                self.assertEqual((status, recommendation, codes[0]), (1, "rejected", code), codes)
+                self.assertIn("excluded_trials", codes)
+
+    def test_a_price_that_is_not_known_excuses_no_other_threshold(self):
+        before, after = [{"case_id": "a", "trial": 1, "output": word, "execution": {"duration_ms": ms}} for word, ms in (("no", 10), ("yes", 50))]
+        evaluation = {"evaluators": [CHECK], "acceptance": {"maximum_cost_ratio": 1, "maximum_latency_ratio": 2}}
+        make_improvement("change", cases("a"), evaluation, baseline=[before], candidate=[after])
+        self.assertEqual(self.again(), (1, "rejected", ["above_maximum_latency_ratio", "unpriced"]))
+
     def test_exactly_on_the_threshold_is_met(self):
         """Field case 27: three of five against 0.6; 28: 1999 of 2000 is not 1."""
         five = {name: "yes" if name in "abc" else "no" for name in "abcde"}
