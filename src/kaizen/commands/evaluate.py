@@ -37,6 +37,8 @@ def command_evaluate(args: Namespace) -> Answer:
     for stage in stages:
         with Progress(f"evaluate {stage}", len(project.dataset.cases), args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+    open_names = project.suite.names_outside(project.dataset)
+    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
     lines = []
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))

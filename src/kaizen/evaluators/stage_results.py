@@ -19,7 +19,7 @@ from kaizen.foundation.files import replacing, shown_path
 from kaizen.foundation.identity import VERSION
 from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_object, write_json
 from kaizen.foundation.locks import FileLock
-from kaizen.foundation.text import listed, quoted
+from kaizen.foundation.text import listed
 from kaizen.runs.journal import checked_repetitions, read_stage_meta
 from kaizen.runs.observation import LineDigest, file_digest, iter_observations
 
@@ -74,7 +74,7 @@ def evaluate_locked_stage(
             earlier = seen.setdefault(key, line.number)
             if earlier != line.number:
                 raise InputError(
-                    f"{shown}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice (first at line {earlier})",
+                    f"{shown}:{line.number}: is the same case and trial as line {earlier}",
                     "remove one of the two lines, or run the stage again with --overwrite",
                     "invalid_evidence",
                 )

@@ -56,6 +56,14 @@ class Suite:
         """Names of the types of all entries, also inside combinators and in the cases' own evaluators."""
         return set(self.versions)
 
+    def names_outside(self, dataset: Dataset) -> set[str]:
+        """Ids of the entries that are not only in holdout cases."""
+        names = {entry.id for entry in self.entries}
+        for case in dataset.cases.values():
+            if case.id not in dataset.holdout and case.document.get("evaluators"):
+                names.update(entry.id for entry in self.entries_for(case))
+        return names
+
     def entries_for(self, case: Case) -> list[PreparedEntry]:
         """The entries with those that *case* brings itself, which replace the ones of the same id."""
         if not case.document.get("evaluators"):

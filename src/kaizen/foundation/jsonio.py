@@ -250,10 +250,10 @@ def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
         yield Line(number, raw, parse_line(raw, f"{shown}:{number}"))
 
 
-def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Line]:
+def checked_lines(path: str, breaches: Breaches, hint: str = "", secret: bytes | None = None) -> Iterator[Line]:
     """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
 
-    Raises InputError with *hint* when the file cannot be read at all.
+    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the file cannot be read at all.
     """
     shown = shown_path(path)
     has_crlf = False
@@ -269,6 +269,8 @@ def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Lin
                 try:
                     yield Line(number, line, decode_line(line))
                 except JsonError as error:
+                    if secret is not None and secret in line:
+                        breaches.conceal(shown, number)
                     breaches.add(shown, number, "", error.message, error.hint or "each line is one JSON object, {…}")
 
 
