@@ -58,7 +58,7 @@ def require_stage(improvement: Improvement, stage: str) -> None:
     check_stage_name(stage)
     if not os.path.exists(improvement.stage_file(stage)):
         known = improvement.stages()
-        hint = f"run: kaizen run {improvement.shown()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -95,7 +95,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
 def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
     """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
     improvement = project.improvement
-    hint = f"run: kaizen review {improvement.shown()}"
+    hint = f"run: kaizen review {improvement.argument()}"
     document = read_json_object(improvement.path("comparison.json"), hint)
     names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
     if not all(isinstance(name, str) for name in names):
@@ -127,7 +127,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
         )
 
 

@@ -29,12 +29,12 @@ def command_promote(args: Namespace) -> Answer:
     decision = decision_of(improvement)
     if decision is None or decision.status not in ACCEPTED:
         status = "there is no decision yet" if decision is None else f"the decision is {quoted(decision.status)}"
-        hint = f"run: kaizen decide {improvement.shown()} --status accepted --by NAME --because TEXT"
+        hint = f"run: kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
         raise RefusedError(f"{improvement.shown('decision.yaml')}: {status}", hint, "no_decision" if decision is None else decision.status)
     _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.shown()}, then decide about what it shows"
+        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )

@@ -101,7 +101,7 @@ def check_results_fit(improvement: Improvement, dataset: Dataset, suite: Suite, 
             problems = [("invalid_evidence", error.message)]
         for code, sentence in problems:
             note = breaches.add if code == "invalid_evidence" else breaches.warn
-            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.shown()}")
+            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.argument()}")
 
 
 def validation_answer(found: Validation) -> Answer:

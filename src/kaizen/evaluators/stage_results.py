@@ -124,7 +124,7 @@ def has_results(improvement: Improvement, stage: str) -> bool:
 
 def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
     """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
-    meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.shown()}")
+    meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.argument()}")
     try:
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])

@@ -109,7 +109,7 @@ class Breach(NamedTuple):
     def concealed(self) -> "Breach":
         """The breach without anything that it quotes, and without the names and values inside the field it is about."""
         kept = re.match(r"(/[^/]*(/\d+(?=/|$))?)?", self.pointer)
-        message, hint = (re.sub(r"'.*'", "'…'", text) for text in (self.message, self.hint))
+        message, hint = (re.sub(r"'.*'|\".*\"", "'…'", text) for text in (self.message, self.hint))
         message = re.sub(r"\bnot (-?\d|true\b|false\b|null\b)\S*", "not this one", message)
         return self._replace(pointer=kept.group() if kept else "", message=message, hint=hint)
 
