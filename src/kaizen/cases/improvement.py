@@ -31,6 +31,12 @@ class Improvement:
         """The folder, or a file of it, as printed in messages."""
         return shown_path(self.path(*parts))
 
+    def argument(self) -> str:
+        """The folder as a command that is printed for a shell names it."""
+        from shlex import quote
+
+        return quote(self.shown())
+
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
         return os.path.dirname(os.path.dirname(self.folder))

@@ -11,7 +11,7 @@ from kaizen.cases.improvement import Improvement, check_stage_name, find_improve
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
 from kaizen.evaluators.suite import Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
-from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.jsonio import JsonObject, read_json_object
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.recommendation import comparison_document
 
@@ -62,7 +62,7 @@ def require_stage(improvement: Improvement, stage: str) -> None:
     check_stage_name(stage)
     if not os.path.exists(improvement.stage_file(stage)):
         known = improvement.stages()
-        hint = f"run: kaizen run {improvement.shown()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -96,6 +96,17 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
+def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
+    """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
+    improvement = project.improvement
+    hint = f"run: kaizen review {improvement.argument()}"
+    document = read_json_object(improvement.path("comparison.json"), hint)
+    names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{improvement.shown('comparison.json')}: does not say which stages were compared", hint, "invalid_file")
+    return document, assess(project, str(names[0]), str(names[1]))
+
+
 def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
     """Reasons of rule 1 when the two sides were evaluated on different cases or by different evaluators."""
     before, after = states["baseline"].meta, states["candidate"].meta
@@ -120,7 +131,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
         )
 
 

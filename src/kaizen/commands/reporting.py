@@ -86,9 +86,7 @@ def judged_entry(project: Project, assessment: Assessment) -> JsonObject:
 
 def decide_command(improvement: Improvement) -> str:
     """The command that records the decision, to be completed by the person who decides."""
-    from shlex import quote
-
-    return f"kaizen decide {quote(improvement.shown())} --status accepted --by NAME --because TEXT"
+    return f"kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
 
 
 def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decision:

@@ -141,6 +141,9 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
 
 def after_run(improvement: str, summary: RunSummary) -> str:
     """What the main flow does after this stage: the candidate after the baseline, then the review."""
+    from shlex import quote
+
+    improvement = quote(improvement)
     if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
         return f"change the agent, then: kaizen run {improvement} --stage candidate -- COMMAND"
     compares = summary.stage in ("baseline", "candidate")

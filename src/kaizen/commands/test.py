@@ -44,6 +44,11 @@ def command_test(args: Namespace) -> Answer:
     has_baseline = os.path.exists(improvement.stage_file(args.baseline))
     if args.stage == args.baseline:
         raise UsageError(f"--stage {args.stage} is the baseline itself", "test runs what is compared with it: leave --stage out")
+    if not has_baseline and (args.junit or args.summary):
+        raise UsageError(
+            "--junit and --summary need a baseline to compare with",
+            f"run: kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND",
+        )
     summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
     ran = run_answer(args, summary)
     if summary.is_interrupted:
@@ -68,11 +73,6 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
     """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
-    if args.junit or args.summary:
-        raise UsageError(
-            "--junit and --summary need a baseline to compare with",
-            f"run: kaizen run {args.improvement} --stage {args.baseline} -- COMMAND",
-        )
     improvement = project.improvement
     asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
     tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
@@ -91,7 +91,7 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
     lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
-    following = f"kaizen run {args.improvement} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 

@@ -6,6 +6,7 @@ a symbolic link that leaves the folder it stands in.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, NoReturn
@@ -175,6 +176,13 @@ def truncate_file(path: str, size: int) -> None:
             os.close(descriptor)
     except OSError as error:
         refuse_writing(path, error)
+
+
+def open_missing_streams() -> None:
+    """Gives a standard stream that the caller has closed a place where what is written goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
 
 
 def silence_descriptor(descriptor: int) -> None:

@@ -140,14 +140,14 @@ def fired_rules(
     comparable = [row["id"] for row in rows if row["change"] != "not_comparable"]
     ratios = missed_ratios(acceptance, before, after, comparable)
     pass_k = missed_pass_k(acceptance, after, case_ids)
-    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, after, case_ids), *ratios, *([pass_k] if pass_k else [])]
-    found = veto_rules(acceptance, cases, rows, after)
+    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, stages, case_ids), *ratios, *([pass_k] if pass_k else [])]
+    found, unmeasured = veto_rules(acceptance, cases, rows, after), []
     for item in measured:
         if not isinstance(item, Missed):
-            missing.append(reason(5, item.code, item.text))
-        elif item.is_certain or not missing:
+            unmeasured.append(reason(5, item.code, item.text))
+        elif item.is_certain or not missing:  # that another quantity was not measured excuses nothing
             found.append(reason(4, item.code, item.text))
-    found += missing
+    found += [*missing, *unmeasured]
     return found + unmet_reliability(evaluation, cases, rows, before, after)
 
 

@@ -27,6 +27,7 @@ NOT_RUN = "not_run"
 CANCELLED = "cancelled"
 STATUSES = (COMPLETED, "error", "timeout", "protocol_error", CANCELLED, NOT_RUN)
 ERROR_CLASSES = ("agent", "runner", "timeout", "protocol", "environment", "cancelled")
+MAX_TRIALS = 1000  # repetitions of a case; a stage file that claims more would make every table as long as it says
 # What a runner may report, in the order in which it is written.
 REPORTED_FIELDS = (
     "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata", "log", "notes",
@@ -99,8 +100,8 @@ def check_observation(value: JsonObject, place: str) -> JsonObject:
     trial = value.get("trial")
     if not isinstance(value.get("case_id"), str):
         problem = "has no case_id"
-    elif not isinstance(trial, int) or isinstance(trial, bool) or trial < 1:
-        problem = "has no trial (a number from 1)"
+    elif not isinstance(trial, int) or isinstance(trial, bool) or not 1 <= trial <= MAX_TRIALS:
+        problem = f"has no trial (a number from 1 to {MAX_TRIALS:,})"
     elif value.get("status") not in STATUSES:
         problem = f"has the status {quoted(str(value.get('status')))}, which is none of {', '.join(STATUSES)}"
     else:

@@ -15,7 +15,7 @@ from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import open_for_reading, shown_path
 from kaizen.foundation.jsonio import JsonObject, parse_line
-from kaizen.foundation.text import counted, quoted
+from kaizen.foundation.text import counted
 from kaizen.runs.journal import StageIndex, bare_line
 from kaizen.runs.observation import COMPLETED, ERROR_CLASSES, NOT_RUN, STATUSES, Attempt, error_document
 from kaizen.runs.protocol import ANSWER_FIELDS, CLAIMS, ProtocolError, answer_fields, present, reported_error
@@ -68,7 +68,7 @@ class Recording:
         elif self.index.slot(name, trial) < 0:
             return -2
         elif self.index.status(name, trial):
-            breaches.add(shown, number, "", f"a second answer for trial {trial} of case {quoted(name)}", REPLAY_HINT)
+            breaches.add(shown, number, "", "is for the same case and trial as a line before it", REPLAY_HINT)
         else:
             return self.index.slot(name, trial)
         return -3

@@ -41,8 +41,17 @@ class Summary(NamedTuple):
 
 
 def mean(values: list[float]) -> float | None:
-    """The arithmetic mean of *values*, whatever their order; None for none (`no_values`)."""
-    return math.fsum(values) / len(values) if values else None
+    """The arithmetic mean of *values*, whatever their order; None for none (`no_values`).
+
+    >>> mean([1.5e308, 1.7e308])
+    1.6e+308
+    """
+    if not values:
+        return None
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:  # the sum is beyond a double, the mean of doubles never is
+        return math.fsum(value / len(values) for value in values)
 
 
 def median(values: list[float]) -> float | None:
@@ -55,7 +64,7 @@ def median(values: list[float]) -> float | None:
     if not ordered:
         return None
     middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return ordered[middle] if len(ordered) % 2 else mean(ordered[middle - 1 : middle + 1])
 
 
 def percentile(values: Iterable[float | None], percent: float) -> Summary:

@@ -299,20 +299,40 @@ class Breach(NamedTuple):
         return f"{self.place()}: {self.message}" + (f" [{self.hint}]" if self.hint else "")
 
 
+    def concealed(self) -> "Breach":
+        """The breach without anything that it quotes, and without the names and values inside the field it is about."""
+        kept = re.match(r"(/[^/]*(/\d+(?=/|$))?)?", self.pointer)
+        message, hint = (re.sub(r"'.*'|\".*\"", "'…'", text) for text in (self.message, self.hint))
+        message = re.sub(r"\bnot (-?\d|true\b|false\b|null\b)\S*", "not this one", message)
+        return self._replace(pointer=kept.group() if kept else "", message=message, hint=hint)
+
+
 class Breaches:
-    """Collects breaches and warnings while a file is checked, so that all are reported at once."""
+    """Collects breaches and warnings while a file is checked, so that all are reported at once.
+
+    Of a line that was named with `conceal` nothing is quoted, whoever reports it.
+    """
 
     def __init__(self) -> None:
         self.errors: list[Breach] = []
         self.warnings: list[Breach] = []
+        self.secret: set[tuple[str, int | None]] = set()
+
+    def conceal(self, path: str, line: int) -> None:
+        """From now on nothing of this line is shown."""
+        self.secret.add((path, line))
+
+    def shown(self, breach: Breach) -> Breach:
+        """*breach* as it may be shown."""
+        return breach.concealed() if (breach.path, breach.line) in self.secret else breach
 
     def add(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
         """Notes something that makes the file unusable."""
-        self.errors.append(Breach(path, line, pointer, message, hint))
+        self.errors.append(self.shown(Breach(path, line, pointer, message, hint)))
 
     def warn(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
         """Notes something that the user should know and that stops nothing."""
-        self.warnings.append(Breach(path, line, pointer, message, hint, True))
+        self.warnings.append(self.shown(Breach(path, line, pointer, message, hint, True)))
 
     def raise_if_any(self) -> None:
         """Raises BreachesError when there is an error among them."""
@@ -634,6 +654,13 @@ def truncate_file(path: str, size: int) -> None:
         refuse_writing(path, error)
 
 
+def open_missing_streams() -> None:
+    """Gives a standard stream that the caller has closed a place where what is written goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+
+
 def silence_descriptor(descriptor: int) -> None:
     """Points *descriptor* at nothing, so that what is still written to it goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
@@ -725,6 +752,9 @@ class JsonError(ValueError):
         self.token = token  # what was refused, as it stands in the text
 
 
+MAX_WHOLE = int(1.7976931348623157e308)  # the largest double
+
+
 def unique_pairs(pairs: list[tuple[str, Any]]) -> JsonObject:
     """The object of *pairs*. Raises JsonError when a key comes twice."""
     found = dict(pairs)
@@ -750,7 +780,15 @@ def finite_float(text: str) -> float:
     return value
 
 
-STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float)
+def bounded_int(text: str) -> int:
+    """The whole number that *text* writes. Raises JsonError when no double holds it: what is measured is counted in doubles."""
+    value = int(text)
+    if len(text) > 300 and abs(value) > MAX_WHOLE:
+        raise JsonError(f"number {visible(text, 40)} is too large", hint="write it as a string", token=text)
+    return value
+
+
+STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float, parse_int=bounded_int)
 decode_strict = STRICT_DECODER.decode
 decode_strict_at = STRICT_DECODER.raw_decode
 
@@ -920,10 +958,10 @@ def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
         yield Line(number, raw, parse_line(raw, f"{shown}:{number}"))
 
 
-def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Line]:
+def checked_lines(path: str, breaches: Breaches, hint: str = "", secret: bytes | None = None) -> Iterator[Line]:
     """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
 
-    Raises InputError with *hint* when the file cannot be read at all.
+    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the file cannot be read at all.
     """
     shown = shown_path(path)
     has_crlf = False
@@ -939,6 +977,8 @@ def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Lin
                 try:
                     yield Line(number, line, decode_line(line))
                 except JsonError as error:
+                    if secret is not None and secret in line:
+                        breaches.conceal(shown, number)
                     breaches.add(shown, number, "", error.message, error.hint or "each line is one JSON object, {…}")
 
 
@@ -3495,6 +3535,7 @@ class Progress:
         """Shows that *done* are done, *errors* of them with an error, if it is time to."""
         if not self.is_shown:
             return
+        self.total = max(self.total, done)
         if not self.is_live:
             if done * 10 // self.total > self.tenths:
                 self.tenths = done * 10 // self.total
@@ -3802,8 +3843,17 @@ class Summary(NamedTuple):
 
 
 def mean(values: list[float]) -> float | None:
-    """The arithmetic mean of *values*, whatever their order; None for none (`no_values`)."""
-    return math.fsum(values) / len(values) if values else None
+    """The arithmetic mean of *values*, whatever their order; None for none (`no_values`).
+
+    >>> mean([1.5e308, 1.7e308])
+    1.6e+308
+    """
+    if not values:
+        return None
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:  # the sum is beyond a double, the mean of doubles never is
+        return math.fsum(value / len(values) for value in values)
 
 
 def median(values: list[float]) -> float | None:
@@ -3816,7 +3866,7 @@ def median(values: list[float]) -> float | None:
     if not ordered:
         return None
     middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return ordered[middle] if len(ordered) % 2 else mean(ordered[middle - 1 : middle + 1])
 
 
 def percentile(values: Iterable[float | None], percent: float) -> Summary:
@@ -5214,6 +5264,12 @@ class Improvement:
         """The folder, or a file of it, as printed in messages."""
         return shown_path(self.path(*parts))
 
+    def argument(self) -> str:
+        """The folder as a command that is printed for a shell names it."""
+        from shlex import quote
+
+        return quote(self.shown())
+
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
         return os.path.dirname(os.path.dirname(self.folder))
@@ -5399,7 +5455,9 @@ def add_cases(path: str, cases: dict[str, Case], breaches: Breaches, hint: str =
     seen: dict[str, Case] = {}
     unknown: dict[str, list[int]] = {}
     try:
-        for number, _, document in checked_lines(path, breaches, hint):
+        for number, _, document in checked_lines(path, breaches, hint, f'"{HOLDOUT}"'.encode()):
+            if is_holdout(document):
+                breaches.conceal(shown, number)
             for name in document.keys() - CASE_FIELDS.keys():
                 unknown.setdefault(name, []).append(number)
             if check_case(document, shown, number, breaches):
@@ -5929,6 +5987,7 @@ NOT_RUN = "not_run"
 CANCELLED = "cancelled"
 STATUSES = (COMPLETED, "error", "timeout", "protocol_error", CANCELLED, NOT_RUN)
 ERROR_CLASSES = ("agent", "runner", "timeout", "protocol", "environment", "cancelled")
+MAX_TRIALS = 1000  # repetitions of a case; a stage file that claims more would make every table as long as it says
 # What a runner may report, in the order in which it is written.
 REPORTED_FIELDS = (
     "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata", "log", "notes",
@@ -6001,8 +6060,8 @@ def check_observation(value: JsonObject, place: str) -> JsonObject:
     trial = value.get("trial")
     if not isinstance(value.get("case_id"), str):
         problem = "has no case_id"
-    elif not isinstance(trial, int) or isinstance(trial, bool) or trial < 1:
-        problem = "has no trial (a number from 1)"
+    elif not isinstance(trial, int) or isinstance(trial, bool) or not 1 <= trial <= MAX_TRIALS:
+        problem = f"has no trial (a number from 1 to {MAX_TRIALS:,})"
     elif value.get("status") not in STATUSES:
         problem = f"has the status {quoted(str(value.get('status')))}, which is none of {', '.join(STATUSES)}"
     else:
@@ -6503,6 +6562,14 @@ def read_stage_meta(improvement: Improvement, stage: str) -> JsonObject:
     return read_json_object(improvement.stage_file(stage, STAGE_META), "it is written by `kaizen run`")
 
 
+def checked_repetitions(meta: JsonObject, shown: str) -> int:
+    """The repetitions that the meta file *shown* tells. Raises InputError when that is no number of trials."""
+    value = meta.get("repetitions")
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TRIALS:
+        return value
+    raise InputError(f"{shown}#/repetitions: must be a whole number from 1 to {MAX_TRIALS:,}", "put back the file that Kaizen wrote", "invalid_file")
+
+
 def stage_lines(path: str) -> Iterator[tuple[int, bytes, JsonObject]]:
     """(byte offset, bytes without line end, observation) of each line of the stage file *path*. Raises InputError."""
     shown = shown_path(path)
@@ -6701,8 +6768,9 @@ class StageWriter:
         """Repetitions of the stage: as *asked*, or for 0 as before, else 1. Raises RefusedError when they would become fewer."""
         if not has_file:
             return asked or 1
-        known = before.get("repetitions") if before else None
-        if not isinstance(known, int):
+        if before and before.get("repetitions") is not None:
+            known = checked_repetitions(before, shown_path(self.meta_path))
+        else:
             known = max((value["trial"] for _, _, value in stage_lines(self.path)), default=1)
         if asked and asked < known:
             raise RefusedError(
@@ -6899,7 +6967,7 @@ class Recording:
         elif self.index.slot(name, trial) < 0:
             return -2
         elif self.index.status(name, trial):
-            breaches.add(shown, number, "", f"a second answer for trial {trial} of case {quoted(name)}", REPLAY_HINT)
+            breaches.add(shown, number, "", "is for the same case and trial as a line before it", REPLAY_HINT)
         else:
             return self.index.slot(name, trial)
         return -3
@@ -12917,12 +12985,14 @@ CASES_KEPT = 1000  # whose own evaluators stay prepared; beyond, memory would gr
 
 class Suite:
     """The prepared evaluators. `entry_fingerprints`: id to fingerprint of those in evaluation.json; `fingerprint` covers all of
-    them, in any order, and the semantics version of every type that they or the cases' own evaluators use."""
+    them, in any order, the semantics version of every type that they or the cases' own evaluators use, and what the references
+    in these lead to (`referring`; what they say themselves is in the dataset fingerprint)."""
 
     def __init__(self, entries: list[PreparedEntry], evaluation: Evaluation) -> None:
         self.entries = entries
         self.evaluation = evaluation
         self.versions: dict[str, int] = {}
+        self.referring: dict[str, list[JsonObject]] = {}
         self.of_cases: dict[str, list[PreparedEntry]] = {}
         for entry in entries:
             self.versions.update(entry.versions)
@@ -12930,13 +13000,22 @@ class Suite:
 
     @property
     def fingerprint(self) -> str:
-        """'sha256:…' of the entries and the versions of their types."""
-        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions})
+        """'sha256:…' of the entries, the versions of their types, and the cases' entries that take something from elsewhere."""
+        referring = {"cases": self.referring} if self.referring else {}
+        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions, **referring})
 
     @property
     def types_used(self) -> set[str]:
         """Names of the types of all entries, also inside combinators and in the cases' own evaluators."""
         return set(self.versions)
+
+    def names_outside(self, dataset: Dataset) -> set[str]:
+        """Ids of the entries that are not only in holdout cases."""
+        names = {entry.id for entry in self.entries}
+        for case in dataset.cases.values():
+            if case.id not in dataset.holdout and case.document.get("evaluators"):
+                names.update(entry.id for entry in self.entries_for(case))
+        return names
 
     def entries_for(self, case: Case) -> list[PreparedEntry]:
         """The entries with those that *case* brings itself, which replace the ones of the same id."""
@@ -13105,6 +13184,8 @@ def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
             if name in entry.versions:
                 breaches.add(case.path, case.line, pointer, f"type {name} cannot stand in a case", "write it into evaluation.json")
         suite.versions.update(entry.versions)
+        if document != case.document["evaluators"][index]:  # it had a $use or $file, which the dataset fingerprint cannot see through
+            suite.referring.setdefault(case.id, []).append(entry.document)
         note_case_value(entry, case, breaches)
 
 
@@ -13141,7 +13222,7 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
     """Repetitions as the stage's meta file says; None when there is no meta file."""
     if not os.path.exists(improvement.stage_file(stage, ".meta.json")):
         return None
-    return int(read_stage_meta(improvement, stage)["repetitions"])
+    return checked_repetitions(read_stage_meta(improvement, stage), improvement.shown(stage + ".meta.json"))
 
 
 def evaluate_stage(
@@ -13176,7 +13257,7 @@ def evaluate_locked_stage(
             earlier = seen.setdefault(key, line.number)
             if earlier != line.number:
                 raise InputError(
-                    f"{shown}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice (first at line {earlier})",
+                    f"{shown}:{line.number}: is the same case and trial as line {earlier}",
                     "remove one of the two lines, or run the stage again with --overwrite",
                     "invalid_evidence",
                 )
@@ -13226,12 +13307,12 @@ def has_results(improvement: Improvement, stage: str) -> bool:
 
 def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
     """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
+    meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.argument()}")
     try:
-        meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.shown()}")
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
-        int(meta["repetitions"])
-    except (KeyError, TypeError, ValueError):
+        checked_repetitions(meta, "")
+    except (KeyError, TypeError, ValueError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )
@@ -13529,32 +13610,67 @@ def number_text(value: "Fraction", limit: "Fraction") -> tuple[str, str]:
     return shown
 
 
+class CaseBounds(NamedTuple):
+    """What the share of one case can be once its missing trials have come out: least and most passed of *planned*, on both sides."""
+
+    baseline_least: "Fraction"
+    baseline_most: "Fraction"
+    candidate_least: "Fraction"
+    candidate_most: "Fraction"
+
+    def can_improve(self) -> bool:
+        """True when some outcome of the missing trials makes the case `improved`."""
+        return self.baseline_least * 2 <= 1 < self.candidate_most * 2
+
+    def must_weaken(self) -> bool:
+        """True when every outcome of the missing trials makes the case `weakened`, none `regressed`."""
+        return self.candidate_most < self.baseline_least and not (self.baseline_most == 1 and self.candidate_least == 0)
+
+
+def case_bounds(case_ids: list[str], baseline: StageTally, candidate: StageTally) -> list[CaseBounds]:
+    """The bounds of each case, in the order of *case_ids*."""
+    from fractions import Fraction
+
+    found = []
+    for case_id in case_ids:
+        limits = []
+        for stage in (baseline, candidate):
+            tally = stage.tally(case_id)
+            planned = max(stage.repetitions, tally.valid())
+            limits += [Fraction(tally.passed, planned), Fraction(planned - tally.failed, planned)]
+        found.append(CaseBounds(*limits))
+    return found
+
+
 def missed_thresholds(
-    acceptance: JsonObject, counts: dict[str, int], delta: "Fraction | None", candidate: StageTally, case_ids: list[str]
+    acceptance: JsonObject, counts: dict[str, int], delta: "Fraction | None", stages: tuple[StageTally, StageTally], case_ids: list[str]
 ) -> list[Missed]:
-    """Thresholds of *acceptance* on counts, rate and delta that are not met, in a fixed order."""
-    tallies = [candidate.tally(case_id) for case_id in case_ids]
-    open_cases = counts["not_comparable"]
+    """Thresholds of *acceptance* on counts, rate and delta that are not met by *stages* (before, after), in a fixed order."""
+    candidate = stages[1]
+    bounds = case_bounds(case_ids, *stages)
     missed = []
-    if acceptance["maximum_weakened"] is not None and counts["weakened"] > acceptance["maximum_weakened"]:
-        text = f"{counted(counts['weakened'], 'case')} weakened (at most {acceptance['maximum_weakened']})"
-        missed.append(Missed("above_maximum_weakened", text, True))
+    limit = acceptance["maximum_weakened"]
+    if limit is not None and counts["weakened"] > limit:
+        text = f"{counted(counts['weakened'], 'case')} weakened (at most {limit})"
+        missed.append(Missed("above_maximum_weakened", text, sum(case.must_weaken() for case in bounds) > limit))
     minimum = acceptance["minimum_improvements"]
     if minimum is not None and counts["improved"] < minimum:
         text = f"{counted(counts['improved'], 'improvement')} (at least {minimum})"
-        missed.append(Missed("below_minimum_improvements", text, counts["improved"] + open_cases < minimum))
+        missed.append(Missed("below_minimum_improvements", text, sum(case.can_improve() for case in bounds) < minimum))
     limit = acceptance["minimum_pass_rate"]
+    tallies = [candidate.tally(case_id) for case_id in case_ids]
     rate = case_weighted_rate([(tally.passed, tally.valid()) for tally in tallies])
+    best = sum(case.candidate_most for case in bounds) / len(bounds) if bounds else None
     if limit is not None and rate is not None and rate < exact_fraction(limit):
-        planned = candidate.repetitions
-        best = case_weighted_rate([(planned - tally.failed, planned) for tally in tallies])
         shown = exact_percent(rate, exact_fraction(limit))
         text = f"pass rate {shown[0]} (at least {shown[1]})"
         missed.append(Missed("below_minimum_pass_rate", text, best is not None and best < exact_fraction(limit)))
     limit = acceptance["minimum_delta"]
     if limit is not None and delta is not None and delta < exact_fraction(limit):
         shown = exact_percent(delta, exact_fraction(limit))
-        missed.append(Missed("below_minimum_delta", f"change of the pass rate {shown[0]} (at least {shown[1]})", False))
+        best = sum(case.candidate_most - case.baseline_least for case in bounds) / len(bounds)
+        text = f"change of the pass rate {shown[0]} (at least {shown[1]})"
+        missed.append(Missed("below_minimum_delta", text, best < exact_fraction(limit)))
     return missed
 
 
@@ -13570,7 +13686,11 @@ def missed_pass_k(acceptance: JsonObject, candidate: StageTally, case_ids: list[
         return Unmeasured("unmeasured_minimum_pass_k", text)
     limit = exact_fraction(wanted["rate"])
     shown = exact_percent(value, limit)
-    return Missed("below_minimum_pass_k", f"pass^{wanted['k']} {shown[0]} (at least {shown[1]})", True) if value < limit else None
+    if value >= limit:
+        return None
+    planned = candidate.repetitions
+    best, _ = pass_hat_k([(planned - tally.failed, planned) for tally in tallies], wanted["k"])
+    return Missed("below_minimum_pass_k", f"pass^{wanted['k']} {shown[0]} (at least {shown[1]})", best is not None and best < limit)
 
 
 def missed_ratios(acceptance: JsonObject, baseline: StageTally, candidate: StageTally, comparable: list[str]) -> list[Missed | Unmeasured]:
@@ -14523,14 +14643,14 @@ def fired_rules(
     comparable = [row["id"] for row in rows if row["change"] != "not_comparable"]
     ratios = missed_ratios(acceptance, before, after, comparable)
     pass_k = missed_pass_k(acceptance, after, case_ids)
-    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, after, case_ids), *ratios, *([pass_k] if pass_k else [])]
-    found = veto_rules(acceptance, cases, rows, after)
+    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, stages, case_ids), *ratios, *([pass_k] if pass_k else [])]
+    found, unmeasured = veto_rules(acceptance, cases, rows, after), []
     for item in measured:
         if not isinstance(item, Missed):
-            missing.append(reason(5, item.code, item.text))
-        elif item.is_certain or not missing:
+            unmeasured.append(reason(5, item.code, item.text))
+        elif item.is_certain or not missing:  # that another quantity was not measured excuses nothing
             found.append(reason(4, item.code, item.text))
-    found += missing
+    found += [*missing, *unmeasured]
     return found + unmet_reliability(evaluation, cases, rows, before, after)
 
 
@@ -17497,7 +17617,7 @@ def require_stage(improvement: Improvement, stage: str) -> None:
     check_stage_name(stage)
     if not os.path.exists(improvement.stage_file(stage)):
         known = improvement.stages()
-        hint = f"run: kaizen run {improvement.shown()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -17531,6 +17651,17 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
+def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
+    """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
+    improvement = project.improvement
+    hint = f"run: kaizen review {improvement.argument()}"
+    document = read_json_object(improvement.path("comparison.json"), hint)
+    names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{improvement.shown('comparison.json')}: does not say which stages were compared", hint, "invalid_file")
+    return document, assess(project, str(names[0]), str(names[1]))
+
+
 def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
     """Reasons of rule 1 when the two sides were evaluated on different cases or by different evaluators."""
     before, after = states["baseline"].meta, states["candidate"].meta
@@ -17555,7 +17686,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
         )
 
 
@@ -17667,9 +17798,7 @@ def judged_entry(project: Project, assessment: Assessment) -> JsonObject:
 
 def decide_command(improvement: Improvement) -> str:
     """The command that records the decision, to be completed by the person who decides."""
-    from shlex import quote
-
-    return f"kaizen decide {quote(improvement.shown())} --status accepted --by NAME --because TEXT"
+    return f"kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
 
 
 def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decision:
@@ -17878,6 +18007,9 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
 
 def after_run(improvement: str, summary: RunSummary) -> str:
     """What the main flow does after this stage: the candidate after the baseline, then the review."""
+    from shlex import quote
+
+    improvement = quote(improvement)
     if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
         return f"change the agent, then: kaizen run {improvement} --stage candidate -- COMMAND"
     compares = summary.stage in ("baseline", "candidate")
@@ -17941,22 +18073,21 @@ def command_decide(args: Namespace) -> Answer:
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
         raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed"
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
         )
-    document = read_json_object(reviewed)
-    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.shown()}, look at the page, then decide"
+        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
     decision = Decision(
         args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
     )
     write_decision(decision)
-    lines = [f"{args.status} by {args.by}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
+    lines = [f"{args.status} by {visible(args.by)}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
     lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
-    following = f"kaizen promote {improvement.shown()}" if args.status != "rejected" else ""
+    following = f"kaizen promote {improvement.argument()}" if args.status != "rejected" else ""
     data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
     return Answer(0, "decided", lines[0], lines, data, following)
 
@@ -18169,14 +18300,17 @@ def command_evaluate(args: Namespace) -> Answer:
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
-        hint = f"run: kaizen run {improvement.shown()} --stage baseline -- COMMAND"
+        hint = f"run: kaizen run {improvement.argument()} --stage baseline -- COMMAND"
         raise InputError(f"{improvement.shown()}: no stage has been run yet", hint, "missing_stage")
     for stage in stages:
         require_stage(improvement, stage)
     metas: list[JsonObject] = []
     for stage in stages:
-        with Progress(f"evaluate {stage}", len(project.dataset.cases), args.progress) as progress:
+        planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
+        with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+    open_names = project.suite.names_outside(project.dataset)
+    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
     lines = []
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
@@ -18188,7 +18322,7 @@ def command_evaluate(args: Namespace) -> Answer:
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
-    following = f"kaizen review {improvement.shown()}" if len(improvement.stages()) > 1 else ""
+    following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 
@@ -18282,7 +18416,7 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     hidden = project.dataset.holdout
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
-    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.shown()}"
+    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
 
@@ -18294,10 +18428,11 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
 # =============================================================================
 
 VERSION_1 = Kind(lambda value: is_whole(value) and value == 1, "1, the version this program reads", shows_value=True)
+TRIAL_COUNT = Kind(lambda value: is_whole(value) and 1 <= value <= MAX_TRIALS, f"a whole number from 1 to {MAX_TRIALS:,}", shows_value=True)
 STAGE_META_FIELDS = {
     "version": VERSION_1,
     "stage": TEXT,
-    "repetitions": POSITIVE_COUNT,
+    "repetitions": TRIAL_COUNT,
     "planned": COUNT,
     "selected": COUNT,
     "complete": BOOLEAN,
@@ -18308,14 +18443,14 @@ STAGE_META_FIELDS = {
 RESULTS_META_FIELDS = {
     "version": VERSION_1,
     "stage": TEXT,
-    "repetitions": POSITIVE_COUNT,
+    "repetitions": TRIAL_COUNT,
     **dict.fromkeys(("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint"), TEXT),
     "evaluators": OBJECT,
     "counts": OBJECT,
 }
 RESULT_FIELDS = {
     "case_id": TEXT,
-    "trial": POSITIVE_COUNT,
+    "trial": TRIAL_COUNT,
     "status": one_of(*STATUSES),
     "outcome": one_of(PASS, FAIL, ERROR),
     "score": or_null(RATE),
@@ -18383,7 +18518,7 @@ def check_earlier_observations(check: FileCheck) -> None:
     for line in checked_lines(check.path, check.breaches):
         check_fields(
             line.value,
-            {"case_id": TEXT, "trial": POSITIVE_COUNT, "status": one_of(*STATUSES)},
+            {"case_id": TEXT, "trial": TRIAL_COUNT, "status": one_of(*STATUSES)},
             "",
             check.at(line),
             ("case_id", "trial", "status"),
@@ -18692,13 +18827,12 @@ def command_promote(args: Namespace) -> Answer:
     decision = decision_of(improvement)
     if decision is None or decision.status not in ACCEPTED:
         status = "there is no decision yet" if decision is None else f"the decision is {quoted(decision.status)}"
-        hint = f"run: kaizen decide {improvement.shown()} --status accepted --by NAME --because TEXT"
+        hint = f"run: kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
         raise RefusedError(f"{improvement.shown('decision.yaml')}: {status}", hint, "no_decision" if decision is None else decision.status)
-    document = read_json_object(improvement.path("comparison.json"), f"run: kaizen review {improvement.shown()}")
-    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.shown()}, then decide about what it shows"
+        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )
@@ -19084,6 +19218,11 @@ def command_test(args: Namespace) -> Answer:
     has_baseline = os.path.exists(improvement.stage_file(args.baseline))
     if args.stage == args.baseline:
         raise UsageError(f"--stage {args.stage} is the baseline itself", "test runs what is compared with it: leave --stage out")
+    if not has_baseline and (args.junit or args.summary):
+        raise UsageError(
+            "--junit and --summary need a baseline to compare with",
+            f"run: kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND",
+        )
     summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
     ran = run_answer(args, summary)
     if summary.is_interrupted:
@@ -19108,11 +19247,6 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
     """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
-    if args.junit or args.summary:
-        raise UsageError(
-            "--junit and --summary need a baseline to compare with",
-            f"run: kaizen run {args.improvement} --stage {args.baseline} -- COMMAND",
-        )
     improvement = project.improvement
     asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
     tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
@@ -19131,7 +19265,7 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
     lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
-    following = f"kaizen run {args.improvement} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 
@@ -19207,7 +19341,6 @@ def validate_improvement(improvement: Improvement) -> Validation:
     files = check_other_files(improvement, dataset, breaches)
     if suite is not None and not breaches.errors:
         check_results_fit(improvement, dataset, suite, breaches)
-    hide_holdout(dataset, breaches)
     return Validation(improvement, evaluation, dataset, suite, files, breaches)
 
 
@@ -19254,16 +19387,7 @@ def check_results_fit(improvement: Improvement, dataset: Dataset, suite: Suite, 
             problems = [("invalid_evidence", error.message)]
         for code, sentence in problems:
             note = breaches.add if code == "invalid_evidence" else breaches.warn
-            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.shown()}")
-
-
-def hide_holdout(dataset: Dataset, breaches: Breaches) -> None:
-    """Takes what is quoted out of every breach that stands in a holdout case: nothing of it may be shown."""
-    places = {(case.path, case.line) for case in dataset.cases.values() if case.id in dataset.holdout}
-    for found in (breaches.errors, breaches.warnings):
-        for index, breach in enumerate(found):
-            if (breach.path, breach.line) in places:
-                found[index] = breach._replace(message=re.sub(r"'.*'", "'…'", breach.message), hint=re.sub(r"'.*'", "'…'", breach.hint))
+            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.argument()}")
 
 
 def validation_answer(found: Validation) -> Answer:
@@ -19421,9 +19545,12 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
+    options = [option for action in parser._actions for option in action.option_strings]
+    for word in (each.split("=")[0] for each in before if each.startswith("--")):
+        if word not in options:  # said before argparse misses the one that was meant
+            raise UsageError(f"unknown option {quoted(word)}", did_you_mean(word, options) or f"see: kaizen {name} --help")
     namespace, unknown = parser.parse_known_args(before)
     if unknown:
-        options = [option for action in parser._actions for option in action.option_strings]
         word = unknown[0].split("=")[0]
         what = "unknown option" if word.startswith("-") else "unexpected argument"
         hint = (
@@ -19457,6 +19584,7 @@ def main_help(is_full: bool) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns its exit status (formats.md section 7)."""
     arguments = sys.argv[1:] if argv is None else argv
+    open_missing_streams()
     if arguments[:1] == ["--version"]:
         print(version_line())
         return 0
@@ -19506,12 +19634,22 @@ def print_answer(answer: Answer, wants_json: bool) -> int:
     """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
-        print(encode_readable({**document, "next": answer.next, **answer.data}))
+        write_out(encode_readable({**document, "next": answer.next, **answer.data}))
         return answer.code
-    print("\n".join(answer.lines or [answer.message]))
-    if answer.next:
-        print(f"next: {answer.next}")
+    write_out("\n".join([*(answer.lines or [answer.message]), *([f"next: {answer.next}"] if answer.next else [])]))
     return answer.code
+
+
+def write_out(text: str) -> None:
+    """Prints *text* on standard output, and out of this process. Raises KaizenError when there is no room for it."""
+    try:
+        print(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_descriptor(sys.stdout.fileno())  # what did not fit must not be tried again when the interpreter ends
+        raise KaizenError(f"standard output: cannot be written: {error.strerror}", "make room, or send it elsewhere", "unwritable") from None
 
 
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:
