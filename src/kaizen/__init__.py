@@ -34,6 +34,14 @@ LAYERS = {
     "stats": [
         "stats.intervals",
         "stats.aggregates",
+        "stats.lattice",
+        "stats.exact_tests",
+        "stats.sampler",
+        "stats.agreement",
+        "stats.multiple",
+        "stats.planning",
+        "stats.sequential",
+        "stats.looks",
     ],
     "cases": [
         "cases.improvement",
