@@ -84,6 +84,8 @@ LAYERS = {
     "policy": [
         "policy.comparison",
         "policy.acceptance",
+        "policy.reliability",
+        "policy.reliability_words",
         "policy.recommendation",
     ],
     "exporters": [

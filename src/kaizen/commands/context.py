@@ -26,11 +26,12 @@ class Project(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """The comparison of two stages and what it was made from; `problems` are the reasons of rule 1."""
+    """The comparison of two stages and what it was made from, by role; `problems` are the reasons of rule 1."""
 
     comparison: JsonObject
     states: dict[str, StageState]
     problems: list[tuple[str, str]]
+    tallies: dict[str, StageTally]
 
 
 def diagnose(text: str) -> None:
@@ -89,7 +90,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems.sort(key=lambda problem: order.index(problem[0]))
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
-    return Assessment(document, states, problems)
+    return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
 def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from kaizen.evaluators.stage_results import RESULTS
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, read_json_object
 from kaizen.foundation.text import counted, listed, percent, visible
+from kaizen.policy.reliability import Compared, clusters_of, default_reliability, detailed_entry, judge_family
 from kaizen.web.review import ReviewData, StageView, review_markdown, write_review_page
 
 BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})
@@ -65,7 +66,22 @@ def review_data(project: Project, assessment: Assessment, decision: Decision | N
         holdout_opened=holdout_openings(improvement),
         decision=decision,
         decide_command=decide_command(improvement),
+        reliability=judged_entry(project, assessment),
     )
+
+
+def assessed_entry(project: Project, assessment: Assessment) -> JsonObject:
+    """How sure the change of *assessment* is, by the settings of the improvement; `judge_family` adds the verdict."""
+    cases = project.dataset.cases
+    compared = Compared(assessment.comparison["cases"], cases, clusters_of(cases), project.dataset.holdout, assessment.tallies)
+    return detailed_entry(compared, project.evaluation.reliability or default_reliability())
+
+
+def judged_entry(project: Project, assessment: Assessment) -> JsonObject:
+    """`assessed_entry` of a candidate that stands alone, with its verdict and the settings that gave it."""
+    entry, settings = assessed_entry(project, assessment), project.evaluation.reliability or default_reliability()
+    judge_family([entry], settings)
+    return {**entry, "settings": settings, "gates": project.evaluation.reliability is not None}
 
 
 def decide_command(improvement: Improvement) -> str:

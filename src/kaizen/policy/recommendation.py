@@ -23,6 +23,8 @@ from kaizen.policy.comparison import (
     stage_rates,
     tally_document,
 )
+from kaizen.policy.reliability import Compared, clusters_of, gate_codes, judge_family, reliability_entry
+from kaizen.policy.reliability_words import obstacle_text
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -125,7 +127,7 @@ def recommendation_of(reasons: list[JsonObject]) -> str:
     """The recommendation of the first rule that fired; eligible when none did. *reasons* are in the order of rules."""
     if not reasons:
         return ELIGIBLE
-    return REJECTED if reasons[0]["rule"] in (2, 3, 4) else MANUAL_REVIEW
+    return REJECTED if reasons[0]["rule"] in (2, 3, 4) or reasons[0]["code"] == "reliability_worse" else MANUAL_REVIEW
 
 
 def fired_rules(
@@ -146,10 +148,20 @@ def fired_rules(
         elif item.is_certain or not missing:
             found.append(reason(4, item.code, item.text))
     found += missing
-    if evaluation.reliability is not None:
-        text = "a reliability block is present, and this version of Kaizen does not measure reliability yet"
-        found.append(reason(6, "reliability_not_measured", text))
-    return found
+    return found + unmet_reliability(evaluation, cases, rows, before, after)
+
+
+def unmet_reliability(
+    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], before: StageTally, after: StageTally
+) -> list[JsonObject]:
+    """The reasons of rule 6: what keeps the `reliability` block from being met; [] when it is, or there is none."""
+    settings = evaluation.reliability
+    if settings is None:
+        return []
+    compared = Compared(rows, cases, clusters_of(cases), frozenset(), {"baseline": before, "candidate": after})
+    entry = reliability_entry(compared, settings)
+    judge_family([entry], settings)
+    return [reason(6, f"reliability_{code}", obstacle_text(code, entry, settings)) for code in gate_codes(entry, settings)]
 
 
 def veto_rules(acceptance: JsonObject, cases: dict[str, Case], rows: list[JsonObject], after: StageTally) -> list[JsonObject]:

@@ -196,23 +196,31 @@ def newcombe_interval(both: int, first: int, second: int, neither: int, confiden
 def effective_sample_size(case_values: list[tuple[int, int]]) -> float | None:
     """How many independent trials the repeated cases are worth; *case_values* is [(passed, valid trials)].
 
-    Adds one imaginary case that always passes and one that always fails, so that it never divides by
-    zero and equals the number of cases when each case always comes out the same. None for no case
-    with a valid trial (`no_valid_observations`). Kish's design effect, R. E. Kish (1965), Survey Sampling,
-    on the smoothed variance of the case values.
+    None for no case with a valid trial (`no_valid_observations`).
 
     >>> effective_sample_size([(1, 1), (0, 1), (1, 1)])
     3.0
     """
     known = [(passed / valid, valid) for passed, valid in case_values if valid]
-    if not known:
-        return None
-    n, total = len(known), sum(valid for _, valid in known)
-    mean = (math.fsum(value for value, _ in known) + 1) / (n + 2)
-    variance = (math.fsum(value * value for value, _ in known) + 1) / (n + 2) - mean * mean
+    return effective_size([value for value, _ in known], sum(valid for _, valid in known)) if known else None
+
+
+def effective_size(values: list[float], trials: int) -> float:
+    """How many independent trials units with these *values* in [0, 1] are worth, which rest on *trials* in all.
+
+    Adds one imaginary unit that always passes and one that always fails, so that it never divides by zero and
+    equals the number of units when each always comes out the same. The design effect of L. Kish (1965), Survey
+    Sampling, section 5.4, on the smoothed variance of the values. Three units at one half, four trials each:
+
+    >>> round(effective_size([0.5, 0.5, 0.5], 12), 9)
+    7.5
+    """
+    n = len(values)
+    mean = (math.fsum(values) + 1) / (n + 2)
+    variance = (math.fsum(value * value for value in values) + 1) / (n + 2) - mean * mean
     if variance <= 0:
-        return float(total)
+        return float(trials)
     # When every value is 0 or 1 the variance is mean (1 - mean) up to rounding; n is exact then.
-    if all(value in (0.0, 1.0) for value, _ in known):
+    if all(value in (0.0, 1.0) for value in values):
         return float(n)
-    return float(min(max(n * mean * (1 - mean) / variance, n), total))
+    return float(min(max(n * mean * (1 - mean) / variance, n), trials))

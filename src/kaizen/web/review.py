@@ -67,7 +67,7 @@ class ReviewData(NamedTuple):
     """What a review shows.
 
     `comparison` is the document of comparison.json; `stages` has "candidate" and, unless one stage stands
-    alone, "baseline"; ids in `holdout` are counted and not shown.
+    alone, "baseline"; ids in `holdout` are counted and not shown; `reliability` is what `judged_entry` gives.
     """
 
     comparison: JsonObject
@@ -79,6 +79,7 @@ class ReviewData(NamedTuple):
     holdout_opened: int
     decision: Decision | None
     decide_command: str
+    reliability: JsonObject | None = None
 
 
 class PageRow(NamedTuple):
