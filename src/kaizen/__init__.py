@@ -98,6 +98,7 @@ LAYERS = {
         "web.review_words",
         "web.review_html",
         "web.review_markdown",
+        "web.reliability_section",
         "web.review",
     ],
     "commands": [

@@ -10,6 +10,7 @@ from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, visible
 from kaizen.policy.reliability import ROLES_COMPARED, default_reliability, judge_family
 from kaizen.policy.reliability_words import (
+    chance_text,
     change_text_of,
     excluded_text_of,
     fraction_percent,
@@ -115,10 +116,10 @@ def document_lines(document: JsonObject, has_block: bool) -> list[str]:
 
 def entry_lines(entry: JsonObject, document: JsonObject) -> list[str]:
     """One candidate: verdict, numbers, what would settle it, groups."""
-    tests, chances = entry["sign_flip"], entry["probability"]
+    tests = entry["sign_flip"]
     adjusted = tests["adjusted"]["better"]
     holm_text = f", {probability_text(adjusted)} adjusted for {document['family']} candidates" if document["family"] > 1 else ""
-    equal = f"P(better) {probability_text(chances['better'])}, P(equal) {probability_text(chances['equal'])}"
+    equal = f"P(better) {chance_text(entry, 'better')}, P(equal) {chance_text(entry, 'equal')}"
     rows = [
         (document["baseline"]["stage"], side_text_of(entry, "baseline")),
         (entry["stage"], side_text_of(entry, "candidate")),

@@ -24,6 +24,14 @@ def probability_text(p: float | None) -> str:
     return "1" if p >= 1 else "> 0.9999" if p > 0.9999 else f"{p:.4f}"
 
 
+def chance_text(entry: JsonObject, side: str) -> str:
+    """The bootstrap probability of *side*; with the warning it needs where all differences are equal."""
+    chance = entry["probability"][side]
+    if chance is not None and len(entry["strip"]) == 1:
+        return f"{chance:.0f} (which says nothing: all differences are equal)"
+    return "> 0.9999" if chance is not None and chance > 0.9999 else probability_text(chance)
+
+
 def points_text(value: float, *, is_signed: bool = True) -> str:
     """A difference of rates in percentage points: '+4.2 points', '0.0 points'."""
     shown = f"{100 * value:+.1f}" if is_signed else f"{100 * value:.1f}"
@@ -95,15 +103,25 @@ def trials_text(entry: JsonObject) -> str:
     return counted(before, "trial") if before == after else f"{before} and {after} trials"
 
 
+def about(number: int) -> int:
+    """*number* rounded up to two digits, because no plan is more exact than that.
+
+    >>> about(14_721), about(57), about(101)
+    (15000, 57, 110)
+    """
+    step = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // step) * step
+
+
 def settle_text(entry: JsonObject) -> str:
     """What would settle a change that is not settled, in plain words; '' when it is, or nothing is known."""
     settle = entry["settle"]
     if settle is None or entry["verdict"] != "insufficient_evidence":
         return ""
     effect = points_text(settle["effect"], is_signed=False)
-    parts = [f"about {counted(settle['units'], entry['unit'])} at {trials_text(entry)}"] if settle["units"] > entry["n"] else []
+    parts = [f"about {counted(about(settle['units']), entry['unit'])} at {trials_text(entry)}"] if settle["units"] > entry["n"] else []
     if settle["trials"] is not None and settle["trials"] > max(entry["repetitions"].values()):
-        parts.append(f"about {counted(settle['trials'], 'trial')} of each of these")
+        parts.append(f"about {counted(about(settle['trials']), 'trial')} of each of these")
     if not parts:
         return ""
     text = f"To tell a change of {effect} from noise would take {listed(parts, last='or')}"
@@ -131,7 +149,7 @@ def obstacle_text(code: str, entry: JsonObject, settings: JsonObject) -> str:
     if code == "missingness_decides":
         return "the sign of the change hangs on how the trials without a verdict would have come out"
     p = entry["sign_flip"]["adjusted"]["better"]
-    chances = f"P(better) {probability_text(entry['probability']['better'])} (at least {settings['minimum_probability']:g})"
+    chances = f"P(better) {chance_text(entry, 'better')} (at least {settings['minimum_probability']:g})"
     test = f"sign-flip p {probability_text(p)} (at most {1 - settings['minimum_probability']:.3g})"
     return f"a change of {points_text(entry['delta']['value'])} is not told from luck: {chances}, {test}"
 
