@@ -86,6 +86,9 @@ LAYERS = {
         "policy.acceptance",
         "policy.reliability",
         "policy.reliability_words",
+        "policy.plan",
+        "policy.noise",
+        "policy.replay",
         "policy.recommendation",
     ],
     "exporters": [
@@ -106,6 +109,7 @@ LAYERS = {
         "commands.context",
         "commands.openings",
         "commands.reporting",
+        "commands.run",
         "commands.*",
     ],
     "cli": [

@@ -1,6 +1,7 @@
 """`kaizen reliability`: how sure the change is, and what it would take to be surer."""
 
 from argparse import Namespace
+from typing import Any
 
 from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.reporting import BASELINE, assessed_entry
@@ -64,6 +65,7 @@ def reliability_document(
 ) -> JsonObject:
     """The document of reliability.json; it names no case of the holdout."""
     first = next(iter(assessments.values()))
+    entries = [rounded_floats(entry) for entry in entries]
     for entry, assessment in zip(entries, assessments.values(), strict=True):
         entry["evidence"] = assessment.comparison["evidence"]
         entry["problems"] = [{"code": code, "text": text} for code, text in assessment.problems]
@@ -79,6 +81,15 @@ def reliability_document(
         "candidates": entries,
         "notes": family_notes(entries),
     }
+
+
+def rounded_floats(value: Any) -> Any:
+    """*value* with every float at nine digits: the last ones may differ between machines, the file may not."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: rounded_floats(item) for key, item in value.items()}
+    return [rounded_floats(item) for item in value] if isinstance(value, list) else value
 
 
 def changed_between(assessment: Assessment) -> list[str]:

@@ -17,9 +17,9 @@ from kaizen.policy.comparison import StageTally, fraction_document, missingness_
 from kaizen.stats.aggregates import mean, pass_at_k, pass_hat_k, pass_rate, percentile, quantile_ranks, stability
 from kaizen.stats.exact_tests import mcnemar, sign_flip, suite_permutation
 from kaizen.stats.intervals import Interval, effective_size, wilson_interval
-from kaizen.stats.lattice import MINIMUM_INFORMATIVE, Counts, PairedMean, ResampledMean, expanded_tail, paired_mean
+from kaizen.stats.lattice import Counts, PairedMean, ResampledMean, expanded_tail, paired_mean
 from kaizen.stats.multiple import holm, informative_cases_needed
-from kaizen.stats.planning import POWER, measured_spread, quantiles_sum
+from kaizen.stats.planning import POWER, measured_spread, quantiles_sum, smoothed_variance
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -258,17 +258,13 @@ def duration_document(stage: StageTally, confidence: float) -> JsonObject:
 def planning_document(found: PairedMean, quads: list[Quad], compared: Compared, confidence: float) -> JsonObject:
     """Trial noise, the smallest effect that this suite shows, and the cases or trials that would settle the change.
 
-    Where fewer than twelve units differ their variance is smoothed as in the plus-two interval, so that a suite
-    in which nothing moved does not claim to see everything.
+    All None below two comparable cases. Where few units differ their variance is smoothed (`smoothed_variance`).
     """
     spread = measured_spread(quads)
     if spread is None or found.delta is None or found.se is None:
         return {"noise": None, "smallest_effect": None, "settle": None}
     n, alpha = found.n, 1 - confidence
-    variance = found.se**2 * n
-    if found.informative < MINIMUM_INFORMATIVE:
-        squares = found.se**2 * n * (n - 1) + float(found.delta) ** 2 * n
-        variance = max(variance, (squares + 2) / (n + 2) - (float(found.delta) * n / (n + 2)) ** 2)
+    variance = smoothed_variance(found.se**2 * n, n, float(found.delta) * n, found.informative)
     trials = [mean([1 / quad[side] for quad in quads]) or 1.0 for side in (1, 3)]
     within = spread.sigma2_a * trials[0] + spread.sigma2_b * trials[1]
     share = min(1.0, within / variance) if spread.is_split and not compared.clusters else None

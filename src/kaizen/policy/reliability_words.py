@@ -109,7 +109,7 @@ def about(number: int) -> int:
     >>> about(14_721), about(57), about(101)
     (15000, 57, 110)
     """
-    step = 10 ** max(0, len(str(number)) - 2)
+    step = int(10 ** max(0, len(str(number)) - 2))
     return -(-number // step) * step
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 Z_95 = 1.959963984540054  # the normal quantile of 0.975
@@ -98,6 +99,7 @@ def student_tail(t: float, freedom: float) -> float:
     return tail if t >= 0 else 1 - tail
 
 
+@lru_cache(maxsize=256)
 def student_point(probability: float, freedom: float) -> float:
     """The t that a Student value with *freedom* degrees stays below with *probability* (0.5 to below 1).
 

@@ -44,7 +44,7 @@ class FourierLaw:
         self.terms = [(j, (1 if 2 * j == size else 2) / math.sin(step * j), real, imaginary) for j, real, imaginary in terms]
 
     def at_most(self, total: int) -> float:
-        """The probability that the sum is at most *total*."""
+        """The probability that the sum is at most *total*; 0 and 1 where floats cannot tell it from them (1e-12)."""
         reach, size = total - self.low + 1, self.size
         if reach <= 0 or reach >= size:
             return float(reach > 0)
@@ -53,7 +53,8 @@ class FourierLaw:
         for j, weight, real, imaginary in self.terms:
             angle = step * (j * (reach - 1) % (2 * size))
             parts.append(weight * (real * math.cos(angle) + imaginary * math.sin(angle)) * math.sin(step * (j * reach % (2 * size))))
-        return min(1.0, max(0.0, math.fsum(parts) / size))
+        share = math.fsum(parts) / size
+        return 0.0 if share < TIE else 1.0 if share > 1 - TIE else share
 
 
 def lattice_law(points: list[tuple[int, int]], n: int) -> FourierLaw:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kaizen.stats.intervals import normal_point
+from kaizen.stats.lattice import MINIMUM_INFORMATIVE
 
 ALPHA, POWER = 0.05, 0.8
 
@@ -42,7 +43,9 @@ def trial_variance(case_values: Sequence[tuple[int, int]]) -> float | None:
 def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None:
     """The spread in *pairs* [(baseline passed, valid, candidate passed, valid)] of comparable cases.
 
-    None for fewer than two (`fewer_than_two_comparable_cases`).
+    Where fewer than twelve cases differ the variance of the differences is smoothed as in the plus-two interval, so
+    that a suite in which nothing moved does not promise to see everything. None for fewer than two cases
+    (`fewer_than_two_comparable_cases`).
     """
     n = len(pairs)
     if n < 2:
@@ -50,12 +53,21 @@ def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None
     differences = [after / valid_after - before / valid_before for before, valid_before, after, valid_after in pairs]
     centre = math.fsum(differences) / n
     variance = math.fsum((value - centre) ** 2 for value in differences) / (n - 1)
+    variance = smoothed_variance(variance, n, math.fsum(differences), sum(value != 0 for value in differences))
     noise = trial_variance([pair[:2] for pair in pairs]), trial_variance([pair[2:] for pair in pairs])
     if noise[0] is None or noise[1] is None:
         return Spread(variance, 0.0, 0.0, False)
     # Of each side's noise the part that its own number of trials leaves, averaged over the cases.
     shares = [math.fsum(1 / pair[side] for pair in pairs) / n for side in (1, 3)]
     return Spread(max(0.0, variance - noise[0] * shares[0] - noise[1] * shares[1]), noise[0], noise[1], True)
+
+
+def smoothed_variance(variance: float, n: int, total: float, informative: int) -> float:
+    """The variance of *n* differences that add up to *total*, with one of +1 and one of -1 added where few are *informative*."""
+    if informative >= MINIMUM_INFORMATIVE:
+        return variance
+    squares = variance * (n - 1) + total * total / n
+    return max(variance, (squares + 2) / (n + 2) - (total / (n + 2)) ** 2)
 
 
 def quantiles_sum(alpha: float, power: float) -> float:

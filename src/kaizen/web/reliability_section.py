@@ -40,11 +40,11 @@ def reliability_html(entry: JsonObject | None) -> str:
         if entry["gates"]
         else "No gate hangs on this: evaluation.json has no reliability block."
     )
-    tone = SECTION_TONES[entry["verdict"]]
+    tone, sentence = SECTION_TONES[entry["verdict"]], html_text(sure_sentence(entry, settings))
     parts = [
         f'<section class="card sure tone-{tone}" aria-labelledby="sure-title">',
         '<h2 id="sure-title">How sure is this?</h2>',
-        f'<p class="sure-verdict"><span class="sign sign-{tone}" aria-hidden="true"></span> {html_text(sure_sentence(entry, settings))}</p>',
+        f'<p class="sure-verdict"><span class="sign sign-{tone}" aria-hidden="true"></span> {sentence}</p>',
         interval_plot(entry),
         strip_html(entry),
         *[f"<p>{html_text(text)}</p>" for text in sentences if text],
