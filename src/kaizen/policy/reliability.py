@@ -14,7 +14,7 @@ from kaizen.cases.case import Case
 from kaizen.cases.evaluation_file import RELIABILITY, exact_fraction
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.policy.comparison import StageTally, fraction_document, missingness_decides
-from kaizen.stats.aggregates import mean, pass_at_k, pass_hat_k, pass_rate, percentile, quantile_ranks, stability
+from kaizen.stats.aggregates import case_weighted_rate, mean, pass_at_k, pass_hat_k, pass_rate, percentile, quantile_ranks, stability
 from kaizen.stats.exact_tests import mcnemar, sign_flip, suite_permutation
 from kaizen.stats.intervals import Interval, effective_size, wilson_interval
 from kaizen.stats.lattice import Counts, PairedMean, ResampledMean, expanded_tail, paired_mean
@@ -69,17 +69,18 @@ def difference_counts(rows: list[JsonObject], clusters: dict[str, str]) -> Count
     """{candidate minus baseline: how many units} over comparable *rows*; the mean of its cases is the value of a cluster."""
     from fractions import Fraction
 
-    known: dict[Quad, Fraction] = {}
-    grouped: dict[tuple[str, bool], list[Fraction]] = {}
-    counts: Counts = {}
+    quads: dict[tuple[str | None, Quad], int] = {}
     for row in rows:
-        quad = share_quad(row)
-        if quad not in known:
-            known[quad] = Fraction(quad[2], quad[3]) - Fraction(quad[0], quad[1])
-        if row["id"] in clusters:
-            grouped.setdefault((clusters[row["id"]], True), []).append(known[quad])
+        key = (clusters.get(row["id"]) if clusters else None, share_quad(row))
+        quads[key] = quads.get(key, 0) + 1
+    counts: Counts = {}
+    grouped: dict[str, list[Fraction]] = {}
+    for (cluster, (before, valid_before, after, valid_after)), times in quads.items():
+        value = Fraction(after, valid_after) - Fraction(before, valid_before)
+        if cluster is None:
+            counts[value] = counts.get(value, 0) + times
         else:
-            counts[known[quad]] = counts.get(known[quad], 0) + 1
+            grouped.setdefault(cluster, []).extend([value] * times)
     for values in grouped.values():
         value = sum(values, Fraction(0)) / len(values)
         counts[value] = counts.get(value, 0) + 1
@@ -321,8 +322,7 @@ def group_document(key: tuple[str, str], rows: list[JsonObject], clusters: dict[
     found, test = paired_mean(counts, confidence), sign_flip(counts)
     rates = {}
     for role in ROLES_COMPARED:
-        tallies = [(row[role]["pass"], row[role]["pass"] + row[role]["fail"], row[role]["planned"]) for row in rows]
-        rates[role] = fraction_document(pass_rate(tallies, confidence).rate)
+        rates[role] = fraction_document(case_weighted_rate([(row[role]["pass"], row[role]["pass"] + row[role]["fail"]) for row in rows]))
     return {
         "kind": key[0],
         "name": key[1],
