@@ -136,6 +136,76 @@ class Reliability(Improvement):
         self.assertEqual((found.n, found.informative, found.is_exact), (100_000, 26_000, True))
 
 
+class BadInput(Improvement):
+    """Nothing to compare is null with a reason; what is no evidence is an error with its line."""
+
+    def entry(self):
+        return self.ask("reliability", "change")["candidates"][0]
+
+    def test_one_case_has_no_interval_and_no_certainty(self):
+        self.make(*suite((1, "nnn", "yyy")))
+        found = self.entry()
+        self.assertEqual((found["interval"], found["reason"], found["smallest_effect"]), (None, "fewer_than_two_comparable_cases", None))
+        self.assertEqual(found["reasons"], ["too_few_cases", "too_few_informative_cases"])
+        self.assertIn("which says nothing", run_cli("reliability", "change").stdout)
+
+    def test_no_pairs_have_no_change(self):
+        self.make(*suite((2, "---", "yyy")))
+        found = self.entry()
+        self.assertEqual((found["delta"], found["reason"], found["probability"]["better"]), (None, "no_comparable_cases", None))
+        self.assertEqual(found["sign_flip"]["reason"], "no_discordant_pairs")
+        self.assertIn("no case has a verdict on both sides", run_cli("reliability", "change").stdout)
+
+    def test_all_equal_is_no_evidence_and_no_point(self):
+        self.make(*suite((30, "yyy", "yyy")))
+        found = self.entry()
+        self.assertEqual((found["sign_flip"]["better"], found["sign_flip"]["reason"]), (1.0, "no_discordant_pairs"))
+        self.assertLess(found["interval"][0], -0.05)
+
+    def test_repetitions_that_differ_per_case_are_counted_as_they_are(self):
+        self.make(*suite((10, "nyn", "yyy"), (5, "yy", "y"), (5, "yyy", "yy-")))
+        found = self.entry()
+        self.assertEqual([found["rates"][role]["valid"] for role in ("baseline", "candidate")], [55, 45])
+        self.assertEqual(found["rates"]["candidate"]["excluded"], 15)
+
+    def test_not_a_number_is_refused_with_its_line(self):
+        self.make(*suite((2, "y", "y")))
+        path = "improvements/change/candidate.jsonl"
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        write(path, f"{lines[0]}\n{lines[1][:-1]}, \"cost\": {{\"total_usd\": NaN}}}}\n")
+        done = run_cli("reliability", "change")
+        self.assertEqual(done.status, 2)
+        self.assertIn("candidate.jsonl:2", done.stderr)
+
+    def test_a_score_outside_its_range_is_told_with_its_line_and_compares_nothing(self):
+        self.make(*suite((2, "y", "y")))
+        run_cli("evaluate", "change")
+        path = "improvements/change/candidate.evaluated.jsonl"
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        write(path, text.replace('"score":1.0', '"score":1.5', 1).replace('"score":1,', '"score":1.5,', 1))
+        self.assertIn("candidate.evaluated.jsonl:1", run_cli("validate", "change").stdout + run_cli("validate", "change").stderr)
+        found = self.entry()
+        self.assertEqual((found["n"], found["problems"][0]["code"]), (0, "invalid_evidence"))
+
+
+class Gsm8k(support.TemporaryFolder):
+    """Two real models on 200 problems, one trial each: 34 gained, 14 lost."""
+
+    def test_it_is_mcnemars_test_as_scipy_has_it(self):
+        """scipy.stats.binomtest(14, 48).pvalue is 0.00551520148550111."""
+        shutil.copytree(ROOT / "examples" / "gsm8k", self.folder / "gsm8k")
+        for stage, model in (("baseline", "6b_finetuning"), ("candidate", "175b_finetuning")):
+            done = run_cli("run", "gsm8k", "--stage", stage, "--progress", "none", "--replay", f"gsm8k/answers/{model}.jsonl")
+            self.assertEqual(done.status, 0, done.stderr)
+        entry = json.loads(run_cli("reliability", "gsm8k", "--json").stdout)["candidates"][0]
+        self.assertEqual(entry["moved"], {"up": 34, "down": 14, "equal": 152})
+        self.assertEqual((entry["delta"]["value"], entry["verdict"]), (0.1, "better"))
+        for found in (entry["mcnemar"]["exact"], entry["sign_flip"]["two_sided"]):
+            self.assertAlmostEqual(found, 0.00551520148550111, delta=1e-11)
+
+
 class Plan(Improvement):
     """The command before a run."""
 

@@ -132,6 +132,10 @@ def pass_rate(cases: list[tuple[int, int, int]], confidence: float = 0.95) -> Pa
 
     The bounds count each excluded trial as failed, as passed. Without a valid trial everything is None
     (`no_valid_observations`); `trial_noise_se` is None too when a case has one valid trial only.
+
+    >>> found = pass_rate([(2, 3, 3), (0, 2, 3), (3, 3, 3)])
+    >>> str(found.rate), round(found.n_eff, 9), round(found.interval.low, 9)
+    ('5/9', 3.652173913, 0.17016393)
     """
     from fractions import Fraction
 
@@ -202,6 +206,9 @@ def stability(passed: int, valid: int) -> str:
     """'flaky' when the valid trials hold a pass and a fail, else 'stable_pass' or 'stable_fail'; 'unknown' below two trials.
 
     Stable is weak evidence: a case that passes nine times in ten shows in five trials as flaky only 41 % of the time.
+
+    >>> stability(2, 3), stability(1, 1)
+    ('flaky', 'unknown')
     """
     return "unknown" if valid < 2 else "stable_fail" if not passed else "stable_pass" if passed == valid else "flaky"
 

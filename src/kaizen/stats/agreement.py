@@ -91,7 +91,11 @@ def kappa_resamples(table: CountTable, seed: int, weights: str = "nominal", resa
 
 
 def smoothed_kappa_interval(table: CountTable, weights: str = "nominal", confidence: float = 0.95) -> Interval | None:
-    """kappa ± t · se of the table with 2 / q² added to each of its q² cells, inside [-1, 1]. None below two cases (`no_common_cases`)."""
+    """kappa ± t · se of the table with 2 / q² added to each of its q² cells, inside [-1, 1]. None below two cases (`no_common_cases`).
+
+    >>> [round(limit, 6) for limit in smoothed_kappa_interval([[15, 4], [5, 16]])]
+    [0.258246, 0.789373]
+    """
     n, q = sum(map(sum, table)), len(table)
     if n < 2:
         return None
@@ -131,6 +135,9 @@ def fleiss_kappa(counts: CountTable) -> tuple[float | None, str | None]:
     """(kappa, reason) of *counts*: per subject the ratings by label, the same number of ratings for each subject.
 
     Source: J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin 76, 378-382.
+
+    >>> round(fleiss_kappa([[4, 0], [3, 1], [0, 4]])[0], 9)
+    0.657142857
     """
     raters = sum(counts[0]) if counts else 0
     if raters < 2:
@@ -145,7 +152,10 @@ def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], level: str = "
     """(alpha, reason) of *ratings*: a row a rater, a column a unit, None where nobody rated; *level* nominal, ordinal or interval.
 
     Source: K. Krippendorff (2011), Computing Krippendorff's alpha-reliability. No unit with two values:
-    `no_pairable_values`; a single value throughout: `no_expected_disagreement`.
+    `no_pairable_values`; a single value throughout: `no_expected_disagreement`. His first example, of two observers:
+
+    >>> round(krippendorff_alpha([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]])[0], 3)
+    0.095
     """
     together: Counter[tuple[float, float]] = Counter()
     for unit in zip(*ratings, strict=True):

@@ -56,7 +56,11 @@ def normal_quantile(confidence: float) -> float:
 
 
 def normal_tail(x: float) -> float:
-    """The probability that a standard normal value exceeds *x*, also far out where 1 - cdf would be 0."""
+    """The probability that a standard normal value exceeds *x*, also far out where 1 - cdf would be 0.
+
+    >>> f"{normal_tail(9):.4e}"
+    '1.1286e-19'
+    """
     return math.erfc(x / math.sqrt(2)) / 2
 
 
@@ -176,6 +180,9 @@ def newcombe_interval(both: int, first: int, second: int, neither: int, confiden
     The counts are those of pairs in which both, only the first, only the second, neither passed. None for no
     pair (`no_comparable_cases`). Source: R. G. Newcombe (1998), Improved confidence intervals for the difference
     between binomial proportions based on paired data, Statistics in Medicine 17, 2635-2650, method 10.
+
+    >>> [round(limit, 6) for limit in newcombe_interval(12, 6, 2, 10)]
+    [-0.054043, 0.304621]
     """
     n = both + first + second + neither
     passed = both + first, both + second

@@ -191,6 +191,10 @@ def plus_two_interval(n: int, total: float, squares: float, confidence: float = 
 
     With one trial a case it is the interval of D. G. Bonett, R. M. Price (2012), Adjusted Wald confidence interval
     for a difference of binomial proportions based on paired data, Journal of Educational and Behavioral Statistics 37, 479-488.
+    Six of 30 better and two worse:
+
+    >>> [round(limit, 6) for limit in plus_two_interval(30, 4, 8)]
+    [-0.063782, 0.313782]
     """
     centre = total / (n + 2)
     half = normal_quantile(confidence) * math.sqrt(max(0.0, (squares + 2) / (n + 2) - centre * centre) / (n + 2))
@@ -230,6 +234,12 @@ def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: i
 
     With fewer than *minimum_informative* cases that differ the interval is the hull of the expanded percentile and
     the plus-two interval. No case: None (`no_comparable_cases`); one: no interval (`fewer_than_two_comparable_cases`).
+    Five of twelve better, two worse, by listing all 12^12 resamples:
+
+    >>> from fractions import Fraction
+    >>> found = paired_mean({Fraction(1): 5, Fraction(-1): 2, Fraction(0): 5})
+    >>> round(found.p_gt, 9), found.interval.low, round(found.interval.high, 9)
+    (0.840950834, -0.25, 0.666666667)
     """
     n = sum(counts.values())
     if not n:

@@ -17,6 +17,9 @@ def ladder(scores: list[float], step: float) -> list[float]:
     """What is published for each of *scores* in turn: rounded to *step*, and only if better than the last by more than it.
 
     Source: A. Blum, M. Hardt (2015), The Ladder: a reliable leaderboard for machine learning competitions, ICML.
+
+    >>> ladder([0.5, 0.6, 1.0], 0.25)
+    [0.5, 0.5, 1.0]
     """
     released: list[float] = []
     for score in scores:
@@ -40,6 +43,9 @@ def thresholdout(
 
     *noises* are Laplace draws: for the comparison (scale 4 sigma), the released value (sigma), and the threshold (2 sigma; one
     more than is spent). Source: C. Dwork et al. (2015), The reusable holdout, Science 349, 636-638.
+
+    >>> thresholdout([0.5, 0.75, 0.5], [0.5, 0.5, 0.5], 0.125, 1, ([0, 0, 0], [0, 0.0625, 0], [0, 0]))
+    Released(values=[0.5, 0.5625, None], budget=0)
     """
     comparison, release, thresholds = noises
     values: list[float | None] = []

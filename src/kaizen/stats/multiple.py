@@ -17,7 +17,11 @@ def adjusted(p_values: PValues, adjust: Callable[[list[float]], list[float]]) ->
 
 
 def bonferroni(p_values: PValues) -> PValues:
-    """Each p-value times the size of the family, at most 1; None stays None and is no member."""
+    """Each p-value times the size of the family, at most 1; None stays None and is no member.
+
+    >>> bonferroni([0.25, None, 0.75])
+    [0.5, None, 1.0]
+    """
     return adjusted(p_values, lambda ordered: [min(1.0, len(ordered) * p) for p in ordered])
 
 
@@ -94,6 +98,9 @@ def pareto_front(
     """The front of *variants* after the gates, which are inclusive. Equal vectors all stay; nothing unmeasured is compared.
 
     Source: H. T. Kung, F. Luccio, F. P. Preparata (1975), On finding the maxima of a set of vectors, Journal of the ACM 22, 469-476.
+
+    >>> pareto_front([Variant("a", 0.9, 2, 100), Variant("b", 0.8, 1, 120), Variant("c", 0.7, 1.5, 130)]).front
+    ['a', 'b']
     """
     status: dict[str, str] = {}
     ranked: list[tuple[float, float, float, str]] = []  # cost, minus quality, latency: less is better

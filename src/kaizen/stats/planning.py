@@ -35,6 +35,9 @@ def trial_variance(case_values: Sequence[tuple[int, int]]) -> float | None:
     """The mean variance of a trial within its case; *case_values* is [(passed, valid)].
 
     None when no case has two trials (`fewer_trials_than_k`).
+
+    >>> trial_variance([(2, 4), (4, 4), (1, 1)]) == (1 / 3 + 0) / 2
+    True
     """
     known = [passed * (valid - passed) / (valid * (valid - 1)) for passed, valid in case_values if valid > 1]
     return math.fsum(known) / len(known) if known else None
@@ -111,6 +114,9 @@ def exact_mcnemar_power(n: int, lost: float, gained: float, alpha: float = ALPHA
 
     *lost* and *gained* are the probabilities that a case gets worse, better. Source: D. E. Duffy (1984), Asymptotic and exact power
     for the McNemar test and its analogue with R responses, Biometrics 40, 1007-1015.
+
+    >>> round(exact_mcnemar_power(60, 0.03, 0.15), 9)
+    0.503566127
     """
     both = lost + gained
     if not 0 < both <= 1:

@@ -17,7 +17,11 @@ MAXIMUM_UNDEFINED = (1, 20)  # more than 5 % of undefined resamples leave no int
 
 
 def sub_seed(seed: int, label: str) -> int:
-    """A seed of its own for *label*, so that adding one comparison does not change another."""
+    """A seed of its own for *label*, so that adding one comparison does not change another.
+
+    >>> f"{sub_seed(1, 'a'):016x}"  # printf '1:a' | sha256sum
+    '4162fddd39a3e422'
+    """
     return int.from_bytes(hashlib.sha256(f"{seed}:{label}".encode()).digest()[:8], "big")
 
 
@@ -26,6 +30,11 @@ def binomial_draw(rng: "Random", n: int, a: int, b: int) -> int:
 
     Compares a random binary fraction with a / b digit by digit, for all open trials at once: about 2 n bits. Source:
     D. E. Knuth, A. C. Yao (1976), The complexity of nonuniform random number generation.
+
+    >>> from random import Random
+    >>> rng = Random(1)
+    >>> [binomial_draw(rng, 10, 1, 2) for _ in range(6)]
+    [7, 6, 4, 4, 5, 9]
     """
     passed = 0
     while n:
