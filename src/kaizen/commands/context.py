@@ -26,12 +26,15 @@ class Project(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """The comparison of two stages and what it was made from, by role; `problems` are the reasons of rule 1."""
+    """The comparison of two stages and what it was made from, by role; `problems` are the reasons of rule 1.
+
+    `tallies` is empty where one stage stands alone.
+    """
 
     comparison: JsonObject
     states: dict[str, StageState]
     problems: list[tuple[str, str]]
-    tallies: dict[str, StageTally]
+    tallies: dict[str, StageTally] = {}  # noqa: RUF012 (never changed)
 
 
 def diagnose(text: str) -> None:

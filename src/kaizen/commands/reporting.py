@@ -66,7 +66,7 @@ def review_data(project: Project, assessment: Assessment, decision: Decision | N
         holdout_opened=holdout_openings(improvement),
         decision=decision,
         decide_command=decide_command(improvement),
-        reliability=judged_entry(project, assessment),
+        reliability=judged_entry(project, assessment) if assessment.tallies else None,
     )
 
 
