@@ -80,7 +80,8 @@ def write_out(text: str) -> None:
         raise
     except OSError as error:
         silence_descriptor(sys.stdout.fileno())  # what did not fit must not be tried again when the interpreter ends
-        raise KaizenError(f"standard output: cannot be written: {error.strerror}", "make room, or send it elsewhere", "unwritable") from None
+        message = f"standard output: cannot be written: {error.strerror}"
+        raise KaizenError(message, "make room, or send it elsewhere", "unwritable") from None
 
 
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:

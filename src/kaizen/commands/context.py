@@ -62,7 +62,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
     check_stage_name(stage)
     if not os.path.exists(improvement.stage_file(stage)):
         known = improvement.stages()
-        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        others = f" (there is: {', '.join(known)})" if known else ""
+        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 

@@ -182,7 +182,7 @@ def open_missing_streams() -> None:
     """Gives a standard stream that the caller has closed a place where what is written goes nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open for as long as the process)
 
 
 def silence_descriptor(descriptor: int) -> None:

@@ -80,7 +80,9 @@ def bounded_int(text: str) -> int:
     return value
 
 
-STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float, parse_int=bounded_int)
+STRICT_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float, parse_int=bounded_int
+)
 decode_strict = STRICT_DECODER.decode
 decode_strict_at = STRICT_DECODER.raw_decode
 
@@ -253,7 +255,8 @@ def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
 def checked_lines(path: str, breaches: Breaches, hint: str = "", secret: bytes | None = None) -> Iterator[Line]:
     """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
 
-    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the file cannot be read at all.
+    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the
+    file cannot be read at all.
     """
     shown = shown_path(path)
     has_crlf = False

@@ -65,7 +65,8 @@ def checked_repetitions(meta: JsonObject, shown: str) -> int:
     value = meta.get("repetitions")
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TRIALS:
         return value
-    raise InputError(f"{shown}#/repetitions: must be a whole number from 1 to {MAX_TRIALS:,}", "put back the file that Kaizen wrote", "invalid_file")
+    message = f"{shown}#/repetitions: must be a whole number from 1 to {MAX_TRIALS:,}"
+    raise InputError(message, "put back the file that Kaizen wrote", "invalid_file")
 
 
 def stage_lines(path: str) -> Iterator[tuple[int, bytes, JsonObject]]:

@@ -658,7 +658,7 @@ def open_missing_streams() -> None:
     """Gives a standard stream that the caller has closed a place where what is written goes nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open for as long as the process)
 
 
 def silence_descriptor(descriptor: int) -> None:
@@ -788,7 +788,9 @@ def bounded_int(text: str) -> int:
     return value
 
 
-STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float, parse_int=bounded_int)
+STRICT_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float, parse_int=bounded_int
+)
 decode_strict = STRICT_DECODER.decode
 decode_strict_at = STRICT_DECODER.raw_decode
 
@@ -961,7 +963,8 @@ def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
 def checked_lines(path: str, breaches: Breaches, hint: str = "", secret: bytes | None = None) -> Iterator[Line]:
     """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
 
-    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the file cannot be read at all.
+    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the
+    file cannot be read at all.
     """
     shown = shown_path(path)
     has_crlf = False
@@ -6567,7 +6570,8 @@ def checked_repetitions(meta: JsonObject, shown: str) -> int:
     value = meta.get("repetitions")
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TRIALS:
         return value
-    raise InputError(f"{shown}#/repetitions: must be a whole number from 1 to {MAX_TRIALS:,}", "put back the file that Kaizen wrote", "invalid_file")
+    message = f"{shown}#/repetitions: must be a whole number from 1 to {MAX_TRIALS:,}"
+    raise InputError(message, "put back the file that Kaizen wrote", "invalid_file")
 
 
 def stage_lines(path: str) -> Iterator[tuple[int, bytes, JsonObject]]:
@@ -17617,7 +17621,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
     check_stage_name(stage)
     if not os.path.exists(improvement.stage_file(stage)):
         known = improvement.stages()
-        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        others = f" (there is: {', '.join(known)})" if known else ""
+        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -19649,7 +19654,8 @@ def write_out(text: str) -> None:
         raise
     except OSError as error:
         silence_descriptor(sys.stdout.fileno())  # what did not fit must not be tried again when the interpreter ends
-        raise KaizenError(f"standard output: cannot be written: {error.strerror}", "make room, or send it elsewhere", "unwritable") from None
+        message = f"standard output: cannot be written: {error.strerror}"
+        raise KaizenError(message, "make room, or send it elsewhere", "unwritable") from None
 
 
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:
