@@ -91,6 +91,14 @@ class Gate(support.TemporaryFolder):
         rates = self.answer["rates"]["candidate"]
         self.assertEqual([rates[key] for key in ("passed", "failed", "errors", "planned")], [80, 10, 10, 100])
 
+    def test_a_trial_that_never_ran_is_no_error(self):
+        """A replay without an answer for it writes a line with this status; the page shows it as not run, and so do the counts."""
+        never = {"case_id": "b", "trial": 1, "status": "not_run", "error": {"class": "environment", "type": "no_recorded_answer", "message": "none"}}
+        make_improvement("change", cases("a", "b"), [CHECK], baseline=answers(a="no", b="no"), candidate=[*answers(a="yes"), never])
+        self.assertEqual(self.again()[1], "manual_review")
+        self.assertEqual([self.answer["rates"]["candidate"][key] for key in ("passed", "failed", "errors", "not_run", "planned")], [1, 0, 0, 1, 2])
+        self.assertIn("0 of 1 planned trials measured (1 not run)", self.answer["reasons"][0]["text"])
+
     def test_a_threshold_that_no_missing_trial_could_save_rejects(self):
         status, recommendation, codes = self.gate(
             cases(*"abcd"), dict.fromkeys("abcd", "no"), {"a": "yes", "b": "no", "c": "no", "d": None}, {"minimum_pass_rate": 0.9}
