@@ -13377,7 +13377,7 @@ class CaseTally:
             self.passed += 1
         elif outcome == "fail":
             self.failed += 1
-        else:
+        elif result["status"] != NOT_RUN:  # which is missing from the planned trials like one without a line
             self.errors += 1
         if any(entry["status"] == "fail" and entry["severity"] == "hard" for entry in result["evaluations"]):
             self.hard += 1
