@@ -112,6 +112,33 @@ class Breakout(support.TemporaryFolder):
         self.assertEqual(set(names) - {"recommendation"}, set(PAYLOADS))
 
 
+class OtherFiles(support.TemporaryFolder):
+    """What lies in an improvement folder and is not what its name says."""
+
+    def improvement(self):
+        """An improvement with one evaluated stage."""
+        return make_improvement("change", [{"id": "a", "input": 1}], [{"id": "x", "type": "contains", "values": "y"}], baseline=[{"case_id": "a", "output": "y"}])
+
+    def test_a_named_pipe_is_refused_and_never_waited_for(self):
+        import os
+
+        for name in ("test_cases.jsonl", "evaluation.json", "baseline.jsonl"):
+            with self.subTest(name):
+                folder = self.improvement()
+                (folder / name).unlink()
+                os.mkfifo(folder / name)
+                done = run_process("evaluate", "change", cwd=self.folder, timeout=20)
+                self.assertEqual(done.status, 2)
+                self.assertIn("named pipe", done.stderr)
+                shutil.rmtree(folder)
+
+    def test_recorded_answers_beside_the_stages_are_no_stage(self):
+        folder = self.improvement()
+        write(folder / "answers.jsonl", '{"case_id": "a", "output": "y"}\n')
+        done = run_cli("evaluate", "change", "--json")
+        self.assertEqual((done.status, list(json.loads(done.stdout)["stages"])), (0, ["baseline"]))
+
+
 class Decisions(support.TemporaryFolder):
     """Field case 51: what the engine reads out of a decision written by hand."""
 

@@ -126,7 +126,7 @@ def rate_text(rates: JsonObject) -> str:
     counts += f", {rates['not_run']:,} not run" if rates["not_run"] else ""
     if rate is None:
         return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
-    limits = f"{rates['low'] * 100:.1f} % to {rates['high'] * 100:.1f} %"
+    limits = " to ".join(f"{rates[name] * 100:.1f}".removesuffix(".0") + " %" for name in ("low", "high"))
     measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
     shown = percent(rate["numerator"], rate["denominator"])
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"

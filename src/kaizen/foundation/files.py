@@ -44,6 +44,7 @@ def refuse_writing(path: str, error: OSError) -> NoReturn:
 
 def read_bytes(path: str, hint: str = "") -> bytes:
     """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
+    refuse_pipe(path)
     try:
         with open(path, "rb") as stream:
             return stream.read()
@@ -66,10 +67,23 @@ def read_text(path: str, hint: str = "") -> str:
 
 def open_for_reading(path: str, hint: str = "") -> IO[bytes]:
     """*path* opened for reading bytes, to be closed by the caller. Raises InputError."""
+    refuse_pipe(path)
     try:
         return open(path, "rb", BLOCK)
     except OSError as error:
         refuse_reading(path, error, hint)
+
+
+def refuse_pipe(path: str) -> None:
+    """Raises InputError when *path* is a named pipe, which would be waited for; one that a shell made for a command is fine."""
+    import stat
+
+    try:
+        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return  # opening it says what is wrong
+    if is_pipe and not path.startswith(("/dev/", "/proc/")):
+        raise InputError(f"{shown_path(path)}: is a named pipe, not a file", "put a file in its place")
 
 
 def refuse_link_out(path: str) -> None:

@@ -222,7 +222,9 @@ def no_such_program(word: str, cwd: str) -> UsageError:
     """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
     place = os.path.join(cwd, word)
     what = f"there is no program {shown_word(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
-    if os.path.isfile(place) and not os.access(place, os.X_OK):
+    if os.path.isdir(place) and "/" in word:
+        what, hint = f"{shown_word(word)} is a folder", "name the program in it"
+    elif os.path.isfile(place) and not os.access(place, os.X_OK):
         what = f"{shown_word(word)} is not executable" if "/" in word else what
         hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
     elif "/" not in word:

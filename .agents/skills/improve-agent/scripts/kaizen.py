@@ -520,6 +520,7 @@ def refuse_writing(path: str, error: OSError) -> NoReturn:
 
 def read_bytes(path: str, hint: str = "") -> bytes:
     """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
+    refuse_pipe(path)
     try:
         with open(path, "rb") as stream:
             return stream.read()
@@ -542,10 +543,23 @@ def read_text(path: str, hint: str = "") -> str:
 
 def open_for_reading(path: str, hint: str = "") -> IO[bytes]:
     """*path* opened for reading bytes, to be closed by the caller. Raises InputError."""
+    refuse_pipe(path)
     try:
         return open(path, "rb", BLOCK)
     except OSError as error:
         refuse_reading(path, error, hint)
+
+
+def refuse_pipe(path: str) -> None:
+    """Raises InputError when *path* is a named pipe, which would be waited for; one that a shell made for a command is fine."""
+    import stat
+
+    try:
+        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return  # opening it says what is wrong
+    if is_pipe and not path.startswith(("/dev/", "/proc/")):
+        raise InputError(f"{shown_path(path)}: is a named pipe, not a file", "put a file in its place")
 
 
 def refuse_link_out(path: str) -> None:
@@ -5280,8 +5294,18 @@ class Improvement:
     def stages(self) -> list[str]:
         """Names of the stages that have observations, sorted, baseline and candidate first."""
         names = [name[: -len(".jsonl")] for name in os.listdir(self.folder) if name.endswith(".jsonl")]
-        known = [name for name in names if STAGE_NAME.match(name) and name not in RESERVED_STAGES]
+        known = [name for name in names if STAGE_NAME.match(name) and name not in RESERVED_STAGES and self.is_stage(name)]
         return sorted(known, key=lambda name: (name != "baseline", name != "candidate", name))
+
+    def is_stage(self, name: str) -> bool:
+        """True when the file *name*.jsonl holds observations: it has a meta file, or its first line has a case and a status."""
+        if os.path.exists(self.stage_file(name, ".meta.json")):
+            return True
+        try:
+            first = next(read_json_lines(self.stage_file(name)), None)
+        except InputError:
+            return True  # broken, which whoever reads it says
+        return first is None or "status" in first.value
 
 
 def find_improvement(argument: str) -> Improvement:
@@ -7226,7 +7250,9 @@ def no_such_program(word: str, cwd: str) -> UsageError:
     """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
     place = os.path.join(cwd, word)
     what = f"there is no program {shown_word(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
-    if os.path.isfile(place) and not os.access(place, os.X_OK):
+    if os.path.isdir(place) and "/" in word:
+        what, hint = f"{shown_word(word)} is a folder", "name the program in it"
+    elif os.path.isfile(place) and not os.access(place, os.X_OK):
         what = f"{shown_word(word)} is not executable" if "/" in word else what
         hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
     elif "/" not in word:
@@ -10328,7 +10354,7 @@ def combined_outcome(found: list[tuple[str, Outcome]], status: str, score: float
 def combinator(settings: JsonObject, needed: int | None, is_negative: bool = False, is_share: bool = False) -> Check:
     """The check that asks *needed* (None: all) of `of` to pass, or with *is_negative* that this is not so.
 
-    The score is 1 or 0, or with *is_share* the share of the entries that passed.
+    The score is 1 or 0, or with *is_share* the share of the entries that passed, of *needed* when fewer apply.
     """
     children: list[PreparedEntry] = settings["of"]
 
@@ -10342,7 +10368,7 @@ def combinator(settings: JsonObject, needed: int | None, is_negative: bool = Fal
         if is_negative and status != ERROR:
             status = FAIL if status == PASS else PASS
         telling = ERROR if status == ERROR else (PASS if is_negative or needed is not None and status == PASS else FAIL)
-        score = None if status == ERROR else passed / len(found) if is_share else float(status == PASS)
+        score = None if status == ERROR else passed / max(len(found), needed or 1) if is_share else float(status == PASS)
         return combined_outcome(found, status, score, telling)
 
     return check
@@ -10498,7 +10524,7 @@ class ConsentFinding(NamedTuple):
 
 @evaluator("confirmation", 1, "The user agreed before the agent acted.", CONFIRMATION_PARAMETERS, CONFIRMATION_EXAMPLE, selects=False)
 def evaluate_confirmation(settings: JsonObject) -> Check:
-    """The check that every action had consent."""
+    """Every action that matches had consent."""
     rule = compile_consent(settings)
 
     def check(view: View) -> Outcome:
@@ -11384,7 +11410,7 @@ def fields_outcome(fields: list[Field], wants_all: bool) -> Outcome:
     default_select="output.json",
 )  # fmt: skip
 def evaluate_fields(settings: JsonObject) -> Check:
-    """Rules that are about the reference raise NotMeasurable for one that has nothing at their path."""
+    """A rule about the reference that finds nothing there is not measurable."""
     lists = parse_list_mode(settings["lists"], "/lists")
     rules, list_rules = compile_field_rules(settings["rules"] or [], lists)
     counts_rest, counts_extra = settings["rest"] == "equals", settings["extra"] == "forbid"
@@ -12019,7 +12045,7 @@ class OrderPartner(NamedTuple):
 
 @evaluator("order", 1, "Some steps come before others, about the same thing.", ORDER_PARAMETERS, ORDER_EXAMPLE, selects=False)
 def evaluate_order(settings: JsonObject) -> Check:
-    """The check that every step asked about has its partner on the right side."""
+    """Every step asked about has its partner on the right side."""
     before, after = compile_matchers(settings["before"], "/before"), compile_matchers(settings["after"], "/after")
     rule = OrderRule(settings["direction"] == "followed_by", compile_same(settings["same"]), settings["require_success"])
     wanted = settings["after" if rule.is_followed else "before"]
@@ -12225,7 +12251,7 @@ class ListedSteps(NamedTuple):
 
 @evaluator("sequence", 1, "The listed steps happened, and nothing that may not.", SEQUENCE_PARAMETERS, SEQUENCE_EXAMPLE, selects=False)
 def evaluate_sequence(settings: JsonObject) -> Check:
-    """The check that pairs the listed with the recorded steps."""
+    """Pairs the listed with the recorded steps, one to one, as many as possible."""
     documents = settings["steps"]
     if not documents and not isinstance(documents, EmptyFromCase):
         raise ConfigurationError("/steps", "is an empty list", 'to forbid steps: {"type": "steps", "match": {…}, "max": 0}')
@@ -12865,7 +12891,7 @@ STEPS_EXAMPLE = {
 
 @evaluator("steps", 1, "So many steps were taken, and they are as they must be.", STEPS_PARAMETERS, STEPS_EXAMPLE, selects=False)
 def evaluate_steps(settings: JsonObject) -> Check:
-    """The check that counts the steps meant and asks `must` of `which` of them."""
+    """Counts the steps meant, and asks `must` of `which` of them."""
     match, must = compile_matcher(settings["match"], "/match"), settings["must"]
     duty = None if must is None else compile_matcher(must, "/must")
     low, high = steps_bounds(settings)
@@ -17843,7 +17869,7 @@ def rate_text(rates: JsonObject) -> str:
     counts += f", {rates['not_run']:,} not run" if rates["not_run"] else ""
     if rate is None:
         return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
-    limits = f"{rates['low'] * 100:.1f} % to {rates['high'] * 100:.1f} %"
+    limits = " to ".join(f"{rates[name] * 100:.1f}".removesuffix(".0") + " %" for name in ("low", "high"))
     measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
     shown = percent(rate["numerator"], rate["denominator"])
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"
