@@ -7,10 +7,11 @@ answer up in a recording.
 
 import itertools
 import os
+from contextlib import suppress
 
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError, RefusedError, UsageError
-from kaizen.foundation.files import open_for_reading, refuse_writing, shown_path
+from kaizen.foundation.files import open_for_reading, refuse_writing, remove_tree, shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, Ended, StopSwitch, find_program, run_program, signal_name
@@ -107,12 +108,8 @@ def remove_work_folder(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        from shutil import rmtree
-
-        rmtree(path, ignore_errors=True)
-        for folder, _, _ in os.walk(path) if os.path.isdir(path) else ():
-            os.chmod(folder, 0o700)
-        rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(path)
 
 
 def sweep_work_folders(parent: str) -> None:

@@ -692,12 +692,39 @@ def write_all(descriptor: int, data: bytes, path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Removes the folder *path* with all that is in it; links in it are removed, not followed. Raises InputError."""
-    import shutil
-
     try:
-        shutil.rmtree(path)
+        remove_tree(path)
     except OSError as error:
         refuse_writing(path, error)
+
+
+def remove_tree(path: str) -> None:
+    """Removes the folder *path*, however deep and whatever its permissions. Raises OSError.
+
+    Folders inside are moved to its top before they are emptied: neither the stack nor the length of a path
+    then grows with the depth, which a program may have made as deep as it likes.
+    """
+    waiting, moved = [path], 0
+    while waiting:
+        folder = waiting[-1]
+        os.chmod(folder, 0o700)
+        inner = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                elif folder == path:
+                    inner.append(entry.path)
+                else:
+                    os.chmod(entry.path, 0o700)  # a folder that is moved has its '..' rewritten
+                    while os.path.lexists(os.path.join(path, f".moved-{moved}")):
+                        moved += 1
+                    os.rename(entry.path, os.path.join(path, f".moved-{moved}"))
+        if inner:
+            waiting += inner
+        else:
+            os.rmdir(folder)
+            waiting.pop()
 
 # endregion
 
@@ -7135,12 +7162,8 @@ def remove_work_folder(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        from shutil import rmtree
-
-        rmtree(path, ignore_errors=True)
-        for folder, _, _ in os.walk(path) if os.path.isdir(path) else ():
-            os.chmod(folder, 0o700)
-        rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(path)
 
 
 def sweep_work_folders(parent: str) -> None:
