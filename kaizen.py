@@ -32,13 +32,23 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/schema_builder.py The compiler behind JSON Schema: subschemas by pointer, references, patterns, breaches.
 #     foundation/schema_keywords.py JSON Schema keywords for any value, numbers and text, and what keywords are made of.
 #     foundation/schema.py         JSON Schema 2020-12: a schema compiled once into a function that names each breach.
+#     foundation/secret_shapes.py  What secrets look like in a text: shapes of issued keys, and names that tell a secret.
+#     foundation/redact.py         Secrets masked in text, JSON and command lines: `***REDACTED:github_token***`.
 #     foundation/process.py        Starting programs and heeding signals: the only door to processes.
 #     foundation/conversation.py   A conversation with a program that goes on running: lines in, lines out.
 #     foundation/progress.py       Progress on standard error: a changing line on a terminal, else a line per 10 %.
 #
 #   stats
-#     stats/intervals.py           Intervals for rates: Wilson's, on an effective sample size when cases are repeated.
-#     stats/aggregates.py          Means, medians, exact rates over cases, pass^k; nothing measured gives None.
+#     stats/intervals.py           Quantiles and tails of normal and Student, intervals for rates and paired rates.
+#     stats/aggregates.py          Means, percentiles, rates over cases, pass^k, flaky, precision; None where nothing is.
+#     stats/lattice.py             The exact bootstrap law of a mean: limits, P(better), paired cases.
+#     stats/exact_tests.py         Exact tests of paired cases: sign-flip, McNemar, and one for the suite alone.
+#     stats/sampler.py             Seeded resampling by counts, with integers only: the same draws on every Python.
+#     stats/agreement.py           Agreement beyond chance: kappa with its interval, Fleiss, Krippendorff, the human band.
+#     stats/multiple.py            Many variants at once: adjusted p-values, informative cases needed, the Pareto front.
+#     stats/planning.py            How many cases and trials it takes: cases needed, smallest effect seen, power.
+#     stats/sequential.py          Looking early without false alarms: an e-process over case differences.
+#     stats/looks.py               Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
 #
 #   cases
 #     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
@@ -50,6 +60,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #
 #   runs
 #     runs/observation.py          Observations: the raw evidence of one trial each, a line of `<stage>.jsonl`.
+#     runs/cuts.py                 Cuts texts short, masked first: half a secret would not be recognised any more.
 #     runs/protocol.py             Runner protocol 1.2: the request a runner gets, and what counts as its answer.
 #     runs/commit.py               Which commit a run was made from, asked of git without running what a repo configures.
 #     runs/plan.py                 What a run is asked to do: which cases, and with which seeds.
@@ -106,6 +117,11 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #   policy
 #     policy/comparison.py         Baseline against candidate, case by case: shares, changes, rates.
 #     policy/acceptance.py         The thresholds of `acceptance`, compared on exact fractions.
+#     policy/reliability.py        How sure the change is: intervals, tests, noise, and what it would take to be surer.
+#     policy/reliability_words.py  What reliability says in words, the same on the terminal, in reasons and on the page.
+#     policy/plan.py               Before a run: cases × trials, the smallest effect each shows, its cost and time.
+#     policy/noise.py              The unchanged agent against itself: how often a verdict flips, in which case, and why.
+#     policy/replay.py             Kept evidence under another policy: what flips, without running the agent.
 #     policy/recommendation.py     The recommendation and its reasons, by a list of precedence.
 #
 #   exporters
@@ -118,6 +134,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/review_words.py          What a review says in words and numbers, the same on the page and in review.md.
 #     web/review_html.py           The parts of the review page that need no JavaScript: sentence, numbers, reasons.
 #     web/review_markdown.py       review.md: the review as a comment on a pull request, at most 60,000 characters.
+#     web/reliability_section.py   The page's section on how sure the change is: interval plot, strip of cases, table.
 #     web/review.py                review.html and review.md: what improved, what regressed, and the command to decide.
 #
 #   commands
@@ -125,6 +142,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
 #     commands/openings.py         Openings of the holdout: a named act that leaves a mark (formats.md 1.7).
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
+#     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
+#     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
@@ -133,9 +152,12 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
+#     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
+#     commands/plan.py             `kaizen plan`: how many cases and trials it takes, before they are run.
 #     commands/promote.py          `kaizen promote`: the fixed cases become permanent regression tests.
+#     commands/reliability.py      `kaizen reliability`: how sure the change is, and what it would take to be surer.
+#     commands/replay_decision.py  `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
 #     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
-#     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 #     commands/test.py             `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 #     commands/validate.py         `kaizen validate`: every file of an improvement checked, every breach with its place.
 #
@@ -176,13 +198,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import chain
+from itertools import chain, combinations
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
 
 if TYPE_CHECKING:
     from decimal import Decimal
     from fractions import Fraction
+    from random import Random
 
 # region foundation/errors.py
 # =============================================================================
@@ -291,20 +314,40 @@ class Breach(NamedTuple):
         return f"{self.place()}: {self.message}" + (f" [{self.hint}]" if self.hint else "")
 
 
+    def concealed(self) -> "Breach":
+        """The breach without anything that it quotes, and without the names and values inside the field it is about."""
+        kept = re.match(r"(/[^/]*(/\d+(?=/|$))?)?", self.pointer)
+        message, hint = (re.sub(r"'.*'|\".*\"", "'…'", text) for text in (self.message, self.hint))
+        message = re.sub(r"\bnot (-?\d|true\b|false\b|null\b)\S*", "not this one", message)
+        return self._replace(pointer=kept.group() if kept else "", message=message, hint=hint)
+
+
 class Breaches:
-    """Collects breaches and warnings while a file is checked, so that all are reported at once."""
+    """Collects breaches and warnings while a file is checked, so that all are reported at once.
+
+    Of a line that was named with `conceal` nothing is quoted, whoever reports it.
+    """
 
     def __init__(self) -> None:
         self.errors: list[Breach] = []
         self.warnings: list[Breach] = []
+        self.secret: set[tuple[str, int | None]] = set()
+
+    def conceal(self, path: str, line: int) -> None:
+        """From now on nothing of this line is shown."""
+        self.secret.add((path, line))
+
+    def shown(self, breach: Breach) -> Breach:
+        """*breach* as it may be shown."""
+        return breach.concealed() if (breach.path, breach.line) in self.secret else breach
 
     def add(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
         """Notes something that makes the file unusable."""
-        self.errors.append(Breach(path, line, pointer, message, hint))
+        self.errors.append(self.shown(Breach(path, line, pointer, message, hint)))
 
     def warn(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
         """Notes something that the user should know and that stops nothing."""
-        self.warnings.append(Breach(path, line, pointer, message, hint, True))
+        self.warnings.append(self.shown(Breach(path, line, pointer, message, hint, True)))
 
     def raise_if_any(self) -> None:
         """Raises BreachesError when there is an error among them."""
@@ -492,6 +535,7 @@ def refuse_writing(path: str, error: OSError) -> NoReturn:
 
 def read_bytes(path: str, hint: str = "") -> bytes:
     """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
+    refuse_pipe(path)
     try:
         with open(path, "rb") as stream:
             return stream.read()
@@ -514,10 +558,23 @@ def read_text(path: str, hint: str = "") -> str:
 
 def open_for_reading(path: str, hint: str = "", block: int = BLOCK) -> IO[bytes]:
     """*path* opened for reading bytes, *block* at a time, to be closed by the caller. Raises InputError."""
+    refuse_pipe(path)
     try:
         return open(path, "rb", block)
     except OSError as error:
         refuse_reading(path, error, hint)
+
+
+def refuse_pipe(path: str) -> None:
+    """Raises InputError when *path* is a named pipe, which would be waited for; one that a shell made for a command is fine."""
+    import stat
+
+    try:
+        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return  # opening it says what is wrong
+    if is_pipe and not path.startswith(("/dev/", "/proc/")):
+        raise InputError(f"{shown_path(path)}: is a named pipe, not a file", "put a file in its place")
 
 
 def refuse_link_out(path: str) -> None:
@@ -531,6 +588,14 @@ def refuse_link_out(path: str) -> None:
                 "remove the link, or name the folder it leads to",
                 "link_leaves_folder",
             )
+
+
+def list_folder(path: str) -> list[str]:
+    """The names in the folder *path*, sorted. Raises InputError."""
+    try:
+        return sorted(os.listdir(path))
+    except OSError as error:
+        refuse_reading(path, error)
 
 
 def make_folder(path: str) -> None:
@@ -626,6 +691,13 @@ def truncate_file(path: str, size: int) -> None:
         refuse_writing(path, error)
 
 
+def open_missing_streams() -> None:
+    """Gives a standard stream that the caller has closed a place where what is written goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open for as long as the process)
+
+
 def silence_descriptor(descriptor: int) -> None:
     """Points *descriptor* at nothing, so that what is still written to it goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
@@ -683,12 +755,39 @@ def write_all(descriptor: int, data: bytes, path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Removes the folder *path* with all that is in it; links in it are removed, not followed. Raises InputError."""
-    import shutil
-
     try:
-        shutil.rmtree(path)
+        remove_tree(path)
     except OSError as error:
         refuse_writing(path, error)
+
+
+def remove_tree(path: str) -> None:
+    """Removes the folder *path*, however deep and whatever its permissions. Raises OSError.
+
+    Folders inside are moved to its top before they are emptied: neither the stack nor the length of a path
+    then grows with the depth, which a program may have made as deep as it likes.
+    """
+    waiting, moved = [path], 0
+    while waiting:
+        folder = waiting[-1]
+        os.chmod(folder, 0o700)
+        inner = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                elif folder == path:
+                    inner.append(entry.path)
+                else:
+                    os.chmod(entry.path, 0o700)  # a folder that is moved has its '..' rewritten
+                    while os.path.lexists(os.path.join(path, f".moved-{moved}")):
+                        moved += 1
+                    os.rename(entry.path, os.path.join(path, f".moved-{moved}"))
+        if inner:
+            waiting += inner
+        else:
+            os.rmdir(folder)
+            waiting.pop()
 
 # endregion
 
@@ -757,6 +856,9 @@ class JsonError(ValueError):
         self.token = token  # what was refused, as it stands in the text
 
 
+MAX_WHOLE = int(1.7976931348623157e308)  # the largest double
+
+
 def unique_pairs(pairs: list[tuple[str, Any]]) -> JsonObject:
     """The object of *pairs*. Raises JsonError when a key comes twice."""
     found = dict(pairs)
@@ -782,7 +884,17 @@ def finite_float(text: str) -> float:
     return value
 
 
-STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float)
+def bounded_int(text: str) -> int:
+    """The whole number that *text* writes. Raises JsonError when no double holds it: what is measured is counted in doubles."""
+    value = int(text)
+    if len(text) > 300 and abs(value) > MAX_WHOLE:
+        raise JsonError(f"number {visible(text, 40)} is too large", hint="write it as a string", token=text)
+    return value
+
+
+STRICT_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float, parse_int=bounded_int
+)
 decode_strict = STRICT_DECODER.decode
 decode_strict_at = STRICT_DECODER.raw_decode
 
@@ -952,10 +1064,11 @@ def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
         yield Line(number, raw, parse_line(raw, f"{shown}:{number}"))
 
 
-def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Line]:
+def checked_lines(path: str, breaches: Breaches, hint: str = "", secret: bytes | None = None) -> Iterator[Line]:
     """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
 
-    Raises InputError with *hint* when the file cannot be read at all.
+    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the
+    file cannot be read at all.
     """
     shown = shown_path(path)
     has_crlf = False
@@ -971,6 +1084,8 @@ def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Lin
                 try:
                     yield Line(number, line, decode_line(line))
                 except JsonError as error:
+                    if secret is not None and secret in line:
+                        breaches.conceal(shown, number)
                     breaches.add(shown, number, "", error.message, error.hint or "each line is one JSON object, {…}")
 
 
@@ -2497,6 +2612,589 @@ def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[st
 
 # endregion
 
+# region foundation/secret_shapes.py
+# =============================================================================
+# What secrets look like in a text: shapes of issued keys, and names that tell a secret.
+#
+# Each rule is a literal, then at most one greedy class; the rest is decided in a function
+# that says where the secret stands. What was looked at is not looked at again, so time grows
+# with the length of the text and no faster. Lengths are those of the issuers' keys or a
+# little less. `redact.py` masks what the rules find.
+#
+# Not found: a private key logged one line a record, a secret split over two fields, a format
+# nobody here knows that has no name in front, a name and its value coloured apart.
+# =============================================================================
+
+# family, words one of which it begins with (`=`: its first characters, inside a run of 20 letters, digits, - _ .), shape,
+# what the match must hold. A shape stands where no letter, digit or _ is before it; a group in it is the secret.
+TOKEN_SHAPES = r"""
+aws_key           =AKIA,=ASIA,=ABIA,=ACCA,=A3T  A(?:KIA|SIA|BIA|CCA|3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])
+aws_bedrock_key   =ABSK                      ABSK[A-Za-z0-9]{16}[A-Za-z0-9+/=]{4,}
+aws_bedrock_key   bedrock                    bedrock-api-key-[A-Za-z0-9+/=_-]{16,}
+github_token      ghp,gho,ghu,ghs,ghr        gh[pousr]_[A-Za-z0-9._-]{36,}
+github_token      github                     github_pat_[A-Za-z0-9_]{22,}
+jwt               =eyJ                       eyJ[A-Za-z0-9_-]{8}[A-Za-z0-9._-]{9,}  \.[A-Za-z0-9_-]
+jwt               =ZXlK                      ZXlK[A-Za-z0-9_-]{40,}
+langfuse_key      sk                         sk-lf-[A-Za-z0-9_-]{8,}
+api_key           sk                         sk-[A-Za-z0-9_-]{20,}  [0-9]
+stripe_key        sk,rk                      [sr]k_(?:live|test|prod)_[A-Za-z0-9]{10,}
+slack_token       xoxa,xoxb,xoxc,xoxd,xoxe,xoxo,xoxp,xoxr,xoxs  xox[abcdeoprs]-[A-Za-z0-9-]{8,}
+slack_token       xapp                       xapp-[0-9]-[A-Za-z0-9-]{10,}
+slack_webhook     hooks                      hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/_-]{20,})
+google_key        =AIza                      AIza[A-Za-z0-9_-]{35,}
+google_token      ya29                       ya29\.[A-Za-z0-9._-]{20,}
+google_secret     gocspx                     GOCSPX-[A-Za-z0-9_-]{20,}
+gitlab_token      glpat,glptt,gldt,glrt,glcbt,glsoat,glagent  gl(?:pat|ptt|dt|rt|cbt|soat|agent)-[A-Za-z0-9._-]{20,}
+gitlab_token      gloas,glft,glimt,glffct    gl(?:oas|ft|imt|ffct)-[A-Za-z0-9._-]{20,}
+npm_token         npm                        npm_[A-Za-z0-9]{36,}
+pypi_token        pypi                       pypi-AgE[A-Za-z0-9_-]{16,}
+rubygems_token    rubygems                   rubygems_[0-9a-f]{48}
+huggingface_token hf                         hf_[A-Za-z0-9]{30,}
+sendgrid_key      sg                         SG\.[A-Za-z0-9=._-]{60,}
+linear_key        lin                        lin_(?:api|oauth)_[A-Za-z0-9]{32,}
+langsmith_key     lsv2                       lsv2_(?:pt|sk)_[A-Za-z0-9_]{20,}
+groq_key          gsk                        gsk_[A-Za-z0-9]{40,}
+xai_key           xai                        xai-[A-Za-z0-9]{40,}
+perplexity_key    pplx                       pplx-[A-Za-z0-9]{40,}
+notion_token      ntn                        ntn_[A-Za-z0-9]{40,}
+replicate_token   r8                         r8_[A-Za-z0-9]{37,}
+databricks_token  =dapi                      dapi[0-9a-f]{32}(?![A-Za-z0-9])
+digitalocean_token  dop,doo,dor              do[opr]_v1_[0-9a-f]{64}
+shopify_token     shpat,shpca,shppa,shpss    shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}
+vault_token       hvs,hvb                    hv[sb]\.[A-Za-z0-9_-]{24,}
+grafana_token     glsa,glc                   gl(?:sa|c)_[A-Za-z0-9+/=_]{32,}
+sentry_token      sntrys,sntryu              sntry[su]_[A-Za-z0-9+/=_]{40,}
+doppler_token     dp                         dp\.pt\.[A-Za-z0-9]{40,}
+pulumi_token      pul                        pul-[0-9a-f]{40}
+postman_key       pmak                       PMAK-[0-9a-f]{24}-[0-9a-f]{34}
+tailscale_key     tskey                      tskey-[a-z]{1,12}-[A-Za-z0-9-]{20,}
+age_key           age                        AGE-SECRET-KEY-1[A-Z0-9]{58}
+"""
+
+NAMED_SECRET = "named_secret"
+# Names that tell a secret, alone or behind `x_`, `x-`, `x.`, or behind one of the first words of camelCase; `key` behind its owner only.
+TEXT_NAMES = "token secret password passwd pwd passphrase credential credentials".split()
+KEY_OWNERS = "api access secret private account sharedaccess encryption signing master".split()
+FIRST_WORDS = (
+    "access account admin api app auth aws azure bearer bot client csrf database db deploy device github gitlab google id jwt login master "
+    "new oauth old openai personalaccess private refresh root service session slack smtp ssh sso user webhook x xsrf"
+).split()
+# Values that are no secrets whatever stands before them: constants, types, and the words with which a sentence goes on.
+NO_SECRETS = frozenset(
+    "null none nil undefined true false yes no n/a unknown empty missing invalid expired required optional str string text bytes int "
+    "integer bool boolean any object a an the is are was were has have had of for to from in on at by with and or not must should will can "
+    "may please your our my his her their this that it its you we they i if when where which who what".split()
+)
+CODE = r"[A-Za-z_][\w.]*[(\[]"  # a call, or what stands in a list
+# What stands for a value that is somewhere else.
+SECRET_PLACEHOLDER = (
+    r"(?:self|cls|this|os|process|env|args|config|settings|request|secrets|var|local|data|module)\.[\w.]+|"
+    r"\$[A-Z][A-Z0-9_]*|\$?\{+[\w .:-]*\}+|%[A-Z][A-Z0-9_]*%|%\(\w+\)s|<[\w .-]+>"
+)
+SCHEMES = r"(bearer|basic|token|digest|negotiate|ntlm|api-?key|hawk|oauth|dpop|signature|hmac[\w-]*|aws4[\w-]*)(?:[ \t]+|$)"  # of HTTP
+
+QUOTE = r"\\{0,3}[\"'`]"
+# What a value without quotes is made of: to the next blank or bracket, or to the end of the line. An escaped line end or quote ends both.
+WORD_RUN = r"[^\s\"'`,;&()\[\]{}<>\\]*(?:\\(?![nrt\"'`\\])[^\s\"'`,;&()\[\]{}<>\\]*)*"
+LINE_RUN = r"[^\r\n\"'`\\]*(?:\\(?![nr\"'`\\])[^\r\n\"'`\\]*)*"
+# What may stand before a word: nothing that belongs to it, an escape as two characters, a colour.
+BOUNDARY = r"(?:\\[nrtbf]|\[[0-9;]{0,8}m|^|[^a-z0-9\\]|\\)"
+LOOK_BACK = 24  # characters, more than what is looked for before a name
+
+SecretFinder = Callable[["re.Match[str]", str], tuple[int, int]]
+
+
+class RedactionRule(NamedTuple):
+    """How the secrets of one family are found.
+
+    A text that holds one holds one of `words` in lower case, one of `starts` in a long run, or an @ when there are neither.
+    `find` says from where to where in the text the secret stands that a match of `pattern` belongs to; two equal places
+    when there is none, and the search goes on there.
+    """
+
+    family: str
+    words: tuple[str, ...]
+    starts: tuple[str, ...]
+    pattern: str
+    find: SecretFinder
+    is_caseless: bool = False  # the pattern is in lower case and is shown the text so
+
+
+def redaction_rules() -> tuple[RedactionRule, ...]:
+    """The rules in the order in which they are tried: what encloses others first, what goes by a name last."""
+    assigned = rf"(?:{QUOTE})?(?:\*\*)?[ \t]{{0,8}}[:=]{{1,3}}>?[ \t]{{0,8}}(?:\*\*(?!\*)[ \t]{{0,8}})?"
+    keys = ["key", *(owner + "key" for owner in KEY_OWNERS)]
+    names = {name: [name, *(first + name for first in FIRST_WORDS)] for name in TEXT_NAMES}
+    user_info, encoded = r"([^\s\"'`/?#<>{}\\]{1,4096})", r"((?:[^%\s\"'&<>]|%(?!2[fF]|3[fF]|2[023])){1,4096})"
+    plain: list[tuple[str, list[str], str, SecretFinder]] = [
+        ("private_key", ["private"], r"-----BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z0-9 ]{0,20})-----", find_private_key),
+        ("url_credentials", [], r":\\{0,3}/\\{0,3}/" + user_info, find_user_info),
+        ("url_credentials", ["3a"], r"%3[aA]%2[fF]%2[fF]" + encoded, find_encoded_user_info),
+    ]
+    caseless: list[tuple[str, list[str], str, SecretFinder]] = [
+        ("authorization", ["authorization", "proxyauthorization"], rf"authorization(?:{QUOTE})?[ \t]{{0,8}}[:=][> \t]{{0,8}}", find_header),
+        ("bearer_token", ["bearer"], r"bearer[ \t]{1,8}([a-z0-9._~+/=-]{8,})", find_bearer),
+        ("basic_credentials", ["basic"], r"basic[ \t]{1,8}([a-z0-9+/_-]{4,}={0,2})", find_basic),
+        ("cookie", ["cookie", "setcookie"], rf"cookie(?:{QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}}", find_cookie),
+    ]
+    named: list[tuple[str, list[str], str, SecretFinder]] = [
+        *((NAMED_SECRET, words, name + assigned, find_named) for name, words in names.items()),
+        (NAMED_SECRET, keys, "key" + assigned, find_named),
+        (NAMED_SECRET, [*keys, *names], r"--([a-z][a-z0-9_.-]{0,63})[ \t]{1,8}(?=[^ \t-])", find_flag),
+    ]
+    return (
+        *(RedactionRule(family, tuple(words), (), pattern, find) for family, words, pattern, find in plain),
+        *(RedactionRule(family, tuple(words), (), pattern, find, True) for family, words, pattern, find in caseless),
+        *map(token_rule, TOKEN_SHAPES.strip().split("\n")),
+        *(RedactionRule(family, tuple(words), (), pattern, find, True) for family, words, pattern, find in named),
+    )
+
+
+def token_rule(row: str) -> RedactionRule:
+    """The rule of one row of TOKEN_SHAPES."""
+    family, begins, shape, *held = row.split()
+    # The literal goes first, because only then does `re` look for it fast; behind it, what may stand before it.
+    first = re.match(r"[A-Za-z0-9_-]*", shape)[0]  # type: ignore[index]  # matches always
+    guard = rf"(?:(?<![A-Za-z0-9_]{first})|(?<=\\[nrtbf]{first})|(?<=[0-9;[]m{first}))"
+
+    def find_token(match: "re.Match[str]", text: str) -> tuple[int, int]:
+        start, end = match.span(match.lastindex or 0)
+        return (start, end) if not held or compiled(held[0]).search(text, start, end) else (end, end)
+
+    words = begins.split(",")
+    starts = tuple(word[1:] for word in words if word.startswith("="))
+    return RedactionRule(family, tuple(word for word in words if word[0] != "="), starts, first + guard + shape[len(first) :], find_token)
+
+
+# --- Finders ---------------------------------------------------------------------------
+
+
+def find_private_key(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The whole block up to its END line, or to the end of the text when there is none."""
+    closing = f"-----END {match[1]}-----"
+    end = text.find(closing, match.end())
+    return match.start(), len(text) if end < 0 else end + len(closing)
+
+
+def find_user_info(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """What stands before the last @ of a URL's authority; not the user of an SSH address, who is no secret."""
+    start, end = match.span(1)
+    at = text.rfind("@", start, end)
+    if at <= start:
+        return end, end
+    is_ssh = text.startswith(("ssh", "SSH"), max(0, match.start() - 3), match.start())
+    is_address = (is_ssh or text[start:at] == "git") and text.find(":", start, at) < 0
+    is_pattern = text[start] == "[" or not compiled(r"[\W_]*\w").match(text, start, at)  # a regular expression for URLs
+    return (end, end) if is_address or is_pattern else (start, at)
+
+
+def find_encoded_user_info(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The same in a percent-encoded URL."""
+    start, end = match.span(1)
+    at = text.rfind("%40", start, end)
+    return (end, end) if at < 0 else (start, at)
+
+
+def find_header(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """What an Authorization header holds behind its scheme, to the end of the line or of the quotes; a sentence is none."""
+    start, end = value_span(text, match.end(), LINE_RUN)
+    scheme = compiled(SCHEMES).match(text[start : min(end, start + 80)].lower())
+    if scheme and scheme[1] in ("digest", "hawk", "oauth") and start == match.end():  # whose parts are in quotes of their own
+        end = compiled(r"[^\r\n]*").match(text, start).end()  # type: ignore[union-attr]  # may match nothing
+    start += scheme.end() if scheme else 0
+    words = text[start:end].split()
+    is_prose = is_no_secret(text, start, end, "", True) or words[0].lower().startswith("auth") or (len(words) > 1 and are_plain(words))
+    is_code = compiled(CODE).match(text, start, end)
+    return (end, end) if is_prose or is_code or not begins_word(text, match.start(), "proxy") else (start, end)
+
+
+def find_bearer(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The token behind the word; "bearer of bad news" has none, nor has "bearer token-based"."""
+    start, end = match.span(1)
+    end -= len(text[start:end]) - len(text[start:end].rstrip("."))
+    is_prose = compiled(r"[A-Za-z]*|[a-z._~+/=-]*").fullmatch(text, start, end)
+    return (end, end) if is_prose or not begins_word(text, match.start()) else (start, end)
+
+
+def find_basic(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The credentials behind the word, if they are base64 of readable text with a colon."""
+    from binascii import Error, a2b_base64
+
+    start, end = match.span(1)
+    digits = text[start:end].rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        decoded = a2b_base64(digits + "=" * (-len(digits) % 4)).decode("utf-8")
+    except (Error, UnicodeDecodeError):
+        return end, end
+    return (start, end) if ":" in decoded and decoded.isprintable() and begins_word(text, match.start()) else (end, end)
+
+
+def find_cookie(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """What a Cookie or Set-Cookie header holds: name=value, to the end of the line or of the quotes."""
+    start, end = value_span(text, match.end(), LINE_RUN)
+    return (start, end) if "=" in text[start:end] and begins_word(text, match.start(), "set") else (end, end)
+
+
+def find_named(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The value that is assigned to a name which tells a secret; in `arn:aws:…:secret:…` and `AWS::X::Secret` it tells a kind."""
+    name = compiled("[a-z]+").match(match[0])[0]  # type: ignore[index]  # begins with letters
+    before = text[max(0, match.start() - 2) : match.start()]
+    if before == "::" or (before.endswith(":") and match[0] == name + ":"):
+        return match.end(), match.end()
+    if not (is_owned_key(text, match.start()) if name == "key" else begins_word(text, match.start(), *FIRST_WORDS)):
+        return match.end(), match.end()
+    start, end = value_span(text, match.end(), WORD_RUN)
+    return (end, end) if is_no_secret(text, start, end, name, start > match.end()) else (start, end)
+
+
+def find_flag(match: "re.Match[str]", text: str) -> tuple[int, int]:
+    """The word behind a long option whose name tells a secret: `--db-password hunter2`."""
+    start, end = value_span(text, match.end(), WORD_RUN)
+    names = "|".join([rf"(?:{'|'.join(KEY_OWNERS)})[_.-]?key", *TEXT_NAMES])
+    name = compiled(rf"(?:.*[_.-])?({names})").fullmatch(match[1])
+    return (start, end) if name and not is_no_secret(text, start, end, name[1], start > match.end()) else (end, end)
+
+
+# --- What stands around a secret -------------------------------------------------------
+
+
+@lru_cache(None)
+def compiled(pattern: str) -> "re.Pattern[str]":
+    """The *pattern*, compiled at its first use."""
+    return re.compile(pattern)
+
+
+def value_span(text: str, start: int, run: str) -> tuple[int, int]:
+    """Where the value at *start* stands: inside its quotes, which may be escaped up to three times, else as far as *run* goes."""
+    opening = compiled(QUOTE).match(text, start)
+    if opening is None:
+        return start, compiled(run).match(text, start).end()  # type: ignore[union-attr]  # may match nothing
+    depth, quote = len(opening[0]) - 1, opening[0][-1]
+    start = end = opening.end()
+    while True:
+        end = compiled(rf"[^{quote}\r\n]*").match(text, end).end()  # type: ignore[union-attr]  # may match nothing
+        last = text[max(start, end - 8) : end]
+        slashes = len(last) - len(last.rstrip("\\"))
+        if text[end : end + 1] != quote or slashes <= depth or (depth == 0 and slashes % 2 == 0):
+            return start, end - min(slashes, depth)
+        end += 1
+
+
+def begins_word(text: str, start: int, *first_words: str) -> bool:
+    """True when the word at *start* has no letter or digit before it, but an escape, a colour, or one of *first_words*."""
+    before = text[max(0, start - LOOK_BACK) : start].lower()
+    if not before or not before[-1].isalnum() or not before[-1].isascii():
+        return True
+    glued = compiled(BOUNDARY + r"([a-z0-9]*)$").search(before)
+    return glued is not None and (not glued[1] or glued[1] in first_words)
+
+
+def is_owned_key(text: str, start: int) -> bool:
+    """True when the word `key` at *start* is that of an API, an account …: other keys are no secrets."""
+    pattern = compiled(rf"{BOUNDARY}(?:{'|'.join(KEY_OWNERS)})[ _.-]?$")
+    return pattern.search(text[max(0, start - LOOK_BACK) : start].lower()) is not None
+
+
+def are_plain(words: list[str]) -> bool:
+    """True when all *words* are letters, with the marks that sentences have."""
+    return all(word.strip(".,;:!?'()").isalpha() for word in words)
+
+
+def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) -> bool:
+    """True when the value between *start* and *end*, assigned to *name*, is a constant, a placeholder, code or the rest of a sentence."""
+    value = text[start:end]
+    bare = value.strip(" \t.,:;!?*").lower()
+    if bare in NO_SECRETS or not any(map(str.isalnum, bare)):
+        return True
+    if name == "token" and (bare.isdigit() or (bare.endswith(name) and bare.isalpha())):  # a count, `nextToken`
+        return True
+    if compiled(SECRET_PLACEHOLDER).fullmatch(value.rstrip(":")) or (name == "pwd" and value[0] in "/~"):
+        return True
+    if is_quoted or not compiled(r"[A-Za-z_][\w.]*").fullmatch(value):
+        return False
+    return text[end : end + 1] in tuple("([") or compiled("[._]").split(value.lower())[-1] == name
+
+# endregion
+
+# region foundation/redact.py
+# =============================================================================
+# Secrets masked in text, JSON and command lines: `***REDACTED:github_token***`.
+#
+# The *value layer* finds a secret in a text by its shape or by the name written in front of
+# it (`secret_shapes.py`). It alone masks evidence. The *key layer* goes by the name of a field,
+# flag or variable; logs, command lines and headers get both. What is masked is not masked again.
+#
+# Which rules can apply at all is known from one pass over the bytes of a text, so ordinary
+# evidence costs about 10 microseconds a KB and is not walked through.
+# =============================================================================
+
+MASK = re.compile(r"\*\*\*REDACTED:[a-z_]+\*\*\*")
+ENVIRONMENT_SECRET = "environment"
+SHORTEST_ENVIRONMENT_SECRET = 8
+SHORTEST_PLAIN_WORD = 16  # a variable that holds a plain word (PGPASSWORD=postgres) would mask that word wherever it stands
+MAX_PASSES = 5  # a mask may lay open what was part of a longer word; two passes are usual
+SCAN_BLOCK = 1 << 16  # bytes
+SCAN_OVERLAP = 64  # bytes, more than the longest word that is looked for
+LONG_RUN = b"x" * 20
+ASCII_LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+# Names of the key layer: the whole name, or its end behind an underscore.
+KEY_NAMES = frozenset(
+    "token secret password passwd pwd passphrase authorization proxy_authorization cookie set_cookie api_key apikey x_api_key credential "
+    "credentials auth dsn connection_string database_url private_key client_secret access_key secret_key".split()
+)
+KEY_ENDINGS = ("_token", "_secret", "_key", "_password", "_passwd", "_passphrase", "_credential", "_credentials", "_auth")
+
+
+class RedactionPlan(NamedTuple):
+    """All rules in their order, and by what a pass over the bytes of a text finds those that may apply: places in `rules`."""
+
+    rules: tuple[RedactionRule, ...]
+    by_word: dict[bytes, set[int]]
+    by_start: dict[bytes, set[int]]
+    starts: "list[re.Pattern[bytes]]"  # the keys of by_start, one pattern for each first letter, which `re` looks for fast
+    user_info: set[int]
+    word_table: bytes
+    run_table: bytes
+
+
+# --- Which rules may apply -----------------------------------------------------------
+
+
+@lru_cache(1)
+def redaction_plan() -> RedactionPlan:
+    """The rules, made when the first text is looked at."""
+    rules = redaction_rules()
+    by_word: dict[bytes, set[int]] = {}
+    by_start: dict[bytes, set[int]] = {}
+    for place, rule in enumerate(rules):
+        for start in rule.starts:
+            by_start.setdefault(start.encode(), set()).add(place)
+        for word in rule.words:
+            for glue in ("", "n", "r", "t", "b", "f"):  # the letter of an escape before it: a line end in JSON is \\n
+                by_word.setdefault((glue + word).encode(), set()).add(place)
+    user_info = {place for place, rule in enumerate(rules) if not rule.words and not rule.starts}
+    firsts = sorted({start[:1] for start in by_start})
+    starts = [re.compile(b"|".join(start for start in by_start if start.startswith(first))) for first in firsts]
+    is_letter = [chr(code).isalnum() and code < 128 for code in range(256)]
+    words = bytes(ord(chr(code).lower()) if is_letter[code] else 32 for code in range(256))
+    runs = bytes(120 if is_letter[code] or chr(code) in "_-." else 32 for code in range(256))
+    return RedactionPlan(rules, by_word, by_start, starts, user_info, words, runs)
+
+
+def rules_for(data: bytes) -> list[RedactionRule]:
+    """The rules that may apply to *data*, a text or JSON in UTF-8: all that do, and sometimes one that does not."""
+    rules, by_word, by_start, starts, user_info, word_table, run_table = redaction_plan()
+    found: set[int] = set()
+    for start in range(0, len(data), SCAN_BLOCK):
+        block = data[start : start + SCAN_BLOCK + SCAN_OVERLAP] if len(data) > SCAN_BLOCK else data
+        if b"\x1b" in block or (b"\\" in block and b"\\u00" in block):  # a control character, perhaps a colour, sticks to the next word
+            block = re.sub(rb"(?:\\u00[01][0-9a-fA-F]|\x1b)(?:\[[0-9;]{0,8}m)?", b" ", block)
+        words = block.translate(word_table).split()
+        if not by_word.keys().isdisjoint(words):
+            found.update(*(by_word[word] for word in by_word.keys() & set(words)))
+        if LONG_RUN in block.translate(run_table):
+            found.update(*(by_start[start] for pattern in starts for start in pattern.findall(block)))
+        if b"@" in block:
+            found |= user_info
+    return [rules[place] for place in sorted(found)] if found else []
+
+
+# --- Masking ---------------------------------------------------------------------------
+
+
+def mask_of(family: str) -> str:
+    """The text that stands in the place of a secret of *family*."""
+    return f"***REDACTED:{family}***"
+
+
+def masked_by(rule: RedactionRule, text: str, counts: dict[str, int]) -> str:
+    """*text* with the secrets that *rule* finds masked, and counted in *counts*."""
+    seen = text
+    if rule.is_caseless:  # of the same length as the text, which lower() alone is not for every letter
+        seen = text.lower() if text.isascii() else text.translate(ASCII_LOWER)
+    search, find, mask = compiled(rule.pattern).search, rule.find, mask_of(rule.family)
+    match = search(seen)
+    parts: list[str] = []
+    done = 0
+    while match:
+        start, end = find(match, text)
+        if start < end and not (text.startswith("***", start) and MASK.fullmatch(text, start, end)):
+            parts += (text[done:start], mask)
+            done = end
+        match = search(seen, end)
+    if not parts:
+        return text
+    counts[rule.family] = counts.get(rule.family, 0) + len(parts) // 2
+    return "".join(parts) + text[done:]
+
+
+def mask_text(text: str, rules: list[RedactionRule], exact: Sequence[str], counts: dict[str, int]) -> str:
+    """*text* masked by *rules* and of the values *exact*, longest first; what a mask lays open is masked as well."""
+    for _ in range(MAX_PASSES):
+        before = text
+        for value in exact:
+            if value in text:
+                counts[ENVIRONMENT_SECRET] = counts.get(ENVIRONMENT_SECRET, 0) + text.count(value)
+                text = text.replace(value, mask_of(ENVIRONMENT_SECRET))
+        for rule in rules:
+            text = masked_by(rule, text, counts)
+        if text is before or text == before:
+            break
+        rules = rules_for(text.encode("utf-8", "surrogatepass"))
+    return text
+
+
+def redact_text(text: str, exact: Sequence[str] = ()) -> tuple[str, dict[str, int]]:
+    """(*text* with every secret masked, {family: how many}); *exact* values are masked wherever they stand.
+
+    >>> redact_text("user=ann password=hunter2")
+    ('user=ann password=***REDACTED:named_secret***', {'named_secret': 1})
+    """
+    counts: dict[str, int] = {}
+    return mask_text(text, rules_for(text.encode("utf-8", "surrogatepass")), exact, counts), counts
+
+
+def redact_evidence(value: Any, exact: Sequence[str] = (), encoded: bytes = b"") -> tuple[Any, list[JsonObject]]:
+    """(*value* with the secrets in its strings and keys masked, [{"pointer", "family", "count"}] in its order).
+
+    Names of fields say nothing here. Whatever holds no secret is the same object as before. *encoded* is the value
+    as JSON, if the caller has it. Pointers lead to the masked value: a masked key is named by its mask.
+    """
+    data = encoded or encode_compact(value).encode("utf-8", "surrogatepass")
+    rules = rules_for(data)
+    hot = [each for each in exact if encode_compact(each)[1:-1].encode("utf-8", "surrogatepass") in data]
+    hits: list[JsonObject] = []
+    together = "\n".join(texts_of(value)) if rules and not hot else ""
+    if not hot and mask_text(together, rules, (), {}) == together:  # words alone, as in most texts about passwords
+        return value, hits
+    return masked_evidence(value, [], rules, hot, hits), hits
+
+
+def texts_of(value: Any) -> list[str]:
+    """All strings and keys in *value*, in no order."""
+    texts: list[str] = []
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, list):
+            pending += item
+        elif isinstance(item, dict):
+            texts += item
+            pending += item.values()
+    return texts
+
+
+def masked_evidence(value: Any, path: "list[str | int]", rules: list[RedactionRule], exact: Sequence[str], hits: list[JsonObject]) -> Any:
+    """*value*, which stands at *path*, masked; each secret is noted in *hits*."""
+    if isinstance(value, str):
+        counts: dict[str, int] = {}
+        masked = mask_text(value, rules, exact, counts)
+        pointer = "".join(map(pointer_token, path)) if counts else ""
+        hits += [{"pointer": pointer, "family": family, "count": count} for family, count in counts.items()]
+        return masked
+    if isinstance(value, list):
+        items = [masked_evidence(item, [*path, index], rules, exact, hits) for index, item in enumerate(value)]
+        return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
+    if isinstance(value, dict):
+        members: JsonObject = {}
+        for key, item in value.items():
+            name = masked_key(key, path, members, rules, exact, hits)
+            members[name] = masked_evidence(item, [*path, name], rules, exact, hits)
+        is_same = all(new is old and members[new] is value[old] for new, old in zip(members, value, strict=True))
+        return value if is_same else members
+    return value
+
+
+def masked_key(
+    key: str, path: "list[str | int]", members: JsonObject, rules: list[RedactionRule], exact: Sequence[str], hits: list[JsonObject]
+) -> str:
+    """*key* masked, with its place behind it where *members* has one of that name."""
+    counts: dict[str, int] = {}
+    masked = mask_text(key, rules, exact, counts)
+    if not counts:
+        return key
+    name, place = masked, len(members)
+    while name in members:
+        place += 1
+        name = f"{masked} ({place})"
+    pointer = "".join(map(pointer_token, [*path, name]))
+    hits += [{"pointer": pointer, "family": family, "count": count} for family, count in counts.items()]
+    return name
+
+
+# --- The key layer -----------------------------------------------------------------------
+
+
+def is_secret_name(name: str) -> bool:
+    """True when *name*, of a field, flag, header or variable, says that its value is a secret.
+
+    >>> [name for name in ("apiKey", "X-Auth-Token", "input_tokens", "monkey") if is_secret_name(name)]
+    ['apiKey', 'X-Auth-Token']
+    """
+    plain = re.sub(r"[-. ]", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).lower()
+    return plain in KEY_NAMES or plain.endswith(KEY_ENDINGS)
+
+
+def redact_all_layers(value: Any, exact: Sequence[str] = ()) -> Any:
+    """*value* (JSON, bytes, tuples, sets) with both layers masked, as logs and headers need it; bytes become text."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return redact_text(value, exact)[0]
+    if isinstance(value, Mapping):
+        return {redact_text(str(key), exact)[0]: redacted_field(str(key), item, exact) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redact_all_layers(item, exact) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((redact_all_layers(item, exact) for item in value), key=str)
+    return value
+
+
+def redacted_field(name: str, value: Any, exact: Sequence[str]) -> Any:
+    """The *value* of a field: a mask when *name* tells a secret and there is a value, whatever kind it is."""
+    if value is None or not is_secret_name(name):
+        return redact_all_layers(value, exact)
+    return value if isinstance(value, str) and MASK.fullmatch(value) else mask_of(NAMED_SECRET)
+
+
+def redact_arguments(argv: Sequence[str], exact: Sequence[str] = ()) -> list[str]:
+    """The words of a command line with both layers masked: `--token X`, `--token=X`, `TOKEN=X`, `-H "X-Token: …"`, `-u name:X`.
+
+    >>> redact_arguments(["agent", "--api-key", "abc", "-v"])
+    ['agent', '--api-key', '***REDACTED:named_secret***', '-v']
+    """
+    shown: list[str] = []
+    before = ""
+    for word in argv:
+        assigned = compiled(r"(?s)(-{0,2}([A-Za-z][\w.-]*)(?:=|:[ \t]?))(.+)").fullmatch(word)
+        login = compiled(r"([^\s:/]+:)([^\s/]*[^\s/\d][^\s/]*)").fullmatch(word) if before in ("-u", "--user") else None
+        is_value = before.startswith("-") and "=" not in before and is_secret_name(before.lstrip("-")) and not word.startswith("--")
+        before = word
+        if is_value:
+            word = redacted_field("token", word, exact) if word else word
+        elif login:
+            word = login[1] + mask_of("basic_credentials")
+        elif assigned and is_secret_name(assigned[2]) and "authorization" not in assigned[2].lower():
+            word = assigned[1] + redacted_field("token", assigned[3], exact)
+        shown.append(redact_text(word, exact)[0])
+    return shown
+
+
+def environment_secrets(environ: Mapping[str, str]) -> list[str]:
+    """The values of the variables of *environ* whose names tell a secret, longest first.
+
+    Left out are values under 8 characters, plain words under 16 letters, and those that a mask holds itself.
+    """
+    values = {value for name, value in environ.items() if name != "PWD" and is_secret_name(name)}
+    long = {value for value in values if len(value) >= (SHORTEST_PLAIN_WORD if value.isalpha() else SHORTEST_ENVIRONMENT_SECRET)}
+    masks = " ".join(map(mask_of, [*(rule.family for rule in redaction_plan().rules), "environment"])) if long else ""
+    return sorted((value for value in long if value not in masks), key=lambda value: (-len(value), value))
+
+# endregion
+
 # region foundation/process.py
 # =============================================================================
 # Starting programs and heeding signals: the only door to processes.
@@ -2533,7 +3231,8 @@ class Ended(NamedTuple):
 
     `end` is exited, timeout, stopped (by the user) or overflow (it printed more than allowed).
     `exit_code` is negative for a signal. `stderr` is the last part, `stderr_cut` the bytes before it.
-    `seconds` is the time until it ended or had to be ended.
+    `seconds` is the time until it ended or had to be ended. `unread` are the bytes of its input that it did
+    not read; None when nobody asked, or nobody knows.
     """
 
     end: str
@@ -2542,6 +3241,7 @@ class Ended(NamedTuple):
     stderr: bytes
     stderr_cut: int
     seconds: float
+    unread: int | None = None
 
 
 class StopSwitch:
@@ -2668,12 +3368,14 @@ def run_program(
     stderr_limit: int = 1 << 16,
     stop: StopSwitch | None = None,
     mark: bytes = b"",
+    watches_input: bool = False,
 ) -> Ended:
     """What became of *command*, which got *stdin* and ran until it ended or had to be ended.
 
     *mark* is an entry NAME=value of *environment* that no other program has. Raises CannotStart.
     """
     child = Child(command, stdin, cwd, environment, limits=(stdout_limit, stderr_limit), stop=stop)
+    watched = open_input(child.pid) if watches_input else None
     try:
         end = child.wait(child.started + timeout_seconds)
         seconds = (child.exited_at or monotonic_seconds()) - child.started
@@ -2688,7 +3390,8 @@ def run_program(
         child.close()
     code = child.process.returncode if end == EXITED else None
     stderr, cut = child.stderr_tail()
-    return Ended(end, code, b"".join(child.chunks)[:stdout_limit], stderr, cut, seconds)
+    unread = None if watched is None else unread_bytes(watched) + len(child.pending)
+    return Ended(end, code, b"".join(child.chunks)[:stdout_limit], stderr, cut, seconds, unread)
 
 
 class Child:
@@ -2885,6 +3588,23 @@ def open_pidfd(pid: int) -> int:
         return os.pidfd_open(pid)
     except (AttributeError, OSError):
         return -1
+
+
+def open_input(pid: int) -> IO[bytes] | None:
+    """The pipe that is the standard input of process *pid*; None where /proc does not have it."""
+    try:
+        return open_for_reading(f"/proc/{pid}/fd/0")
+    except InputError:
+        return None
+
+
+def unread_bytes(stream: IO[bytes]) -> int:
+    """How many bytes wait in the pipe *stream*, which is closed."""
+    import fcntl
+    import termios
+
+    with stream:
+        return int.from_bytes(fcntl.ioctl(stream.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def kill_marked(mark: bytes) -> None:
@@ -3113,6 +3833,7 @@ class Progress:
         """Shows that *done* are done, *errors* of them with an error, if it is time to."""
         if not self.is_shown:
             return
+        self.total = max(self.total, done)
         if not self.is_live:
             if done * 10 // self.total > self.tenths:
                 self.tenths = done * 10 // self.total
@@ -3155,10 +3876,29 @@ class Progress:
 
 # region stats/intervals.py
 # =============================================================================
-# Intervals for rates: Wilson's, on an effective sample size when cases are repeated.
+# Quantiles and tails of normal and Student, intervals for rates and paired rates.
 # =============================================================================
 
 Z_95 = 1.959963984540054  # the normal quantile of 0.975
+
+# Why a quantity is None, in words for people; every function of stats/ names the codes it uses.
+REASONS = {
+    "no_valid_observations": "no trial has a verdict",
+    "no_comparable_cases": "no case has a verdict on both sides",
+    "no_valid_baseline": "no trial of the baseline has a verdict",
+    "no_valid_candidate": "no trial of the candidate has a verdict",
+    "no_valid_observation": "no trial of the case has a verdict",
+    "fewer_than_two_comparable_cases": "fewer than two cases can be compared",
+    "no_discordant_pairs": "no case came out differently on the two sides",
+    "fewer_trials_than_k": "fewer trials have a verdict than are needed",
+    "no_common_cases": "no case was judged by both",
+    "no_expected_disagreement": "everybody always said the same, so agreement by chance is total",
+    "no_pairable_values": "no case was judged twice",
+    "no_values": "there is no value",
+    "insufficient_evidence": "the evidence does not decide",
+    "degenerate_resamples": "more than 5 % of the resamples leave the quantity undefined",
+    "no_upper_bound": "too few values for an upper limit",
+}
 
 
 class Interval(NamedTuple):
@@ -3168,17 +3908,108 @@ class Interval(NamedTuple):
     high: float
 
 
-def normal_quantile(confidence: float) -> float:
-    """The z of a two-sided interval at *confidence*, e.g. 1.959964 for 0.95."""
-    if confidence == 0.95:
+# --- Normal and Student ----------------------------------------------------------------
+
+
+def normal_point(probability: float) -> float:
+    """The x that a standard normal value stays below with *probability* (above 0, below 1).
+
+    >>> round(normal_point(0.8), 9)
+    0.841621234
+    """
+    if probability == 0.975:
         return Z_95
     from statistics import NormalDist
 
-    return NormalDist().inv_cdf(1 - (1 - confidence) / 2)
+    return NormalDist().inv_cdf(probability)
+
+
+def normal_quantile(confidence: float) -> float:
+    """The z of a two-sided interval at *confidence*, e.g. 1.959964 for 0.95."""
+    return Z_95 if confidence == 0.95 else normal_point(1 - (1 - confidence) / 2)
+
+
+def normal_tail(x: float) -> float:
+    """The probability that a standard normal value exceeds *x*, also far out where 1 - cdf would be 0.
+
+    >>> f"{normal_tail(9):.4e}"
+    '1.1286e-19'
+    """
+    return math.erfc(x / math.sqrt(2)) / 2
+
+
+def beta_share(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function I_x(a, b) for a, b > 0 and x in [0, 1].
+
+    Source: W. H. Press et al., Numerical Recipes, 3rd ed. (2007), 6.4: continued fraction by the modified
+    Lentz method. I_0.5(2, 3) is 11/16:
+
+    >>> round(beta_share(2, 3, 0.5), 12)
+    0.6875
+    """
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - beta_share(b, a, 1 - x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    tiny = 1e-300
+    numerator, denominator = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or tiny)
+    value = denominator
+    for m in range(1, 10_000):
+        for step in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)), -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            denominator = 1 / ((1 + step * denominator) or tiny)
+            numerator = (1 + step / numerator) or tiny
+            value *= numerator * denominator
+        if abs(numerator * denominator - 1) < 1e-16:
+            break
+    return front * value
+
+
+def student_tail(t: float, freedom: float) -> float:
+    """The probability that a Student value with *freedom* degrees exceeds *t*.
+
+    Source: M. Abramowitz, I. Stegun (1964), 26.7.1. With one degree it is a Cauchy value, above 1 in a quarter:
+
+    >>> round(student_tail(1, 1), 12)
+    0.25
+    """
+    tail = beta_share(freedom / 2, 0.5, freedom / (freedom + t * t)) / 2
+    return tail if t >= 0 else 1 - tail
+
+
+@lru_cache(maxsize=256)
+def student_point(probability: float, freedom: float) -> float:
+    """The t that a Student value with *freedom* degrees stays below with *probability* (0.5 to below 1).
+
+    R's qt(0.975, 3) is 3.182446:
+
+    >>> round(student_point(0.975, 3), 6)
+    3.182446
+    """
+    wanted = 1 - probability
+    low, high = 0.0, 2.0
+    while student_tail(high, freedom) > wanted:
+        low, high = high, high * 2
+    return bisected(lambda t: student_tail(t, freedom) > wanted, low, high)
+
+
+def bisected(is_before: Callable[[float], bool], low: float, high: float) -> float:
+    """Where *is_before* turns from true to false between *low* and *high*, as near as floats can tell."""
+    while True:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            return middle
+        if is_before(middle):
+            low = middle
+        else:
+            high = middle
+
+
+# --- Rates -----------------------------------------------------------------------------
 
 
 def wilson_interval(passed: float, trials: float, confidence: float = 0.95) -> Interval | None:
-    """The score interval for *passed* of *trials*; *trials* need not be whole. None for no trials.
+    """The score interval for *passed* of *trials*; *trials* need not be whole. None for no trials (`no_valid_observations`).
 
     Source: E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference,
     JASA 22, 209-212. R's prop.test(8, 10, correct = FALSE) gives 0.4901625, 0.9433178:
@@ -3194,57 +4025,142 @@ def wilson_interval(passed: float, trials: float, confidence: float = 0.95) -> I
     rate = passed / trials
     spread = 1 + z * z / trials
     centre = (rate + z * z / (2 * trials)) / spread
-    half = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / spread
+    half = z * math.sqrt(max(0.0, rate * (1 - rate) / trials) + z * z / (4 * trials * trials)) / spread
     low = 0.0 if passed <= 0 else max(0.0, centre - half)
     high = 1.0 if passed >= trials else min(1.0, centre + half)
     return Interval(low, high)
 
 
+def clopper_pearson_interval(passed: int, trials: int, confidence: float = 0.95) -> Interval | None:
+    """The exact binomial interval for *passed* of *trials*. None for no trials (`no_valid_observations`).
+
+    Source: C. J. Clopper, E. S. Pearson (1934), The use of confidence or fiducial limits illustrated in the case
+    of the binomial, Biometrika 26, 404-413. R's binom.test(4, 9) gives 0.1369957, 0.7879915:
+
+    >>> [round(limit, 7) for limit in clopper_pearson_interval(4, 9)]
+    [0.1369957, 0.7879915]
+    """
+    if trials <= 0:
+        return None
+    tail = (1 - confidence) / 2
+    low = 0.0 if passed <= 0 else bisected(lambda x: beta_share(passed, trials - passed + 1, x) < tail, 0.0, 1.0)
+    high = 1.0 if passed >= trials else bisected(lambda x: beta_share(trials - passed, passed + 1, 1 - x) > tail, 0.0, 1.0)
+    return Interval(low, high)
+
+
+def newcombe_interval(both: int, first: int, second: int, neither: int, confidence: float = 0.95) -> Interval | None:
+    """Square-and-add interval for the rate of the first minus that of the second of two paired series.
+
+    The counts are those of pairs in which both, only the first, only the second, neither passed. None for no
+    pair (`no_comparable_cases`). Source: R. G. Newcombe (1998), Improved confidence intervals for the difference
+    between binomial proportions based on paired data, Statistics in Medicine 17, 2635-2650, method 10.
+
+    >>> [round(limit, 6) for limit in newcombe_interval(12, 6, 2, 10)]
+    [-0.054043, 0.304621]
+    """
+    n = both + first + second + neither
+    passed = both + first, both + second
+    limits = wilson_interval(passed[0], n, confidence), wilson_interval(passed[1], n, confidence)
+    if limits[0] is None or limits[1] is None:
+        return None
+    (low1, high1), (low2, high2) = limits[0], limits[1]
+    rate1, rate2 = passed[0] / n, passed[1] / n
+    margins = passed[0] * (n - passed[0]) * passed[1] * (n - passed[1])
+    cross = both * neither - first * second
+    phi = (max(cross - n / 2, 0) if cross > 0 else cross) / math.sqrt(margins) if margins else 0.0
+
+    def reach(below: float, above: float) -> float:
+        return math.sqrt(max(0.0, below * below - 2 * phi * below * above + above * above))
+
+    difference = rate1 - rate2
+    return Interval(difference - reach(rate1 - low1, high2 - rate2), difference + reach(high1 - rate1, rate2 - low2))
+
+
 def effective_sample_size(case_values: list[tuple[int, int]]) -> float | None:
     """How many independent trials the repeated cases are worth; *case_values* is [(passed, valid trials)].
 
-    Adds one imaginary case that always passes and one that always fails, so that it never divides by
-    zero and equals the number of cases when each case always comes out the same. None for no case
-    with a valid trial.
+    None for no case with a valid trial (`no_valid_observations`).
 
     >>> effective_sample_size([(1, 1), (0, 1), (1, 1)])
     3.0
     """
     known = [(passed / valid, valid) for passed, valid in case_values if valid]
-    if not known:
-        return None
-    n, total = len(known), sum(valid for _, valid in known)
-    mean = (math.fsum(value for value, _ in known) + 1) / (n + 2)
-    variance = (math.fsum(value * value for value, _ in known) + 1) / (n + 2) - mean * mean
+    return effective_size([value for value, _ in known], sum(valid for _, valid in known)) if known else None
+
+
+def effective_size(values: list[float], trials: int) -> float:
+    """How many independent trials units with these *values* in [0, 1] are worth, which rest on *trials* in all.
+
+    Adds one imaginary unit that always passes and one that always fails, so that it never divides by zero and
+    equals the number of units when each always comes out the same. The design effect of L. Kish (1965), Survey
+    Sampling, section 5.4, on the smoothed variance of the values. Three units at one half, four trials each:
+
+    >>> round(effective_size([0.5, 0.5, 0.5], 12), 9)
+    7.5
+    """
+    n = len(values)
+    mean = (math.fsum(values) + 1) / (n + 2)
+    variance = (math.fsum(value * value for value in values) + 1) / (n + 2) - mean * mean
     if variance <= 0:
-        return float(total)
+        return float(trials)
     # When every value is 0 or 1 the variance is mean (1 - mean) up to rounding; n is exact then.
-    if all(value in (0.0, 1.0) for value, _ in known):
+    if all(value in (0.0, 1.0) for value in values):
         return float(n)
-    return float(min(max(n * mean * (1 - mean) / variance, n), total))
+    return float(min(max(n * mean * (1 - mean) / variance, n), trials))
 
 # endregion
 
 # region stats/aggregates.py
 # =============================================================================
-# Means, medians, exact rates over cases, pass^k; nothing measured gives None.
+# Means, percentiles, rates over cases, pass^k, flaky, precision; None where nothing is.
 # =============================================================================
 
 
-class ExactRate(NamedTuple):
-    """A rate as an exact fraction in lowest terms."""
+class PassRate(NamedTuple):
+    """The pass rate of a suite: exact `rate`, `pooled` rate and bounds, Wilson limits on `n_eff`, and their counts.
 
-    numerator: int
-    denominator: int
+    `trial_noise_se` is the standard error if only these cases mattered; it never replaces the interval.
+    """
+
+    rate: "Fraction | None"
+    pooled: "Fraction | None"
+    cases: int
+    cases_without_valid: int
+    trials: int
+    excluded: int
+    n_eff: float | None
+    interval: Interval | None
+    bound_if_excluded_fail: "Fraction | None"
+    bound_if_excluded_pass: "Fraction | None"
+    trial_noise_se: float | None
+    reason: str | None
+
+
+class Summary(NamedTuple):
+    """A summary of values: `value`, how many it rests on, how many were left out, and the reason when it is None."""
+
+    value: float | None
+    n: int
+    excluded: int
+    reason: str | None
 
 
 def mean(values: list[float]) -> float | None:
-    """The arithmetic mean of *values*, whatever their order; None for none."""
-    return math.fsum(values) / len(values) if values else None
+    """The arithmetic mean of *values*, whatever their order; None for none (`no_values`).
+
+    >>> mean([1.5e308, 1.7e308])
+    1.6e+308
+    """
+    if not values:
+        return None
+    try:
+        return math.fsum(values) / len(values)
+    except OverflowError:  # the sum is beyond a double, the mean of doubles never is
+        return math.fsum(value / len(values) for value in values)
 
 
 def median(values: list[float]) -> float | None:
-    """The middle of *values* or the mean of the two middle ones; None for none.
+    """The middle of *values* or the mean of the two middle ones; None for none (`no_values`).
 
     >>> median([3.0, 1.0, 2.0, 10.0])
     2.5
@@ -3253,11 +4169,62 @@ def median(values: list[float]) -> float | None:
     if not ordered:
         return None
     middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return ordered[middle] if len(ordered) % 2 else mean(ordered[middle - 1 : middle + 1])
+
+
+def percentile(values: Iterable[float | None], percent: float) -> Summary:
+    """The *percent*-th percentile (0 to 100) of the finite values, by linear interpolation; others are counted.
+
+    The rule is R's type 7 and numpy's default: R. J. Hyndman, Y. Fan (1996), Sample quantiles in statistical
+    packages, The American Statistician 50, 361-365. No value gives None (`no_values`). Raises ValueError for a
+    *percent* outside 0 to 100. numpy.percentile(range(1, 21), 95) is 19.05:
+
+    >>> percentile(range(1, 21), 95)
+    Summary(value=19.05, n=20, excluded=0, reason=None)
+    """
+    if not 0 <= percent <= 100:
+        raise ValueError(f"a percentile lies between 0 and 100, not at {percent}")
+    given = list(values)
+    ordered = sorted(value for value in given if value is not None and math.isfinite(value))
+    left_out = len(given) - len(ordered)
+    if not ordered:
+        return Summary(None, 0, left_out, "no_values")
+    place = (len(ordered) - 1) * percent / 100
+    below = math.floor(place)
+    low, high, share = ordered[below], ordered[min(below + 1, len(ordered) - 1)], place - below
+    # From the nearer end, so that both ends are hit exactly.
+    value = high - (high - low) * (1 - share) if share >= 0.5 else low + (high - low) * share
+    return Summary(float(value), len(ordered), left_out, None)
+
+
+def quantile_ranks(n: int, quantile: float, confidence: float = 0.95) -> tuple[int | None, int | None]:
+    """Places (from 0) in *n* sorted values that bracket the *quantile* (0 to 1) whatever their distribution.
+
+    None where no value will do: the 95th percentile has an upper limit only from 72 values on (`no_upper_bound`).
+    Source: W. J. Conover (1999), Practical Nonparametric Statistics, 3rd ed., 3.2. For the median of 15 values
+    he gives the 4th and the 12th:
+
+    >>> quantile_ranks(15, 0.5)
+    (3, 11)
+    """
+    tail = (1 - confidence) / 2
+    below = 0.0  # P(Bin(n, quantile) <= k)
+    low, high = None, None
+    for k in range(n + 1):
+        logarithm = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+        below += math.exp(logarithm + k * math.log(quantile) + (n - k) * math.log1p(-quantile)) if 0 < quantile < 1 else 0.0
+        if low is None and below >= tail - 1e-12:
+            low = k
+        if 1 - below <= tail + 1e-12:
+            high = k
+            break
+    return (low - 1 if low else None), (high if high is not None and high < n else None)
 
 
 def case_weighted_rate(case_values: list[tuple[int, int]]) -> "Fraction | None":
-    """The mean over cases of passed / valid, exact; *case_values* is [(passed, valid trials)]. None for no valid trial.
+    """The mean over cases of passed / valid, exact; *case_values* is [(passed, valid trials)].
+
+    None for no valid trial (`no_valid_observations`).
 
     >>> str(case_weighted_rate([(1, 1), (1, 2), (0, 0)]))
     '3/4'
@@ -3274,22 +4241,1300 @@ def case_weighted_rate(case_values: list[tuple[int, int]]) -> "Fraction | None":
     return sum((Fraction(passed, valid) for valid, passed in by_valid.items()), Fraction(0)) / cases if cases else None
 
 
+def pass_rate(cases: list[tuple[int, int, int]], confidence: float = 0.95) -> PassRate:
+    """The pass rate of *cases* [(passed, valid trials, trials)] with everything that should be printed beside it.
+
+    The bounds count each excluded trial as failed, as passed. Without a valid trial everything is None
+    (`no_valid_observations`); `trial_noise_se` is None too when a case has one valid trial only.
+
+    >>> found = pass_rate([(2, 3, 3), (0, 2, 3), (3, 3, 3)])
+    >>> str(found.rate), round(found.n_eff, 9), round(found.interval.low, 9)
+    ('5/9', 3.652173913, 0.17016393)
+    """
+    from fractions import Fraction
+
+    known = [(passed, valid) for passed, valid, _ in cases if valid]
+    tried = [each for each in cases if each[2]]
+    trials = sum(valid for _, valid in known)
+    excluded = sum(planned for _, _, planned in tried) - trials
+    rate, n_eff = case_weighted_rate(known), effective_sample_size(known)
+    if rate is None or n_eff is None:
+        return PassRate(None, None, 0, len(cases), 0, excluded, None, None, None, None, None, "no_valid_observations")
+    noise = None
+    if all(valid > 1 for _, valid in known):
+        noise = math.sqrt(math.fsum(passed * (valid - passed) / (valid * valid * (valid - 1)) for passed, valid in known)) / len(known)
+    return PassRate(
+        rate,
+        Fraction(sum(passed for passed, _ in known), trials),
+        len(known),
+        len(cases) - len(known),
+        trials,
+        excluded,
+        n_eff,
+        wilson_interval(float(rate) * n_eff, n_eff, confidence),
+        case_weighted_rate([(passed, planned) for passed, _, planned in tried]),
+        case_weighted_rate([(passed + planned - valid, planned) for passed, valid, planned in tried]),
+        noise,
+        None,
+    )
+
+
+# --- Repetitions -----------------------------------------------------------------------
+
+
+def pass_at_k(case_values: list[tuple[int, int]], k: int) -> "tuple[Fraction | None, int]":
+    """(pass@k over the cases with at least k valid trials, how many cases were left out).
+
+    pass@k of a case is 1 - C(failed, k) / C(valid, k): the chance that at least one of k of its trials, drawn
+    without replacement, passes. Source: M. Chen et al. (2021), Evaluating large language models trained on code,
+    equation 1. None when every case has fewer (`fewer_trials_than_k`).
+
+    >>> pass_at_k([(1, 4)], 2)
+    (Fraction(1, 2), 0)
+    """
+    value, left_out = pass_hat_k([(valid - passed, valid) for passed, valid in case_values], k)
+    return (None if value is None else 1 - value), left_out
+
+
 def pass_hat_k(case_values: list[tuple[int, int]], k: int) -> "tuple[Fraction | None, int]":
     """(pass^k over the cases with at least k valid trials, how many cases were left out).
 
     pass^k of a case is C(passed, k) / C(valid, k): the chance that k of its trials, drawn without
-    replacement, all pass. Source: S. Yao et al. (2024), tau-bench, section 5. None when every case has fewer.
+    replacement, all pass. Source: S. Yao et al. (2024), tau-bench, section 5. None when every case has
+    fewer (`fewer_trials_than_k`).
 
     >>> pass_hat_k([(2, 4), (4, 4), (1, 1)], 2)
     (Fraction(7, 12), 1)
     """
     from fractions import Fraction
 
-    usable = [(passed, valid) for passed, valid in case_values if valid >= k]
+    usable = Counter((passed, valid) for passed, valid in case_values if valid >= k)
     if not usable:
         return None, len(case_values)
-    total = sum((Fraction(math.comb(passed, k), math.comb(valid, k)) for passed, valid in usable), Fraction(0))
-    return total / len(usable), len(case_values) - len(usable)
+    n = sum(usable.values())
+    total = sum((times * Fraction(math.comb(passed, k), math.comb(valid, k)) for (passed, valid), times in usable.items()), Fraction(0))
+    return total / n, len(case_values) - n
+
+
+def stability(passed: int, valid: int) -> str:
+    """'flaky' when the valid trials hold a pass and a fail, else 'stable_pass' or 'stable_fail'; 'unknown' below two trials.
+
+    Stable is weak evidence: a case that passes nine times in ten shows in five trials as flaky only 41 % of the time.
+
+    >>> stability(2, 3), stability(1, 1)
+    ('flaky', 'unknown')
+    """
+    return "unknown" if valid < 2 else "stable_fail" if not passed else "stable_pass" if passed == valid else "flaky"
+
+
+# --- Classification --------------------------------------------------------------------
+
+
+class Precision(NamedTuple):
+    """Precision, recall and F; None where the denominator is 0 (`no_values`)."""
+
+    precision: float | None
+    recall: float | None
+    f: float | None
+
+
+def precision_recall(hits: int, false_alarms: int, misses: int, beta: float = 1.0) -> Precision:
+    """Precision, recall and F-*beta* of counts that were added up over all cases.
+
+    Source: C. J. van Rijsbergen (1979), Information Retrieval, 2nd ed., chapter 7. F may be 0 while precision is None.
+
+    >>> precision_recall(6, 2, 1).f
+    0.8
+    """
+    weight = beta * beta
+    whole = (1 + weight) * hits + weight * misses + false_alarms
+    return Precision(
+        hits / (hits + false_alarms) if hits + false_alarms else None,
+        hits / (hits + misses) if hits + misses else None,
+        (1 + weight) * hits / whole if whole else None,
+    )
+
+# endregion
+
+# region stats/lattice.py
+# =============================================================================
+# The exact bootstrap law of a mean: limits, P(better), paired cases.
+#
+# Resampling n cases with replacement and averaging gives a sum on a lattice, whose law is
+# known without drawing: it is the n-th power of the characteristic function of the values,
+# inverted by a finite Fourier sum. So there is no seed and no Monte Carlo error, and the
+# limits are values that the mean can take.
+# =============================================================================
+
+Counts = dict["Fraction", int]  # how often each value occurs
+
+TAIL = 40.0  # what lies outside the window has at most e^-40 on either side
+NEGLIGIBLE = -46.0  # logarithm of a modulus that changes no digit
+TIE = 1e-12  # probabilities nearer than this are equal, so that ties do not hang on rounding
+CHERNOFF_STEPS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 30, 50)
+MINIMUM_INFORMATIVE = 12  # below, the plus-two interval widens the reported one
+EXACT_WORK = 3_000_000  # frequencies × distinct values, and
+EXACT_SIZE = 250_000  # points of the window, up to which nothing is rounded: about 0.3 s and 16 MB
+Terms = list[tuple[int, float, float]]
+
+
+def spread_of(points: list[tuple[int, int]]) -> float:
+    """The standard deviation, with divisor n, of *points* [(value, count)]."""
+    n = sum(times for _, times in points)
+    centre = sum(place * times for place, times in points) / n
+    return math.sqrt(math.fsum(times * (place - centre) ** 2 for place, times in points) / n)
+
+
+class FourierLaw:
+    """The law of an integer sum inside the window low..low+size-1, from its Fourier terms (j, real, imaginary)."""
+
+    def __init__(self, low: int, size: int, terms: Terms) -> None:
+        self.low, self.size = low, size
+        step = math.pi / size
+        # A frequency and its mirror image count twice; the middle one of an even size has none.
+        self.terms = [(j, (1 if 2 * j == size else 2) / math.sin(step * j), real, imaginary) for j, real, imaginary in terms]
+
+    def at_most(self, total: int) -> float:
+        """The probability that the sum is at most *total*; 0 and 1 where floats cannot tell it from them (1e-12)."""
+        reach, size = total - self.low + 1, self.size
+        if reach <= 0 or reach >= size:
+            return float(reach > 0)
+        step = math.pi / size
+        parts = [float(reach)]
+        for j, weight, real, imaginary in self.terms:
+            angle = step * (j * (reach - 1) % (2 * size))
+            parts.append(weight * (real * math.cos(angle) + imaginary * math.sin(angle)) * math.sin(step * (j * reach % (2 * size))))
+        share = math.fsum(parts) / size
+        return 0.0 if share < TIE else 1.0 if share > 1 - TIE else share
+
+
+def lattice_law(points: list[tuple[int, int]], n: int) -> FourierLaw:
+    """The law of the sum of *n* draws with replacement from *points* [(value from 0, count)], which hold n values."""
+    total = sum(value * count for value, count in points)
+    mean = total / n
+    sd = spread_of(points) * math.sqrt(n)
+    span = points[-1][0]
+
+    def reach(sign: int) -> int:
+        """How far from the expected sum the window goes, by the best of several Chernoff bounds."""
+        best = math.inf
+        for step in CHERNOFF_STEPS:
+            theta = step / sd
+            exponents = [(theta * sign * (value - mean), count) for value, count in points]
+            largest = max(exponent for exponent, _ in exponents)
+            moment = largest + math.log(math.fsum(count * math.exp(exponent - largest) for exponent, count in exponents) / n)
+            best = min(best, (n * moment + TAIL) / theta)
+        return math.ceil(best)
+
+    low, high = max(0, total - reach(-1)), min(n * span, total + reach(1))
+    size = high - low + 1
+    angle = 2 * math.pi / size
+    cosines, sines = [math.cos(angle * k) for k in range(size)], [math.sin(angle * k) for k in range(size)]
+    shares = [(value, count / n) for value, count in points]
+    terms: Terms = []
+    for j in range(1, size // 2 + 1):
+        real = imaginary = 0.0
+        for value, share in shares:
+            place = value * j % size
+            real += share * cosines[place]
+            imaginary += share * sines[place]
+        modulus = math.hypot(real, imaginary)
+        logarithm = n * math.log(modulus) if modulus else -math.inf
+        # Data that nearly lie on a coarser lattice revive at higher frequencies, so all are looked at.
+        if logarithm >= NEGLIGIBLE:
+            phase = n * math.atan2(imaginary, real) - angle * (j * low % size)
+            terms.append((j, math.exp(logarithm) * math.cos(phase), math.exp(logarithm) * math.sin(phase)))
+    return FourierLaw(low, size, terms)
+
+
+def grid_steps(n: int) -> int:
+    """Into how many steps the standard deviation of *n* values is divided where they are rounded."""
+    return min(max(math.ceil(450 / math.sqrt(n)), 8), 64)
+
+
+class ResampledMean:
+    """The bootstrap law of the mean of *counts* {value: how often}; `n` values, at least one.
+
+    B. Efron (1979), Bootstrap methods, Annals of Statistics 7, 1-26, in the limit of infinitely many resamples.
+    Exact where the values lie on a lattice that can be summed over (`is_exact`). Otherwise they are rounded to a grid of
+    1/8 to 1/64 of their standard deviation: less than 1 % of the standard error of the mean.
+    For the values 0, 1, 2 the mean of three draws is above 1 in 10 of 27:
+
+    >>> from fractions import Fraction
+    >>> law = ResampledMean({Fraction(0): 1, Fraction(1): 1, Fraction(2): 1})
+    >>> round(law.above(Fraction(1)) * 27, 9)
+    10.0
+    """
+
+    def __init__(self, counts: Counts) -> None:
+        from fractions import Fraction
+
+        self.n = n = sum(counts.values())
+        values = sorted(counts)
+        common = math.lcm(*(value.denominator for value in values))
+        points = [(value.numerator * (common // value.denominator), counts[value]) for value in values]
+        step = math.gcd(*(place - points[0][0] for place, _ in points)) or 1
+        points = [((place - points[0][0]) // step, times) for place, times in points]
+        self.lowest, self.step = values[0], Fraction(step, common * n)  # the mean is lowest + step × sum
+        sd = spread_of(points)
+        size = 18 * sd * math.sqrt(n)  # of the window, roughly
+        self.is_exact = size / 2 * len(points) <= EXACT_WORK and size <= EXACT_SIZE
+        if not self.is_exact:
+            width = sd / grid_steps(n)
+            rounded: dict[int, int] = {}
+            for place, times in points:
+                rounded[round(place / width)] = rounded.get(round(place / width), 0) + times
+            first = min(rounded)
+            total = sum(place * times for place, times in points)
+            points = [(place - first, rounded[place]) for place in sorted(rounded)]
+            # Mean and standard deviation stay those of the values themselves.
+            scale = self.step * Fraction(sd / spread_of(points))
+            self.lowest, self.step = self.lowest + self.step * total - scale * sum(place * times for place, times in points), scale
+        self.law = lattice_law(points, n) if len(points) > 1 else None
+
+    def at_most(self, total: int) -> float:
+        """The probability that the lattice sum is at most *total*."""
+        return self.law.at_most(total) if self.law else float(total >= 0)
+
+    def above(self, value: "Fraction") -> float:
+        """The probability that the resampled mean exceeds *value*."""
+        return 1 - self.at_most(math.floor((value - self.lowest) / self.step))
+
+    def at(self, value: "Fraction") -> float:
+        """The probability that the resampled mean is exactly *value*; 0 where the law is rounded."""
+        place = (value - self.lowest) / self.step
+        if place.denominator != 1 or not self.is_exact:
+            return 0.0
+        return max(0.0, self.at_most(int(place)) - self.at_most(int(place) - 1))
+
+    def limit(self, tail: float, *, is_upper: bool) -> "Fraction":
+        """The attainable mean with at most *tail* beyond it: the largest such below, the smallest such above."""
+        low, high = (self.law.low - 1, self.law.low + self.law.size - 1) if self.law else (-1, 0)
+        # The place where P(sum <= k) first exceeds the tail, or first leaves no more than the tail above.
+        while high - low > 1:
+            middle = (low + high) // 2
+            share = self.at_most(middle)
+            if (1 - share <= tail + TIE) if is_upper else (share > tail + TIE):
+                high = middle
+            else:
+                low = middle
+        return self.lowest + self.step * high
+
+    def limits(self, tail: float) -> Interval:
+        """Both limits, as floats."""
+        return Interval(float(self.limit(tail, is_upper=False)), float(self.limit(tail, is_upper=True)))
+
+
+def expanded_tail(n: int, confidence: float = 0.95) -> float:
+    """The tail level at which the percentile interval of *n* ≥ 2 values is as wide as Student's.
+
+    Source: T. C. Hesterberg (2015), What teachers should know about the bootstrap, The American Statistician 69,
+    371-386, section 5.3. It undoes the divisor n and the normal tails: 0.00095 for 5 values, 0.0159 for 20.
+
+    >>> round(expanded_tail(5), 5), round(expanded_tail(20), 4)
+    (0.00095, 0.0159)
+    """
+    return normal_tail(math.sqrt(n / (n - 1)) * student_point(1 - (1 - confidence) / 2, n - 1))
+
+
+def plus_two_interval(n: int, total: float, squares: float, confidence: float = 0.95) -> Interval:
+    """Interval for a mean of *n* differences in [-1, 1] with this sum and sum of squares, with one of +1 and one of -1 added.
+
+    With one trial a case it is the interval of D. G. Bonett, R. M. Price (2012), Adjusted Wald confidence interval
+    for a difference of binomial proportions based on paired data, Journal of Educational and Behavioral Statistics 37, 479-488.
+    Six of 30 better and two worse:
+
+    >>> [round(limit, 6) for limit in plus_two_interval(30, 4, 8)]
+    [-0.063782, 0.313782]
+    """
+    centre = total / (n + 2)
+    half = normal_quantile(confidence) * math.sqrt(max(0.0, (squares + 2) / (n + 2) - centre * centre) / (n + 2))
+    return Interval(max(-1.0, centre - half), min(1.0, centre + half))
+
+
+# --- Paired cases ----------------------------------------------------------------------
+
+
+class PairedMean(NamedTuple):
+    """The mean of paired case differences and what the exact bootstrap says of it.
+
+    `interval` is the one to report, `method` its name; `is_exact` is false where the values had to
+    be rounded. Without two cases the intervals are None, without any everything is, with the `reason`.
+    """
+
+    n: int
+    informative: int
+    is_exact: bool = True
+    delta: "Fraction | None" = None
+    p_gt: float | None = None
+    p_eq: float | None = None
+    p_lt: float | None = None
+    se: float | None = None
+    percentile: Interval | None = None
+    student: Interval | None = None
+    expanded_tail: float | None = None
+    expanded: Interval | None = None
+    plus_two: Interval | None = None
+    interval: Interval | None = None
+    method: str | None = None
+    reason: str | None = None
+
+
+def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: int = MINIMUM_INFORMATIVE) -> PairedMean:
+    """The mean of the case differences *counts* {difference in [-1, 1]: how many cases} with its reported interval.
+
+    With fewer than *minimum_informative* cases that differ the interval is the hull of the expanded percentile and
+    the plus-two interval. No case: None (`no_comparable_cases`); one: no interval (`fewer_than_two_comparable_cases`).
+    Five of twelve better, two worse, by listing all 12^12 resamples:
+
+    >>> from fractions import Fraction
+    >>> found = paired_mean({Fraction(1): 5, Fraction(-1): 2, Fraction(0): 5})
+    >>> round(found.p_gt, 9), found.interval.low, round(found.interval.high, 9)
+    (0.840950834, -0.25, 0.666666667)
+    """
+    n = sum(counts.values())
+    if not n:
+        return PairedMean(0, 0, reason="no_comparable_cases")
+    law = ResampledMean(counts)
+    zero = law.lowest * 0
+    informative = n - counts.get(zero, 0)
+    total = sum((value * times for value, times in sorted(counts.items())), zero)
+    squares = sum((value * value * times for value, times in sorted(counts.items())), zero)
+    delta = total / n
+    above, at = law.above(zero), law.at(zero)
+    chances = (above, at, max(0.0, 1 - above - at))
+    if n < 2:
+        return PairedMean(n, informative, law.is_exact, delta, *chances, reason="fewer_than_two_comparable_cases")
+    se = math.sqrt((squares - total * delta) / (n - 1) / n)
+    t = student_point(1 - (1 - confidence) / 2, n - 1) * se
+    tail = expanded_tail(n, confidence)
+    expanded = law.limits(tail)
+    plus_two = plus_two_interval(n, float(total), float(squares), confidence)
+    is_sparse = informative < minimum_informative
+    interval = Interval(min(expanded.low, plus_two.low), max(expanded.high, plus_two.high)) if is_sparse else expanded
+    return PairedMean(
+        n,
+        informative,
+        law.is_exact,
+        delta,
+        *chances,
+        se,
+        law.limits((1 - confidence) / 2),
+        Interval(max(-1.0, float(delta) - t), min(1.0, float(delta) + t)),
+        tail,
+        expanded,
+        plus_two,
+        interval,
+        "expanded_hull_plus_two" if is_sparse else "expanded",
+        None,
+    )
+
+
+def mean_interval(values: list[float], confidence: float = 0.95) -> Interval | None:
+    """Expanded percentile limits for the mean of *values*, such as the pass^k of each case or durations.
+
+    None for fewer than two values (`no_values`).
+    """
+    from fractions import Fraction
+
+    counts = {Fraction(repr(value)): times for value, times in Counter(values).items()}
+    return ResampledMean(counts).limits(expanded_tail(len(values), confidence)) if len(values) > 1 else None
+
+# endregion
+
+# region stats/exact_tests.py
+# =============================================================================
+# Exact tests of paired cases: sign-flip, McNemar, and one for the suite alone.
+# =============================================================================
+
+BIG_INTEGER_WORK = 400_000_000  # bits touched up to which one big integer is faster than the Fourier sum
+FEW_CASES = 16  # up to which all 2^16 sums are listed, whatever the sizes
+
+
+class SignFlip(NamedTuple):
+    """P-values of the sign-flip test: candidate better, candidate worse, either; all 1 with a reason when nothing differs."""
+
+    greater: float
+    less: float
+    two_sided: float
+    reason: str | None
+
+
+def sign_flip(counts: Counts) -> SignFlip:
+    """The exact test that case differences *counts* {difference: how many cases} are symmetric about 0, ties included.
+
+    Every sign is flipped by itself with probability 1/2. With one trial a case this is McNemar's exact test.
+    Source: R. A. Fisher (1935), The Design of Experiments, section 21. No difference: `no_discordant_pairs`.
+    Five cases that all improve come out so in 1 of 32:
+
+    >>> from fractions import Fraction
+    >>> sign_flip({Fraction(1): 5, Fraction(0): 7}).greater * 32
+    1.0
+    """
+    known = {value: times for value, times in counts.items() if value}
+    if not known:
+        return SignFlip(1.0, 1.0, 1.0, "no_discordant_pairs")
+    common = math.lcm(*(value.denominator for value in known))
+    steps = {value.numerator * (common // value.denominator): times for value, times in known.items()}
+    step = math.gcd(*steps)
+    steps = sign_grid({size // step: times for size, times in steps.items()})
+    sizes: dict[int, int] = {}
+    for size, times in steps.items():
+        sizes[abs(size)] = sizes.get(abs(size), 0) + times
+    whole = sum(size * times for size, times in sizes.items())
+    gained = sum(size * times for size, times in steps.items() if size > 0)
+    # The sum of the sizes that keep a plus sign: symmetric about half of all, so both tails are lower tails.
+    greater, less = lower_tails(sizes, whole, (whole - gained, gained))
+    return SignFlip(greater, less, 1.0 if 2 * gained == whole else min(1.0, 2 * min(greater, less)), None)
+
+
+def sign_window(sizes: dict[int, int]) -> int:
+    """Half of the window that holds the sum of signed *sizes* but for e^-40, by Hoeffding's bound."""
+    return math.ceil(math.sqrt(80 * sum(times * size * size for size, times in sizes.items())))
+
+
+def sign_grid(steps: dict[int, int]) -> dict[int, int]:
+    """*steps* {difference: how many}, rounded to a grid where there are too many places to sum over."""
+    m = sum(steps.values())
+    if m <= FEW_CASES or 2 * sign_window(steps) <= EXACT_SIZE:
+        return steps
+    width = math.sqrt(sum(times * size * size for size, times in steps.items()) / m) / grid_steps(m)
+    rounded: dict[int, int] = {}
+    for size, times in steps.items():
+        rounded[round(size / width)] = rounded.get(round(size / width), 0) + times
+    return rounded
+
+
+def lower_tails(sizes: dict[int, int], whole: int, totals: tuple[int, int]) -> tuple[float, float]:
+    """P(sum ≤ total) for both *totals*, where each of *sizes* {size: how many}, *whole* in all, counts with probability 1/2."""
+    m = sum(sizes.values())
+    if m * whole * (m + 1) <= BIG_INTEGER_WORK:
+        # The polynomial of all subset sums as one integer, m + 1 bits a coefficient; they add up to 2^m.
+        width, power = m + 1, 1
+        for size, times in sorted(sizes.items()):
+            for _ in range(times):
+                power += power << (size * width)
+        # Modulo 2^width - 1 the coefficients of a part add up, as digits do modulo 9.
+        sums = [(power & ((1 << (total + 1) * width) - 1)) % ((1 << width) - 1) for total in totals]
+        return sums[0] / (1 << m), sums[1] / (1 << m)
+    if m <= FEW_CASES:
+        ways = {0: 1}
+        for size in sorted(size for size, times in sizes.items() for _ in range(times)):
+            for total, times in list(ways.items()):
+                ways[total + size] = ways.get(total + size, 0) + times
+        return tuple(sum(times for total, times in ways.items() if total <= limit) / (1 << m) for limit in totals)  # type: ignore[return-value]
+    law = sign_law(sizes, whole)
+    return law.at_most(totals[0]), law.at_most(totals[1])
+
+
+def sign_law(sizes: dict[int, int], whole: int) -> FourierLaw:
+    """The law of the sum in `lower_tails` by its characteristic function, a product of cosines."""
+    half = sign_window(sizes)
+    low, high = max(0, whole // 2 - half), min(whole, whole // 2 + half + 1)
+    window = high - low + 1
+    step = math.pi / window
+    cosines = [math.cos(step * k) for k in range(2 * window)]
+    terms: Terms = []
+    for j in range(1, window // 2 + 1):
+        logarithm, is_negative = 0.0, 0
+        for size, times in sizes.items():
+            cosine = cosines[j * size % (2 * window)]
+            logarithm += times * math.log(abs(cosine)) if cosine else -math.inf
+            if logarithm < NEGLIGIBLE:
+                break
+            is_negative ^= cosine < 0 and times & 1
+        if logarithm >= NEGLIGIBLE:
+            modulus = -math.exp(logarithm) if is_negative else math.exp(logarithm)
+            phase = step * (j * (whole - 2 * low) % (2 * window))
+            terms.append((j, modulus * math.cos(phase), modulus * math.sin(phase)))
+    return FourierLaw(low, window, terms)
+
+
+class McNemar(NamedTuple):
+    """McNemar's two-sided p-values: exact, and mid-p; 1 with a reason when no pair differs."""
+
+    exact: float
+    mid: float
+    reason: str | None
+
+
+def mcnemar(lost: int, gained: int) -> McNemar:
+    """McNemar's test of *lost* pairs (passed before, fail now) against *gained* ones.
+
+    Needs one outcome a case. Source: Q. McNemar (1947), Psychometrika 12, 153-157; mid-p: M. W. Fagerland,
+    S. Lydersen, P. Laake (2013), BMC Medical Research Methodology 13, 91. No such pair: `no_discordant_pairs`.
+
+    >>> mcnemar(1, 8)
+    McNemar(exact=0.0390625, mid=0.021484375, reason=None)
+    """
+    pairs, fewer = lost + gained, min(lost, gained)
+    if not pairs:
+        return McNemar(1.0, 1.0, "no_discordant_pairs")
+    term = below = 1
+    for k in range(fewer):
+        term = term * (pairs - k) // (k + 1)
+        below += term
+    # On a tie both halves hold all but half of the middle term.
+    mid = (2 * below - term, 1 << pairs) if lost != gained else ((1 << pairs) - term, 1 << pairs)
+    return McNemar(min(1.0, 2 * below / (1 << pairs)), mid[0] / mid[1], None)
+
+
+def suite_permutation(cases: list[tuple[int, int, int, int]]) -> tuple[float, float]:
+    """(P(candidate passes ≥ observed), P(≤ observed)) when the outcomes of each case are shuffled between the sides.
+
+    *cases* is [(baseline passed, baseline valid, candidate passed, candidate valid)]. It only rejects "no case of this
+    suite changed at all", so label it `suite_only` and let no gate hang on it. Source: R. A. Fisher (1935), as above.
+    One case that passes 0 of 2 before and 2 of 2 now comes out so in 1 of 6:
+
+    >>> suite_permutation([(0, 2, 2, 2)])[0] * 6
+    1.0
+    """
+    law = [1]
+    for before, valid_before, after, valid_after in cases:
+        passed = before + after
+        weights = [math.comb(valid_after, x) * math.comb(valid_before, passed - x) if x <= passed else 0 for x in range(valid_after + 1)]
+        longer = [0] * (len(law) + valid_after)
+        for place, weight in enumerate(law):
+            if weight:
+                for x, factor in enumerate(weights):
+                    longer[place + x] += weight * factor
+        law = longer
+    observed, everything = sum(after for _, _, after, _ in cases), sum(law)
+    return sum(law[observed:]) / everything, sum(law[: observed + 1]) / everything
+
+# endregion
+
+# region stats/sampler.py
+# =============================================================================
+# Seeded resampling by counts, with integers only: the same draws on every Python.
+#
+# For statistics that are not means (kappa, F, medians). Cases of equal content form a group; a
+# resample is one multinomial draw of the groups' counts.
+# =============================================================================
+
+RESAMPLES = 10_000
+MAXIMUM_UNDEFINED = (1, 20)  # more than 5 % of undefined resamples leave no interval
+
+
+def sub_seed(seed: int, label: str) -> int:
+    """A seed of its own for *label*, so that adding one comparison does not change another.
+
+    >>> f"{sub_seed(1, 'a'):016x}"  # printf '1:a' | sha256sum
+    '4162fddd39a3e422'
+    """
+    return int.from_bytes(hashlib.sha256(f"{seed}:{label}".encode()).digest()[:8], "big")
+
+
+def binomial_draw(rng: "Random", n: int, a: int, b: int) -> int:
+    """How many of *n* trials succeed, each with the exact probability *a* / *b*; only `getrandbits` is used.
+
+    Compares a random binary fraction with a / b digit by digit, for all open trials at once: about 2 n bits. Source:
+    D. E. Knuth, A. C. Yao (1976), The complexity of nonuniform random number generation.
+
+    >>> from random import Random
+    >>> rng = Random(1)
+    >>> [binomial_draw(rng, 10, 1, 2) for _ in range(6)]
+    [7, 6, 4, 4, 5, 9]
+    """
+    passed = 0
+    while n:
+        if a <= 0:
+            return passed
+        if a >= b:
+            return passed + n
+        a <<= 1
+        ones = rng.getrandbits(n).bit_count()  # open trials whose next random digit is 1
+        if a >= b:  # the next digit of a / b is 1: those with a 0 are settled below it
+            a -= b
+            passed += n - ones
+            n = ones
+        else:
+            n -= ones
+    return passed
+
+
+def multinomial_draw(rng: "Random", counts: list[int]) -> list[int]:
+    """New counts of the same total, drawn with probabilities in proportion to *counts*; the last takes the rest."""
+    rest = weight = sum(counts)
+    drawn = []
+    for count in counts[:-1]:
+        taken = binomial_draw(rng, rest, count, weight)
+        drawn.append(taken)
+        rest -= taken
+        weight -= count
+    return [*drawn, rest]
+
+
+class Resampled(NamedTuple):
+    """Sorted values of a statistic over resamples, and how many resamples left it undefined."""
+
+    values: list[float]
+    undefined: int
+
+    def quantile(self, level: float) -> float | None:
+        """The value at *level* (0 to 1); None when too many resamples were undefined (`degenerate_resamples`)."""
+        share, whole = MAXIMUM_UNDEFINED
+        if not self.values or self.undefined * whole > (self.undefined + len(self.values)) * share:
+            return None
+        return self.values[min(max(math.ceil(level * len(self.values)) - 1, 0), len(self.values) - 1)]
+
+
+def resampled(
+    groups: dict[Any, int], statistic: Callable[[list[tuple[Any, int]]], float | None], seed: int, resamples: int = RESAMPLES
+) -> Resampled:
+    """*statistic* over bootstrap resamples of *groups* {content: how many cases}; it gets [(content, count)].
+
+    Groups are drawn by falling count, then by content, so that the draws hang on nothing else. Equal resamples are
+    computed once.
+    """
+    from random import Random
+
+    ordered = sorted((item for item in groups.items() if item[1]), key=lambda item: (-item[1], item[0]))
+    contents, counts = [content for content, _ in ordered], [count for _, count in ordered]
+    rng = Random(seed)
+    known: dict[tuple[int, ...], float | None] = {}
+    values, undefined = [], 0
+    for _ in range(resamples if ordered else 0):
+        drawn = tuple(multinomial_draw(rng, counts))
+        if drawn not in known:
+            known[drawn] = statistic(list(zip(contents, drawn, strict=True)))
+        value = known[drawn]
+        if value is None:
+            undefined += 1
+        else:
+            values.append(value)
+    return Resampled(sorted(values), undefined)
+
+# endregion
+
+# region stats/agreement.py
+# =============================================================================
+# Agreement beyond chance: kappa with its interval, Fleiss, Krippendorff, the human band.
+# =============================================================================
+
+CountTable = Sequence[Sequence[float]]
+Label = str | None
+
+# Disagreement of two places on the list of labels; all but the first need an order.
+WEIGHTS: dict[str, Callable[[int, int], int]] = {
+    "nominal": lambda i, j: int(i != j),
+    "linear": lambda i, j: abs(i - j),
+    "quadratic": lambda i, j: (i - j) ** 2,
+}
+SPARSE = 10  # fewer disagreements, or fewer cases off the commonest label, and the bootstrap alone is too narrow
+MINIMUM_PAIRS = 20  # below, no verdict
+
+
+class Kappa(NamedTuple):
+    """Kappa with its large-sample standard error, cases, raw agreement, and the reason when kappa is None."""
+
+    kappa: float | None
+    se: float | None
+    n: float
+    agreement: float | None
+    reason: str | None
+
+
+def label_table(pairs: Iterable[tuple[Label, Label]], labels: Sequence[str] | None = None) -> tuple[list[str], list[list[int]]]:
+    """(labels, counts by row and column label) of *pairs*; pairs in which one side abstained (None) are left out."""
+    known = Counter((a, b) for a, b in pairs if a is not None and b is not None)
+    names = list(labels) if labels is not None else sorted({label for pair in known for label in pair if label is not None})
+    return names, [[known[a, b] for b in names] for a in names]
+
+
+def cohen_kappa(table: CountTable, weights: str = "nominal") -> Kappa:
+    """Cohen's kappa of a square *table* of counts; *weights* is 'nominal', 'linear' or 'quadratic'.
+
+    kappa = 1 - observed / expected disagreement. No case: None (`no_common_cases`); both constant on one label:
+    None (`no_expected_disagreement`), not 1. Sources: J. Cohen (1960, 1968); standard error: J. L. Fleiss, J. Cohen,
+    B. S. Everitt (1969), Large sample standard errors of kappa and weighted kappa, Psychological Bulletin 72, 323-327.
+
+    >>> cohen_kappa([[20, 5], [10, 15]]).kappa
+    0.4
+    """
+    size, n = range(len(table)), sum(map(sum, table))
+    if not n:
+        return Kappa(None, None, 0, None, "no_common_cases")
+    weight = WEIGHTS[weights]
+    rows, columns = [sum(row) for row in table], [sum(column) for column in zip(*table, strict=True)]
+    observed = sum(weight(i, j) * table[i][j] for i in size for j in size)
+    expected = sum(weight(i, j) * rows[i] * columns[j] for i in size for j in size)
+    agreement = sum(table[i][i] for i in size) / n
+    if not expected:
+        return Kappa(None, None, n, agreement, "no_expected_disagreement")
+    kappa = 1 - n * observed / expected
+    most = max(weight(i, j) for i in size for j in size)
+    alike = [[1 - weight(i, j) / most for j in size] for i in size]
+    chance = math.fsum(alike[i][j] * rows[i] * columns[j] for i in size for j in size) / (n * n)
+    by_row = [math.fsum(alike[i][j] * columns[j] for j in size) / n for i in size]
+    by_column = [math.fsum(alike[i][j] * rows[i] for i in size) / n for j in size]
+    squares = math.fsum(table[i][j] / n * (alike[i][j] - (by_row[i] + by_column[j]) * (1 - kappa)) ** 2 for i in size for j in size)
+    variance = (squares - (kappa - chance * (1 - kappa)) ** 2) / (n * (1 - chance) ** 2)
+    return Kappa(kappa, math.sqrt(max(0.0, variance)), n, agreement, None)
+
+
+def kappa_resamples(table: CountTable, seed: int, weights: str = "nominal", resamples: int = RESAMPLES) -> Resampled:
+    """Kappa over bootstrap resamples of the cases in *table*."""
+    size, weight = len(table), WEIGHTS[weights]
+    groups = {(i, j): int(table[i][j]) for i in range(size) for j in range(size)}
+    n = sum(groups.values())
+
+    def statistic(drawn: list[tuple[tuple[int, int], int]]) -> float | None:
+        rows, columns, observed = [0] * size, [0] * size, 0
+        for (i, j), count in drawn:
+            rows[i] += count
+            columns[j] += count
+            observed += weight(i, j) * count
+        expected = sum(weight(i, j) * row * column for i, row in enumerate(rows) if row for j, column in enumerate(columns))
+        return 1 - n * observed / expected if expected else None
+
+    return resampled(groups, statistic, seed, resamples)
+
+
+def smoothed_kappa_interval(table: CountTable, weights: str = "nominal", confidence: float = 0.95) -> Interval | None:
+    """kappa ± t · se of the table with 2 / q² added to each of its q² cells, inside [-1, 1]. None below two cases (`no_common_cases`).
+
+    >>> [round(limit, 6) for limit in smoothed_kappa_interval([[15, 4], [5, 16]])]
+    [0.258246, 0.789373]
+    """
+    n, q = sum(map(sum, table)), len(table)
+    if n < 2:
+        return None
+    kappa, se = cohen_kappa([[count + 2 / q**2 for count in row] for row in table], weights)[:2]
+    if kappa is None or se is None:
+        return None
+    half = student_point(1 - (1 - confidence) / 2, n - 1) * se
+    return Interval(max(-1.0, kappa - half), min(1.0, kappa + half))
+
+
+def kappa_interval(
+    table: CountTable, seed: int, weights: str = "nominal", confidence: float = 0.95, resamples: int = RESAMPLES
+) -> tuple[Interval | None, str | None]:
+    """(interval, reason when there is none) of kappa: expanded bootstrap, with the smoothed one added where counts are sparse.
+
+    Reasons: `no_common_cases`, `no_expected_disagreement`, `insufficient_evidence` below 20 cases, `degenerate_resamples`.
+    """
+    found = cohen_kappa(table, weights)
+    n = int(found.n)
+    smoothed = smoothed_kappa_interval(table, weights, confidence)
+    if found.kappa is None or n < MINIMUM_PAIRS or smoothed is None:
+        return None, found.reason or "insufficient_evidence"
+    tail = expanded_tail(n, confidence)
+    draws = kappa_resamples(table, seed, weights, resamples)
+    low, high = draws.quantile(tail), draws.quantile(1 - tail)
+    if low is None or high is None:
+        return None, "degenerate_resamples"
+    size = range(len(table))
+    disagreements = n - sum(table[i][i] for i in size)
+    commonest = max((sum(table[i]) + sum(row[i] for row in table)) / 2 for i in size)
+    if disagreements < SPARSE or n - commonest < SPARSE:
+        return Interval(min(low, smoothed.low), max(high, smoothed.high)), None
+    return Interval(low, high), None
+
+
+def fleiss_kappa(counts: CountTable) -> tuple[float | None, str | None]:
+    """(kappa, reason) of *counts*: per subject the ratings by label, the same number of ratings for each subject.
+
+    Source: J. L. Fleiss (1971), Measuring nominal scale agreement among many raters, Psychological Bulletin 76, 378-382.
+
+    >>> round(fleiss_kappa([[4, 0], [3, 1], [0, 4]])[0], 9)
+    0.657142857
+    """
+    raters = sum(counts[0]) if counts else 0
+    if raters < 2:
+        return None, "no_pairable_values"
+    shares = [sum(column) / (len(counts) * raters) for column in zip(*counts, strict=True)]
+    chance = math.fsum(share * share for share in shares)
+    observed = math.fsum(sum(count * (count - 1) for count in row) for row in counts) / (len(counts) * raters * (raters - 1))
+    return ((observed - chance) / (1 - chance), None) if max(shares) < 1 else (None, "no_expected_disagreement")
+
+
+def krippendorff_alpha(ratings: Sequence[Sequence[float | None]], level: str = "nominal") -> tuple[float | None, str | None]:
+    """(alpha, reason) of *ratings*: a row a rater, a column a unit, None where nobody rated; *level* nominal, ordinal or interval.
+
+    Source: K. Krippendorff (2011), Computing Krippendorff's alpha-reliability. No unit with two values:
+    `no_pairable_values`; a single value throughout: `no_expected_disagreement`. His first example, of two observers:
+
+    >>> round(krippendorff_alpha([[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]])[0], 3)
+    0.095
+    """
+    together: Counter[tuple[float, float]] = Counter()
+    for unit in zip(*ratings, strict=True):
+        values = [value for value in unit if value is not None]
+        for a, first in enumerate(values):
+            for b, second in enumerate(values):
+                if a != b:
+                    together[first, second] += 1 / (len(values) - 1)  # type: ignore[assignment]
+    if not together:
+        return None, "no_pairable_values"
+    totals: dict[float, float] = {}
+    for (first, _), weight in together.items():
+        totals[first] = totals.get(first, 0) + weight
+    values = sorted(totals)
+    if len(values) < 2:
+        return None, "no_expected_disagreement"
+
+    def distance(c: float, k: float) -> float:
+        if level == "nominal":
+            return float(c != k)
+        if level == "interval":
+            return (c - k) ** 2
+        between = math.fsum(totals[g] for g in values if min(c, k) <= g <= max(c, k))
+        return (between - (totals[c] + totals[k]) / 2) ** 2 if c != k else 0.0
+
+    n = math.fsum(totals.values())
+    observed = math.fsum(weight * distance(*pair) for pair, weight in together.items())
+    expected = math.fsum(totals[c] * totals[k] * distance(c, k) for c in values for k in values)
+    return 1 - (n - 1) * observed / expected, None
+
+
+# --- Experts and a judge ---------------------------------------------------------------
+
+
+def consensus(labels: Iterable[Label]) -> tuple[Label, str]:
+    """(label of more than half of at least two experts or None, 'consensus' | 'contested' | 'uncovered')."""
+    known = Counter(label for label in labels if label is not None)
+    total = sum(known.values())
+    if total < 2:
+        return None, "uncovered"
+    label, votes = known.most_common(1)[0]
+    return (label, "consensus") if 2 * votes > total else (None, "contested")
+
+
+def kappa_of(pairs: Iterable[tuple[Label, Label]]) -> Kappa:
+    """Kappa of *pairs* of labels, abstentions left out."""
+    return cohen_kappa(label_table(pairs)[1])
+
+
+class Band(NamedTuple):
+    """A judge among experts, like with like: [(expert, expert, kappa)], [(expert, kappa)], their means, and consensus counts.
+
+    `leave_one_out` is [(expert, kappa of the judge, kappa of that expert)], both against the consensus of the others.
+    """
+
+    pairwise: list[tuple[str, str, Kappa]]
+    judge_vs_expert: list[tuple[str, Kappa]]
+    mean_pairwise: float | None
+    mean_judge_vs_expert: float | None
+    judge_vs_consensus: Kappa
+    counts: dict[str, int]
+    leave_one_out: list[tuple[str, Kappa, Kappa]]
+
+
+def human_band(rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[str]) -> Band:
+    """The band of *rows* [(judge's label, labels in the order of *experts*)]; None abstained.
+
+    Judge-against-consensus is printed but never compared with expert-against-expert: the consensus is cleaner than one
+    expert, so a worse judge would look as good. One expert gives no band (`no_common_cases`).
+    """
+
+    def kappa_between(a: Callable[[Any], Label], b: Callable[[Any], Label]) -> Kappa:
+        return kappa_of((a(row), b(row)) for row in rows)
+
+    def expert(j: int) -> Callable[[Any], Label]:
+        return lambda row: row[1][j]
+
+    def judge(row: Any) -> Label:
+        return row[0]  # type: ignore[no-any-return]
+
+    def others(j: int) -> Callable[[Any], Label]:
+        return lambda row: consensus([label for k, label in enumerate(row[1]) if k != j])[0]
+
+    places = range(len(experts))
+    pairwise = [(experts[a], experts[b], kappa_between(expert(a), expert(b))) for a, b in combinations(places, 2)]
+    against = [(experts[j], kappa_between(judge, expert(j))) for j in places]
+    verdicts = [(row[0], *consensus(row[1])) for row in rows]
+    counts = Counter(kind for _, _, kind in verdicts)
+    counts["abstained_on_consensus"] = sum(label is None and kind == "consensus" for label, _, kind in verdicts)
+    counts["used"] = counts["consensus"] - counts["abstained_on_consensus"]
+    return Band(
+        pairwise,
+        against,
+        mean([kappa.kappa for _, _, kappa in pairwise if kappa.kappa is not None]),
+        mean([kappa.kappa for _, kappa in against if kappa.kappa is not None]),
+        kappa_of((label, agreed) for label, agreed, _ in verdicts),
+        dict(counts),
+        [(experts[j], kappa_between(judge, others(j)), kappa_between(expert(j), others(j))) for j in places] if len(experts) > 2 else [],
+    )
+
+# endregion
+
+# region stats/multiple.py
+# =============================================================================
+# Many variants at once: adjusted p-values, informative cases needed, the Pareto front.
+# =============================================================================
+
+PValues = list[float | None]
+
+
+def adjusted(p_values: PValues, adjust: Callable[[list[float]], list[float]]) -> PValues:
+    """*adjust* (which gets and gives ascending values) applied to the known of *p_values*, back in their places."""
+    order = sorted((index for index, p in enumerate(p_values) if p is not None), key=lambda index: p_values[index] or 0.0)
+    result: PValues = [None] * len(p_values)
+    for index, value in zip(order, adjust([p_values[index] or 0.0 for index in order]), strict=True):
+        result[index] = value
+    return result
+
+
+def bonferroni(p_values: PValues) -> PValues:
+    """Each p-value times the size of the family, at most 1; None stays None and is no member.
+
+    >>> bonferroni([0.25, None, 0.75])
+    [0.5, None, 1.0]
+    """
+    return adjusted(p_values, lambda ordered: [min(1.0, len(ordered) * p) for p in ordered])
+
+
+def holm(p_values: PValues) -> PValues:
+    """Step-down adjusted p-values in the order given; None stays None and is no member of the family.
+
+    Source: S. Holm (1979), A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+    Statistics 6, 65-70. R's p.adjust(c(0.03, 0.01, 0.2), "holm") gives 0.06, 0.03, 0.20:
+
+    >>> holm([0.03, 0.01, 0.2])
+    [0.06, 0.03, 0.2]
+    """
+
+    def step_down(ordered: list[float]) -> list[float]:
+        found: list[float] = []
+        for rank, p in enumerate(ordered):
+            found.append(max(found[-1] if found else 0.0, min(1.0, (len(ordered) - rank) * p)))
+        return found
+
+    return adjusted(p_values, step_down)
+
+
+def benjamini_hochberg(p_values: PValues) -> PValues:
+    """Step-up adjusted p-values that bound the false discovery rate (screening only); None stays None.
+
+    Source: Y. Benjamini, Y. Hochberg (1995), Journal of the Royal Statistical Society B 57, 289-300.
+    R's p.adjust(c(0.03, 0.01, 0.2), "BH") gives 0.045, 0.030, 0.200:
+
+    >>> benjamini_hochberg([0.03, 0.01, 0.2])
+    [0.045, 0.03, 0.2]
+    """
+
+    def step_up(ordered: list[float]) -> list[float]:
+        found: list[float] = []
+        for rank in range(len(ordered), 0, -1):
+            found.append(min(found[-1] if found else 1.0, ordered[rank - 1] * (len(ordered) / rank)))
+        return found[::-1]
+
+    return adjusted(p_values, step_up)
+
+
+def informative_cases_needed(alpha: float, variants: int = 1) -> int:
+    """How many cases must differ before any exact test can reach *alpha* for one of *variants*: ceil(log2(variants / alpha)).
+
+    >>> [informative_cases_needed(0.05, variants) for variants in (1, 3, 5, 10, 20)]
+    [5, 6, 7, 8, 9]
+    """
+    return math.ceil(math.log2(variants / alpha) - 1e-12)
+
+
+# --- Pareto ----------------------------------------------------------------------------
+
+
+class Variant(NamedTuple):
+    """A variant's objectives: quality (more is better), cost and latency (less is better); None is not measured."""
+
+    name: str
+    quality: float | None
+    cost: float | None
+    latency: float | None
+
+
+class Front(NamedTuple):
+    """Status by name ('front', 'dominated', 'infeasible', 'not_comparable'), names on the front, cheapest feasible one."""
+
+    status: dict[str, str]
+    front: list[str]
+    cheapest_feasible: str | None
+
+
+def pareto_front(
+    variants: list[Variant], minimum_quality: float | None = None, maximum_cost: float | None = None, maximum_latency: float | None = None
+) -> Front:
+    """The front of *variants* after the gates, which are inclusive. Equal vectors all stay; nothing unmeasured is compared.
+
+    Source: H. T. Kung, F. Luccio, F. P. Preparata (1975), On finding the maxima of a set of vectors, Journal of the ACM 22, 469-476.
+
+    >>> pareto_front([Variant("a", 0.9, 2, 100), Variant("b", 0.8, 1, 120), Variant("c", 0.7, 1.5, 130)]).front
+    ['a', 'b']
+    """
+    status: dict[str, str] = {}
+    ranked: list[tuple[float, float, float, str]] = []  # cost, minus quality, latency: less is better
+    for name, quality, cost, latency in variants:
+        if quality is None or cost is None or latency is None:
+            status[name] = "not_comparable"
+        elif (
+            (minimum_quality is not None and quality < minimum_quality)
+            or (maximum_cost is not None and cost > maximum_cost)
+            or (maximum_latency is not None and latency > maximum_latency)
+        ):
+            status[name] = "infeasible"
+        else:
+            ranked.append((cost, -quality, latency, name))
+    for own in ranked:
+        beaten = any(
+            other[:3] != own[:3] and all(theirs <= mine for theirs, mine in zip(other[:3], own[:3], strict=True)) for other in ranked
+        )
+        status[own[3]] = "dominated" if beaten else "front"
+    front = [variant.name for variant in variants if status[variant.name] == "front"]
+    return Front(status, front, min(ranked)[3] if ranked else None)
+
+# endregion
+
+# region stats/planning.py
+# =============================================================================
+# How many cases and trials it takes: cases needed, smallest effect seen, power.
+#
+# n = (z_{1-alpha/2} + z_power)^2 (omega^2 + sigma_A^2 / K_A + sigma_B^2 / K_B) / delta^2, with omega^2 the variance
+# over cases of the true difference, sigma^2 the mean variance of trials within a case, K trials a case.
+# Source: E. Miller (2024), Adding error bars to evals, section 5, equation 9.
+# =============================================================================
+
+ALPHA, POWER = 0.05, 0.8
+
+
+class Spread(NamedTuple):
+    """omega2: variance of the true case differences; sigma2_a, sigma2_b: mean variance of trials within a case.
+
+    `is_split` is false where single trials leave only their sum known; it then stands in omega2.
+    """
+
+    omega2: float
+    sigma2_a: float
+    sigma2_b: float
+    is_split: bool
+
+    def of_case(self, trials_a: float, trials_b: float) -> float:
+        """The variance of one observed case difference at so many trials."""
+        return self.omega2 + self.sigma2_a / trials_a + self.sigma2_b / trials_b
+
+
+def trial_variance(case_values: Sequence[tuple[int, int]]) -> float | None:
+    """The mean variance of a trial within its case; *case_values* is [(passed, valid)].
+
+    None when no case has two trials (`fewer_trials_than_k`).
+
+    >>> trial_variance([(2, 4), (4, 4), (1, 1)]) == (1 / 3 + 0) / 2
+    True
+    """
+    known = [passed * (valid - passed) / (valid * (valid - 1)) for passed, valid in case_values if valid > 1]
+    return math.fsum(known) / len(known) if known else None
+
+
+def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None:
+    """The spread in *pairs* [(baseline passed, valid, candidate passed, valid)] of comparable cases.
+
+    Where fewer than twelve cases differ the variance of the differences is smoothed as in the plus-two interval, so
+    that a suite in which nothing moved does not promise to see everything. None for fewer than two cases
+    (`fewer_than_two_comparable_cases`).
+    """
+    n = len(pairs)
+    if n < 2:
+        return None
+    differences = [after / valid_after - before / valid_before for before, valid_before, after, valid_after in pairs]
+    centre = math.fsum(differences) / n
+    variance = math.fsum((value - centre) ** 2 for value in differences) / (n - 1)
+    variance = smoothed_variance(variance, n, math.fsum(differences), sum(value != 0 for value in differences))
+    noise = trial_variance([pair[:2] for pair in pairs]), trial_variance([pair[2:] for pair in pairs])
+    if noise[0] is None or noise[1] is None:
+        return Spread(variance, 0.0, 0.0, False)
+    # Of each side's noise the part that its own number of trials leaves, averaged over the cases.
+    shares = [math.fsum(1 / pair[side] for pair in pairs) / n for side in (1, 3)]
+    return Spread(max(0.0, variance - noise[0] * shares[0] - noise[1] * shares[1]), noise[0], noise[1], True)
+
+
+def smoothed_variance(variance: float, n: int, total: float, informative: int) -> float:
+    """The variance of *n* differences that add up to *total*, with one of +1 and one of -1 added where few are *informative*."""
+    if informative >= MINIMUM_INFORMATIVE:
+        return variance
+    squares = variance * (n - 1) + total * total / n
+    return max(variance, (squares + 2) / (n + 2) - (total / (n + 2)) ** 2)
+
+
+def quantiles_sum(alpha: float, power: float) -> float:
+    """z_{1-alpha/2} + z_power."""
+    return normal_point(1 - alpha / 2) + normal_point(power)
+
+
+def cases_needed(spread: Spread, trials_a: float, trials_b: float, delta: float, alpha: float = ALPHA, power: float = POWER) -> float:
+    """Cases, unrounded, for a two-sided test to see *delta* with *power*. Add a tenth for the sign-flip test.
+
+    >>> round(cases_needed(Spread(0.1, 0.15, 0.15, True), 1, 1, 0.05), 2)
+    1255.82
+    """
+    return quantiles_sum(alpha, power) ** 2 * spread.of_case(trials_a, trials_b) / (delta * delta)
+
+
+def smallest_effect(spread: Spread, trials_a: float, trials_b: float, n: float, alpha: float = ALPHA, power: float = POWER) -> float:
+    """The smallest difference that *n* cases show with *power* at two-sided *alpha* (MDE).
+
+    >>> round(smallest_effect(Spread(0.05, 0.105, 0.105, True), 5, 5, 100), 3)
+    0.085
+    """
+    return quantiles_sum(alpha, power) * math.sqrt(spread.of_case(trials_a, trials_b) / n)
+
+
+def discordant_cases_needed(lost: float, gained: float, alpha: float = ALPHA, power: float = POWER, sides: int = 2) -> float:
+    """Cases, unrounded, with one trial each, when a share *lost* gets worse and a larger share *gained* gets better.
+
+    Source: R. J. Connor (1987), Sample size for testing differences in proportions for the paired-sample design, Biometrics 43, 207-211.
+
+    >>> round(discordant_cases_needed(0.08, 0.16), 2)
+    291.96
+    """
+    both, delta = lost + gained, gained - lost
+    needed = normal_point(1 - alpha / sides) * math.sqrt(both) + normal_point(power) * math.sqrt(both - delta * delta)
+    return (needed / delta) ** 2
+
+
+def exact_mcnemar_power(n: int, lost: float, gained: float, alpha: float = ALPHA, sides: int = 2) -> float:
+    """The probability that McNemar's exact test on *n* cases with one trial rejects, averaged over how many differ.
+
+    *lost* and *gained* are the probabilities that a case gets worse, better. Source: D. E. Duffy (1984), Asymptotic and exact power
+    for the McNemar test and its analogue with R responses, Biometrics 40, 1007-1015.
+
+    >>> round(exact_mcnemar_power(60, 0.03, 0.15), 9)
+    0.503566127
+    """
+    both = lost + gained
+    if not 0 < both <= 1:
+        return 0.0
+    power = []
+    for m in range(1, n + 1):
+        # The largest number of the rarer kind at which the test on m still rejects.
+        term, below, critical = 1, 1, -1
+        while sides * below <= alpha * (1 << m) and critical < m:
+            critical += 1
+            term = term * (m - critical) // (critical + 1)
+            below += term
+        if critical >= 0:
+            rejected = binomial_below(m, lost / both, critical) + (binomial_below(m, gained / both, critical) if sides == 2 else 0.0)
+            power.append(math.exp(log_binomial(n, m, both)) * rejected)
+    return min(1.0, math.fsum(power))
+
+
+def log_binomial(n: int, k: int, share: float) -> float:
+    """Logarithm of the probability of *k* of *n* at *share*; minus infinity where that cannot be."""
+    if share <= 0 or share >= 1:
+        return 0.0 if k == (n if share >= 1 else 0) else -math.inf
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * math.log(share) + (n - k) * math.log1p(-share)
+
+
+def binomial_below(n: int, share: float, most: int) -> float:
+    """The probability of at most *most* of *n* at *share*."""
+    return math.fsum(math.exp(log_binomial(n, k, share)) for k in range(most + 1))
+
+# endregion
+
+# region stats/sequential.py
+# =============================================================================
+# Looking early without false alarms: an e-process over case differences.
+#
+# Chosen before the first look (`--sequential`); a result of fixed size never becomes sequential afterwards.
+# =============================================================================
+
+BETS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+
+
+class EProcess(NamedTuple):
+    """Where the e-process stands: its logarithm, the p-value valid at any stop, the case (from 1) at which it may stop."""
+
+    log_e: float
+    p_anytime: float
+    stop_at: int | None
+
+
+def e_process(differences: Iterable[float], alpha: float = 0.05, variants: int = 1) -> EProcess:
+    """The evidence against "the mean difference is at most 0" as *differences* in [-1, 1] come in, in an order blind to them.
+
+    Under it the chance ever to stop is at most *alpha* / *variants*. Mirror the signs for "worse". No difference: E is 1.
+    Source: I. Waudby-Smith, A. Ramdas (2024), Estimating means of bounded random variables by betting, Journal of the
+    Royal Statistical Society B 86, 1-27. Raises ValueError for a difference outside [-1, 1].
+
+    >>> e_process([0.5] * 30).stop_at
+    15
+    """
+    bets = [0.0] * len(BETS)
+    log_e = highest = 0.0
+    stop_at = None
+    for number, difference in enumerate(differences, 1):
+        if not -1 <= difference <= 1:
+            raise ValueError(f"difference {number} lies outside -1 to 1")
+        bets = [log + math.log1p(bet * difference) for log, bet in zip(bets, BETS, strict=True)]
+        largest = max(bets)
+        log_e = largest + math.log(math.fsum(math.exp(log - largest) for log in bets) / len(bets))
+        highest = max(highest, log_e)
+        if stop_at is None and log_e >= math.log(variants / alpha):
+            stop_at = number
+    return EProcess(log_e, min(1.0, math.exp(-highest)), stop_at)
+
+# endregion
+
+# region stats/looks.py
+# =============================================================================
+# Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
+# =============================================================================
+
+
+def alpha_of_look(alpha: float, look: int) -> float:
+    """What the *look*-th access (from 1) may spend: alpha / (k (k + 1)), which adds up to *alpha* over all.
+
+    >>> alpha_of_look(0.05, 1), alpha_of_look(0.06, 2)
+    (0.025, 0.01)
+    """
+    return alpha / (look * (look + 1))
+
+
+def ladder(scores: list[float], step: float) -> list[float]:
+    """What is published for each of *scores* in turn: rounded to *step*, and only if better than the last by more than it.
+
+    Source: A. Blum, M. Hardt (2015), The Ladder: a reliable leaderboard for machine learning competitions, ICML.
+
+    >>> ladder([0.5, 0.6, 1.0], 0.25)
+    [0.5, 0.5, 1.0]
+    """
+    released: list[float] = []
+    for score in scores:
+        last = released[-1] if released else 0.0
+        # Decimals such as 0.43 / 0.02 end a hair below their half; the ties go up.
+        released.append(math.floor(score / step + 0.5 + 1e-9) * step if score > last + step else last)
+    return released
+
+
+class Released(NamedTuple):
+    """What is released for each query (None once the budget is spent), and the budget that is left."""
+
+    values: list[float | None]
+    budget: int
+
+
+def thresholdout(
+    train: list[float], holdout: list[float], threshold: float, budget: int, noises: tuple[list[float], list[float], list[float]]
+) -> Released:
+    """The training value of each query, or the holdout's with noise where the two lie too far apart.
+
+    *noises* are Laplace draws: for the comparison (scale 4 sigma), the released value (sigma), and the threshold (2 sigma; one
+    more than is spent). Source: C. Dwork et al. (2015), The reusable holdout, Science 349, 636-638.
+
+    >>> thresholdout([0.5, 0.75, 0.5], [0.5, 0.5, 0.5], 0.125, 1, ([0, 0, 0], [0, 0.0625, 0], [0, 0]))
+    Released(values=[0.5, 0.5625, None], budget=0)
+    """
+    comparison, release, thresholds = noises
+    values: list[float | None] = []
+    left = budget
+    for index, (seen, sealed) in enumerate(zip(train, holdout, strict=True)):
+        if not left:
+            values.append(None)
+        elif abs(seen - sealed) > threshold + thresholds[budget - left] + comparison[index]:
+            values.append(sealed + release[index])
+            left -= 1
+        else:
+            values.append(seen)
+    return Released(values, left)
 
 # endregion
 
@@ -3322,6 +5567,12 @@ class Improvement:
         """The folder, or a file of it, as printed in messages."""
         return shown_path(self.path(*parts))
 
+    def argument(self) -> str:
+        """The folder as a command that is printed for a shell names it."""
+        from shlex import quote
+
+        return quote(self.shown())
+
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
         return os.path.dirname(os.path.dirname(self.folder))
@@ -3329,8 +5580,18 @@ class Improvement:
     def stages(self) -> list[str]:
         """Names of the stages that have observations, sorted, baseline and candidate first."""
         names = [name[: -len(".jsonl")] for name in os.listdir(self.folder) if name.endswith(".jsonl")]
-        known = [name for name in names if STAGE_NAME.match(name) and name not in RESERVED_STAGES]
+        known = [name for name in names if STAGE_NAME.match(name) and name not in RESERVED_STAGES and self.is_stage(name)]
         return sorted(known, key=lambda name: (name != "baseline", name != "candidate", name))
+
+    def is_stage(self, name: str) -> bool:
+        """True when the file *name*.jsonl holds observations: it has a meta file, or its first line has a case and a status."""
+        if os.path.exists(self.stage_file(name, ".meta.json")):
+            return True
+        try:
+            first = next(read_json_lines(self.stage_file(name)), None)
+        except InputError:
+            return True  # broken, which whoever reads it says
+        return first is None or "status" in first.value
 
 
 def find_improvement(argument: str) -> Improvement:
@@ -3507,7 +5768,9 @@ def add_cases(path: str, cases: dict[str, Case], breaches: Breaches, hint: str =
     seen: dict[str, Case] = {}
     unknown: dict[str, list[int]] = {}
     try:
-        for number, _, document in checked_lines(path, breaches, hint):
+        for number, _, document in checked_lines(path, breaches, hint, f'"{HOLDOUT}"'.encode()):
+            if is_holdout(document):
+                breaches.conceal(shown, number)
             for name in document.keys() - CASE_FIELDS.keys():
                 unknown.setdefault(name, []).append(number)
             if check_case(document, shown, number, breaches):
@@ -3665,14 +5928,15 @@ class Evaluation(NamedTuple):
         return nearest_line(self.text, pointer)
 
 
-def load_evaluation(improvement: Improvement, breaches: Breaches) -> Evaluation | None:
-    """The evaluation of *improvement*; None when evaluation.json holds no JSON object.
+def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = "") -> Evaluation | None:
+    """The evaluation of *improvement*, or the one in the file *path* in its place; None when the file holds no JSON object.
 
     What is wrong goes to *breaches*; the parts that are right are then filled in, and the caller raises.
     """
-    shown = improvement.shown(EVALUATION_FILE)
+    shown = shown_path(path) if path else improvement.shown(EVALUATION_FILE)
     try:
-        found = checked_object(improvement.path(EVALUATION_FILE), breaches, "start an improvement with: kaizen init NAME")
+        hint = "" if path else "start an improvement with: kaizen init NAME"
+        found = checked_object(path or improvement.path(EVALUATION_FILE), breaches, hint)
     except InputError as error:
         note_unreadable(shown, error, breaches)
         return None
@@ -4026,7 +6290,9 @@ def scaffold_improvement(name: str) -> tuple[Improvement, list[str], list[str]]:
 # A field that the runner did not report is absent, never null (but for `output`, which may be
 # null). `error` {"class", "type", "message", "stderr_tail"} is there unless the status is
 # completed; of a completed trial the end of standard error stands in `execution`. Two runs
-# of a deterministic agent differ in `execution` and `stderr_tail` alone.
+# of a deterministic agent differ in `execution` and `stderr_tail` alone. Secrets are masked
+# in everything but the fields that name the trial; `redacted` [{"pointer", "family", "count"}]
+# lists them where there were any.
 # =============================================================================
 
 COMPLETED = "completed"
@@ -4034,16 +6300,20 @@ NOT_RUN = "not_run"
 CANCELLED = "cancelled"
 STATUSES = (COMPLETED, "error", "timeout", "protocol_error", CANCELLED, NOT_RUN)
 ERROR_CLASSES = ("agent", "runner", "timeout", "protocol", "environment", "cancelled")
+MAX_TRIALS = 1000  # repetitions of a case; a stage file that claims more would make every table as long as it says
 # What a runner may report, in the order in which it is written.
 REPORTED_FIELDS = (
     "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata", "log", "notes",
 )
+# What names the trial, and must stay as it is to be found again.
+NAMING_FIELDS = ("case_id", "trial", "input_fingerprint", "status", "redacted")
 
 
 class Attempt(NamedTuple):
     """What one attempt at a trial gave: status, the runner's fields, the error, and what the engine measured.
 
-    `fields` has keys of REPORTED_FIELDS only; `error` is None exactly when the status is completed.
+    `fields` has keys of REPORTED_FIELDS only; beside them, and in `error`, `redacted` lists what was masked before a
+    text was cut or in an earlier recording. `error` is None exactly when the status is completed.
     `duration_ms` and `exit_code` are None when there is nothing to measure; `stderr` is the tail that is kept.
     """
 
@@ -4057,7 +6327,7 @@ class Attempt(NamedTuple):
 
 
 def observation_document(
-    case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int, earlier: list[JsonObject]
+    case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int, earlier: Sequence[JsonObject] = ()
 ) -> JsonObject:
     """The observation of a trial whose last *attempt* was made by *worker* after the *earlier* ones, with its keys in their order."""
     document: JsonObject = {"case_id": case_id, "trial": trial, "input_fingerprint": input_fingerprint, "status": attempt.status}
@@ -4065,7 +6335,7 @@ def observation_document(
     document["execution"] = {
         "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms, 3),
         "exit_code": attempt.exit_code,
-        "attempts": earlier,
+        "attempts": list(earlier),
         "started_at": attempt.started_at,
         "worker": worker,
     }
@@ -4073,7 +6343,29 @@ def observation_document(
         document["error"] = {**attempt.error, "stderr_tail": attempt.stderr}
     elif attempt.stderr:
         document["execution"]["stderr_tail"] = attempt.stderr
+    known = [*attempt.fields.get("redacted", ()), *document.get("error", {}).pop("redacted", ())]
+    for index, each in enumerate(earlier):
+        hits = each["error"].pop("redacted", ())
+        known += [{**hit, "pointer": f"/execution/attempts/{index}{hit['pointer']}"} for hit in hits]
+    if known:
+        document["redacted"] = known
     return document
+
+
+def masked_observation(document: JsonObject, exact: list[str]) -> tuple[JsonObject, bytes]:
+    """(*document* with its secrets and the values *exact* masked and listed, its line without line end)."""
+    line = encode_compact(document).encode("utf-8")
+    evidence = {name: value for name, value in document.items() if name not in NAMING_FIELDS}
+    fingerprint = document["input_fingerprint"].encode("utf-8")  # no evidence, and long enough to be looked at twice
+    masked, hits = redact_evidence(evidence, exact, line.replace(fingerprint, b""))
+    known = document.pop("redacted", [])
+    if not hits and not known:
+        return document, line
+    document.update(masked)
+    listed = [hit for hit in known if follow_pointer(document, pointer_tokens(hit["pointer"]))[0]] + hits
+    if listed:
+        document["redacted"] = listed
+    return document, encode_compact(document).encode("utf-8")
 
 
 def error_document(kind: str, error_type: str, message: str) -> JsonObject:
@@ -4086,8 +6378,8 @@ def check_observation(value: JsonObject, place: str) -> JsonObject:
     trial = value.get("trial")
     if not isinstance(value.get("case_id"), str):
         problem = "has no case_id"
-    elif not isinstance(trial, int) or isinstance(trial, bool) or trial < 1:
-        problem = "has no trial (a number from 1)"
+    elif not isinstance(trial, int) or isinstance(trial, bool) or not 1 <= trial <= MAX_TRIALS:
+        problem = f"has no trial (a number from 1 to {MAX_TRIALS:,})"
     elif value.get("status") not in STATUSES:
         problem = f"has the status {quoted(str(value.get('status')))}, which is none of {', '.join(STATUSES)}"
     else:
@@ -4135,6 +6427,55 @@ def file_digest(path: str) -> str:
 
 # endregion
 
+# region runs/cuts.py
+# =============================================================================
+# Cuts texts short, masked first: half a secret would not be recognised any more.
+#
+# Each function gives the text and what was masked in it, as the observation lists it. A text
+# that is kept whole is not looked at here: it is masked with the rest of its observation.
+# =============================================================================
+
+CUT_MARGIN = 16 << 10  # looked at beyond what is kept: more than any secret is long
+EXCERPT = 240  # characters of standard output shown from each end in a protocol error
+CONTINUATION = bytes(range(0x80, 0xC0))  # of a character in UTF-8 that was cut in two
+
+
+def masked_part(text: str, pointer: str) -> tuple[str, list[JsonObject]]:
+    """(*text* masked, what was masked in it), for what stands at *pointer* of the observation."""
+    masked, counts = redact_text(text, environment_secrets(os.environ))
+    return masked, [{"pointer": pointer, "family": family, "count": count} for family, count in counts.items()]
+
+
+def cut_head(text: str, limit: int, pointer: str) -> tuple[str, list[JsonObject]]:
+    """*text*, or its first *limit* characters and the number left out."""
+    if len(text) <= limit:
+        return text, []
+    masked, hits = masked_part(text[: limit + CUT_MARGIN], pointer)
+    return f"{masked[:limit]}… ({len(text) - limit} more characters)", hits
+
+
+def cut_tail(data: bytes, limit: int, cut: int, what: str, pointer: str) -> tuple[str, list[JsonObject]]:
+    """The last *limit* bytes of *data* as text, headed by a line that says how many of *what* were cut off before; *cut* were already."""
+    hidden = cut + len(data) - limit
+    if hidden <= 0:
+        return data.decode("utf-8", "replace"), []
+    masked, hits = masked_part(data[-limit - CUT_MARGIN :].lstrip(CONTINUATION).decode("utf-8", "replace"), pointer)
+    kept = (masked.encode("utf-8") if hits else data)[-limit:].lstrip(CONTINUATION).decode("utf-8", "replace")
+    return f"[{counted(hidden, 'byte')} of {what} before this were cut]\n{kept}", hits
+
+
+def cut_middle(stdout: bytes, pointer: str) -> tuple[str, list[JsonObject]]:
+    """The beginning and the end of what was printed, for a protocol error; '' when nothing was."""
+    text = stdout.decode("utf-8", "replace").strip()
+    hidden = len(text) - 2 * EXCERPT
+    if hidden <= 0:
+        return text, []
+    reach = EXCERPT + CUT_MARGIN
+    masked, hits = masked_part(text if len(text) <= 2 * reach else f"{text[:reach]}\n{text[-reach:]}", pointer)
+    return f"{masked[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {masked[-EXCERPT:]}", hits
+
+# endregion
+
 # region runs/protocol.py
 # =============================================================================
 # Runner protocol 1.2: the request a runner gets, and what counts as its answer.
@@ -4152,7 +6493,6 @@ PROTOCOL = "1.2"
 STDOUT_LIMIT = 8 << 20  # bytes
 STDERR_LIMIT = 64 << 10  # bytes kept of the end of standard error, and of the log lines
 MESSAGE_LIMIT = 4000  # characters kept of an error message
-EXCERPT = 240  # characters of standard output shown from each end in a protocol error
 
 # Each escape of a JSON text as one match; group 1 is half of a surrogate pair without its other half.
 JSON_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
@@ -4241,7 +6581,8 @@ def recorded_answer(value: JsonObject, log: bytes, is_repaired: bool) -> tuple[J
     """What `read_answer` gives for the answer *value* with the lines *log* before it. Raises ProtocolError."""
     fields, error = answer_fields(value)
     if log:
-        fields["log"] = tail_text(log[-STDERR_LIMIT:], len(log) - min(len(log), STDERR_LIMIT), "standard output")
+        fields["log"], hits = cut_tail(log, STDERR_LIMIT, 0, "standard output", "/log")
+        fields.update({"redacted": hits} if hits else {})
     if is_repaired:
         fields.setdefault("notes", []).append("half of a surrogate pair in the answer was replaced by U+FFFD")
     return fields, error
@@ -4313,7 +6654,9 @@ def answer_fields(answer: JsonObject) -> tuple[JsonObject, JsonObject | None]:
 def reported_error(error: JsonObject, kind: str) -> JsonObject:
     """The observation's `error` for one that the runner reported, of class *kind* unless it says otherwise."""
     kind = error.get("class") or kind
-    return error_document(kind, shortened(error.get("type") or "reported"), shortened(error["message"]))
+    name, hits = cut_head(error.get("type") or "reported", MESSAGE_LIMIT, "/error/type")
+    message, more = cut_head(error["message"], MESSAGE_LIMIT, "/error/message")
+    return {**error_document(kind, name, message), **({"redacted": hits + more} if hits or more else {})}
 
 
 def present(document: JsonObject) -> JsonObject:
@@ -4346,26 +6689,6 @@ def unknown_field_note(key: str) -> str:
     """What is noted about a field of an answer that is not in the protocol."""
     near = nearest(key, ANSWER_FIELDS)
     return f"field {quoted(key)} is not in the protocol and was left out" + (f" (did you mean '{near}'?)" if near else "")
-
-
-def tail_text(tail: bytes, cut: int, what: str) -> str:
-    """*tail* as text, headed by a line that says how many bytes of *what* were cut off before it."""
-    if cut:
-        tail = tail.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that was cut in two
-    text = tail.decode("utf-8", "replace")
-    return f"[{counted(cut, 'byte')} of {what} before this were cut]\n{text}" if cut else text
-
-
-def excerpt(stdout: bytes) -> str:
-    """The beginning and the end of what was printed, for a protocol error; '' when nothing was."""
-    text = stdout.decode("utf-8", "replace").strip()
-    hidden = len(text) - 2 * EXCERPT
-    return text if hidden <= 0 else f"{text[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {text[-EXCERPT:]}"
-
-
-def shortened(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """*text*, or its first *limit* characters and the number left out."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"
 
 # endregion
 
@@ -4542,6 +6865,7 @@ FILE_COUNT_LIMIT = 10_000  # files of a workspace, and files measured of one tri
 LINES_LIMIT = 1 << 20  # bytes of a file whose lines are counted
 TEXT_LIMIT = 64 << 10  # bytes of a file whose text goes into the observation
 ALL_TEXT_LIMIT = 1 << 20  # bytes of such texts in one observation
+PATH_LIMIT = 1000  # bytes of the path of a folder that is looked into
 EDIT_LIMIT = 2000  # added and removed lines beyond which they are not counted: the time grows with their square
 GLOB_PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
@@ -4554,13 +6878,28 @@ class FoundFile(NamedTuple):
     info: os.stat_result
 
 
-def found_files(root: str) -> Iterator[FoundFile]:
-    """Everything below the folder *root* in the order of the names, folders before what is in them; no link is followed."""
-    for folder, folders, names in os.walk(root):
-        folders.sort()
-        for name in sorted([*folders, *names]):
-            path = os.path.join(folder, name)
-            yield FoundFile(os.path.relpath(path, root).replace(os.sep, "/"), path, os.lstat(path))
+def found_files(root: str, is_ours: bool = False) -> Iterator[FoundFile]:
+    """Everything below the folder *root*, folders before what is in them, always in one order; no link is followed.
+
+    What is in a folder that `is_too_deep_folder` is left out. Raises InputError when a folder cannot be read; one that
+    *is_ours* is made readable.
+    """
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        if is_ours and folder:
+            os.chmod(os.path.join(root, folder), 0o700)
+        for name in list_folder(os.path.join(root, folder)):
+            name = folder + name
+            found = FoundFile(name, os.path.join(root, name), os.lstat(os.path.join(root, name)))
+            yield found
+            if stat.S_ISDIR(found.info.st_mode) and not is_too_deep_folder(found):
+                folders.append(f"{name}/")
+
+
+def is_too_deep_folder(found: FoundFile) -> bool:
+    """True for a folder whose path is so long that systems refuse what is in it."""
+    return stat.S_ISDIR(found.info.st_mode) and len(os.fsencode(found.name)) > PATH_LIMIT
 
 
 def keep_pattern(glob: str) -> "re.Pattern[str]":
@@ -4590,7 +6929,7 @@ def copy_tree(source: str, target: str) -> None:
 def workspace_document(workspace: str, folder: str) -> JsonObject:
     """What the meta file says of *workspace*: its path from the improvement's *folder*, files, bytes, a digest of names and contents.
 
-    Raises UsageError when it is no folder, too large, or holds the improvement.
+    Raises UsageError when it is no folder, too large or deep, or holds the improvement.
     """
     root = os.path.realpath(workspace)
     if not os.path.isdir(root):
@@ -4607,6 +6946,8 @@ def workspace_document(workspace: str, folder: str) -> JsonObject:
             count, size = count + 1, size + length
             refuse_large(root, count, size)
             digest.update(os.fsencode(f"{found.name}\0{content}\0"))
+        elif is_too_deep_folder(found):
+            raise UsageError(f"--workspace {quoted(workspace)} holds folders nested too deeply to be copied; nothing was run")
         elif stat.S_ISLNK(found.info.st_mode):
             digest.update(os.fsencode(f"{found.name}\0link to {os.readlink(found.path)}\0"))
     path = without_surrogates(os.path.relpath(root, os.path.realpath(folder)))
@@ -4688,10 +7029,12 @@ class WorkFiles:
             self.before = {found.name: file_sha256(found.path) for found in self.matching(store)[0]}
 
     def matching(self, root: str) -> tuple[list[FoundFile], int]:
-        """(the regular files below *root* that match a pattern, how many links and special files match as well)."""
+        """(the regular files below *root* that match a pattern, how many links, special files and folders too deep are left out)."""
         files, others = [], 0
-        for found in found_files(root) if self.patterns else ():
-            if not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
+        for found in found_files(root, True) if self.patterns else ():
+            if is_too_deep_folder(found):
+                others += 1
+            elif not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
                 if stat.S_ISREG(found.info.st_mode):
                     files.append(found)
                 else:
@@ -4713,13 +7056,18 @@ class WorkFiles:
         if os.path.lexists(target):
             remove_folder(target)
         found, others = self.matching(folder)
-        notes = [f"{counted(others, 'link or special file', 'links and special files')} not kept, links are not followed"] if others else []
+        what = counted(others, "link, special file or folder nested too deeply", "links, special files and folders nested too deeply")
+        notes = [f"{what} not kept; links are not followed"] if others else []
         if len(found) > FILE_COUNT_LIMIT:
             notes.append(f"{len(found) - FILE_COUNT_LIMIT:,} of {len(found):,} files left out, {FILE_COUNT_LIMIT:,} is the limit")
         files: JsonObject = {}
         for name in sorted(self.before.keys() - {each.name for each in found}):
             files[json_name(name)] = {"change": "deleted", **line_counts(self.before_lines(name), [])}
-        self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+        try:
+            self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+        except InputError as error:  # whose path would name the case, which nothing may of a holdout case
+            why = error.message.rpartition("cannot be written: ")[2]
+            raise InputError(f"{shown_path(self.files_path)}: cannot be written: {why}", error.hint, error.reason) from None
         return dict(sorted(files.items())), notes
 
     def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str]) -> None:
@@ -4817,6 +7165,15 @@ HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sh
 def read_stage_meta(improvement: Improvement, stage: str) -> JsonObject:
     """The document `<stage>.meta.json`: how the stage was made. Raises InputError when it is absent or broken."""
     return read_json_object(improvement.stage_file(stage, STAGE_META), "it is written by `kaizen run`")
+
+
+def checked_repetitions(meta: JsonObject, shown: str) -> int:
+    """The repetitions that the meta file *shown* tells. Raises InputError when that is no number of trials."""
+    value = meta.get("repetitions")
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TRIALS:
+        return value
+    message = f"{shown}#/repetitions: must be a whole number from 1 to {MAX_TRIALS:,}"
+    raise InputError(message, "put back the file that Kaizen wrote", "invalid_file")
 
 
 def stage_lines(path: str) -> Iterator[tuple[int, bytes, JsonObject]]:
@@ -5035,8 +7392,9 @@ class StageWriter:
         """Repetitions of the stage: as *asked*, or for 0 as before, else 1. Raises RefusedError when they would become fewer."""
         if not has_file:
             return asked or 1
-        known = before.get("repetitions") if before else None
-        if not isinstance(known, int):
+        if before and before.get("repetitions") is not None:
+            known = checked_repetitions(before, shown_path(self.meta_path))
+        else:
             known = max((value["trial"] for _, _, value in stage_lines(self.path)), default=1)
         if asked and asked < known:
             raise RefusedError(
@@ -5077,10 +7435,11 @@ class StageWriter:
         self.superseded = {}
 
     def discard_kept_files(self) -> None:
-        """Removes what was kept of trials that no longer count."""
+        """Removes what was kept of trials that no longer count; of those that this run repeats it goes when they are kept anew."""
         if os.path.isdir(self.files_path):
+            repeated = {case.id for case in self.cases}
             for offset, _, value in stage_lines(self.path):
-                if offset in self.superseded and self.superseded[offset] != TWICE:
+                if self.superseded.get(offset, TWICE) != TWICE and value["case_id"] not in repeated:
                     discard_folder(kept_folder(self.files_path, value["case_id"], value["trial"]))
 
     def superseded_reason(self, value: JsonObject, slot: int, selected: set[str]) -> str:
@@ -5223,14 +7582,14 @@ class Recording:
 
     def __init__(self, path: str, index: StageIndex) -> None:
         self.index = index
-        self.stream = open_for_reading(path)
+        self.stream, self.shown = open_for_reading(path), shown_path(path)
         strangers = surplus = 0
         breaches = Breaches()
         try:
-            shown, offset = shown_path(path), 0
+            offset = 0
             for number, line in enumerate(self.stream, 1):
                 if bare_line(line):
-                    slot = self.recorded_slot(line, shown, number, breaches)
+                    slot = self.recorded_slot(line, self.shown, number, breaches)
                     if slot >= 0:
                         self.index.note(slot, COMPLETED, offset)
                     strangers += slot == -1
@@ -5260,7 +7619,7 @@ class Recording:
         elif self.index.slot(name, trial) < 0:
             return -2
         elif self.index.status(name, trial):
-            breaches.add(shown, number, "", f"a second answer for trial {trial} of case {quoted(name)}", REPLAY_HINT)
+            breaches.add(shown, number, "", "is for the same case and trial as a line before it", REPLAY_HINT)
         else:
             return self.index.slot(name, trial)
         return -3
@@ -5272,7 +7631,7 @@ class Recording:
             error = error_document("environment", "no_recorded_answer", "the file has no answer for this trial")
             return Attempt(NOT_RUN, {}, error, utc_now())
         self.stream.seek(offset)
-        return replayed_attempt(parse_line(bare_line(self.stream.readline()), shown_path(self.stream.name)))
+        return replayed_attempt(parse_line(bare_line(self.stream.readline()), self.shown))
 
     def close(self) -> None:
         """Closes the file."""
@@ -5290,6 +7649,10 @@ def replayed_attempt(line: JsonObject) -> Attempt:
         fields, error = answer_fields(answer)
     except ProtocolError as problem:
         return Attempt("protocol_error", {}, error_document("protocol", problem.error_type, problem.message), utc_now())
+    listed_before = line.get("redacted")
+    known_hits = [hit for hit in listed_before if is_hit(hit)] if isinstance(listed_before, list) else []
+    if known_hits:  # what was masked when it was recorded was leaked then
+        fields["redacted"] = [*fields.get("redacted", ()), *known_hits]
     execution = line.get("execution")
     recorded = {"cost": fields.pop("cost", None), "duration_ms": execution.get("duration_ms") if isinstance(execution, dict) else None}
     if present(recorded):
@@ -5299,6 +7662,13 @@ def replayed_attempt(line: JsonObject) -> Attempt:
     if status == COMPLETED:
         return Attempt(status, fields, None, utc_now())
     return Attempt(status, fields, reported_error(error or {"message": f"recorded with status {status}"}, kind), utc_now())
+
+
+def is_hit(value: Any) -> bool:
+    """True when *value* is an entry of an observation's `redacted`."""
+    kinds = {"pointer": str, "family": str, "count": int}
+    is_entry = isinstance(value, dict) and value.keys() == kinds.keys() and all(isinstance(value[key], kind) for key, kind in kinds.items())
+    return is_entry and bool(value["pointer"].startswith("/"))
 
 # endregion
 
@@ -5313,6 +7683,7 @@ def replayed_attempt(line: JsonObject) -> Attempt:
 
 TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
+REMOVED_PREFIX = ".kaizen-removed-"
 BASIC_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # and LC_*
 COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
 
@@ -5391,12 +7762,8 @@ def remove_work_folder(path: str) -> None:
     except FileNotFoundError:
         return
     except OSError:
-        from shutil import rmtree
-
-        rmtree(path, ignore_errors=True)
-        for folder, _, _ in os.walk(path) if os.path.isdir(path) else ():
-            os.chmod(folder, 0o700)
-        rmtree(path, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(path)
 
 
 def sweep_work_folders(parent: str) -> None:
@@ -5418,7 +7785,11 @@ class ProcessWorker(Worker):
     """Starts the command once for each trial; raises CannotStart when that is impossible.
 
     `environment` and `files` may be set by whoever makes it: what the runner gets, and what its work folder begins with and is kept of it.
+    `ended` is how the last program ended; with `watches_input` also how much it did not read.
     """
+
+    watches_input = False
+    ended: Ended | None = None
 
     def __init__(self, command: list[str], cwd: str, timeout_seconds: float, folders: WorkFolders, stop: StopSwitch) -> None:
         self.command, self.cwd, self.timeout_seconds, self.folders, self.stop = command, cwd, timeout_seconds, folders, stop
@@ -5433,16 +7804,17 @@ class ProcessWorker(Worker):
                 self.files.prepare(folder)
             started_at = utc_now()
             command, stdin = self.asked(request, folder)
-            ended = run_program(
+            self.ended = ended = run_program(
                 command,
                 stdin,
                 cwd=self.cwd,
                 environment={**self.environment, **trial_environment(request), b"KAIZEN_WORKDIR": os.fsencode(folder)},
                 timeout_seconds=self.timeout_seconds,
                 stdout_limit=STDOUT_LIMIT,
-                stderr_limit=STDERR_LIMIT,
+                stderr_limit=STDERR_LIMIT + CUT_MARGIN,
                 stop=self.stop,
                 mark=mark,
+                watches_input=self.watches_input,
             )
             return self.with_files(process_attempt(ended, started_at, self.timeout_seconds, self.read), folder, request)
         finally:
@@ -5490,14 +7862,15 @@ def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:
 def process_attempt(ended: Ended, started_at: str, timeout_seconds: float, read: ReadOutput = read_answer) -> Attempt:
     """The attempt that a runner which *ended* like this has made; *read* makes fields of what it printed."""
     status, fields, error = judged_end(ended, timeout_seconds, read)
-    stderr = kept_errors(ended.stderr, ended.stderr_cut, error is None)
+    fields, stderr = kept_errors(fields, ended.stderr, ended.stderr_cut, error is None)
     return Attempt(status, fields, error, started_at, ended.seconds * 1000, ended.exit_code, stderr)
 
 
-def kept_errors(stderr: bytes, cut: int, is_completed: bool) -> str:
-    """What is kept of the tail *stderr* of standard error, before which *cut* bytes are gone already."""
-    kept = stderr[-(COMPLETED_STDERR_LIMIT if is_completed else STDERR_LIMIT) :]
-    return tail_text(kept, cut + len(stderr) - len(kept), "standard error")
+def kept_errors(fields: JsonObject, stderr: bytes, cut: int, is_completed: bool) -> tuple[JsonObject, str]:
+    """(*fields* with what was masked, what is kept) of the tail *stderr* of standard error, before which *cut* bytes are gone already."""
+    limit, place = (COMPLETED_STDERR_LIMIT, "execution") if is_completed else (STDERR_LIMIT, "error")
+    text, hits = cut_tail(stderr, limit, cut, "standard error", f"/{place}/stderr_tail")
+    return {**fields, "redacted": [*fields.get("redacted", ()), *hits]} if hits else fields, text
 
 
 def judged_end(ended: Ended, timeout_seconds: float, read: ReadOutput) -> tuple[str, JsonObject, JsonObject | None]:
@@ -5525,8 +7898,8 @@ def exit_error(code: int) -> JsonObject:
 
 def with_excerpt(error: JsonObject, stdout: bytes) -> JsonObject:
     """*error* with the beginning and end of what was printed, if anything was."""
-    shown = excerpt(stdout)
-    return {**error, "stdout_excerpt": shown} if shown else error
+    shown, hits = cut_middle(stdout, "/error/stdout_excerpt")
+    return {**error, **({"stdout_excerpt": shown} if shown else {}), **({"redacted": hits} if hits else {})}
 
 
 def check_command(command: list[str], cwd: str) -> list[str]:
@@ -5536,22 +7909,30 @@ def check_command(command: list[str], cwd: str) -> list[str]:
     if path is None:
         raise no_such_program(word, cwd)
     if os.path.basename(os.path.dirname(path)) == "shims" and is_script(path):
-        return [f"{quoted(word)} is the shim of a version manager, which costs time at every start; the real path of the program is faster"]
+        cost = "which costs time at every start; the real path of the program is faster"
+        return [f"{shown_word(word)} is the shim of a version manager, {cost}"]
     return []
 
 
 def no_such_program(word: str, cwd: str) -> UsageError:
     """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
     place = os.path.join(cwd, word)
-    what = f"there is no program {quoted(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
-    if os.path.isfile(place) and not os.access(place, os.X_OK):
-        what = f"{quoted(word)} is not executable" if "/" in word else what
+    what = f"there is no program {shown_word(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
+    if os.path.isdir(place) and "/" in word:
+        what, hint = f"{shown_word(word)} is a folder", "name the program in it"
+    elif os.path.isfile(place) and not os.access(place, os.X_OK):
+        what = f"{shown_word(word)} is not executable" if "/" in word else what
         hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
     elif "/" not in word:
         hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
     else:
         hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
     return UsageError(f"{what}; nothing was run", visible(hint), "no_such_program")
+
+
+def shown_word(word: str) -> str:
+    """The first word of a command as a message names it: people write `API_KEY=… ./agent`, which only a shell understands."""
+    return quoted(redact_arguments([word], environment_secrets(os.environ))[0])
 
 
 def is_script(path: str) -> bool:
@@ -5737,7 +8118,7 @@ class PersistentWorker(ProcessWorker):
         environment = {name: value for name, value in self.environment.items() if name not in TRIAL_VARIABLES}
         environment[b"KAIZEN_STAGE"] = self.again[0].stage.encode("utf-8")
         environment[b"KAIZEN_WORKDIR"] = os.fsencode(self.folder)
-        limits, mark = (STDOUT_LIMIT, STDERR_LIMIT), b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
+        limits, mark = (STDOUT_LIMIT, STDERR_LIMIT + CUT_MARGIN), b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
         try:
             return Conversation(self.command, self.cwd, environment, limits=limits, stop=self.stop, mark=mark)
         except BaseException:
@@ -5807,7 +8188,9 @@ class PersistentWorker(ProcessWorker):
             status, error = (COMPLETED, None) if reported is None else ("error", reported_error(reported, "agent"))
         except ProtocolError as problem:
             status, error = "protocol_error", with_excerpt(protocol_document(problem), line)
-        stderr = kept_errors(*talk.take_errors(), error is None) if is_only and not self.is_crowded else ""
+        stderr = ""
+        if is_only and not self.is_crowded:
+            fields, stderr = kept_errors(fields, *talk.take_errors(), error is None)
         self.settle(flight.request, Attempt(status, fields, error, flight.started_at, seconds * 1000, None, stderr))
 
     def hear_end(self, talk: Conversation) -> None:
@@ -5846,9 +8229,9 @@ class PersistentWorker(ProcessWorker):
         if not talk or not flights:
             self.note(f"{error['message']}, and was started anew")
             return
-        stderr = kept_errors(*talk.take_errors(), False)
+        fields, stderr = kept_errors({}, *talk.take_errors(), False)
         code = talk.process.returncode if error["type"] in ("exit", "signal") else None
-        attempt = Attempt(status, {}, with_excerpt(error, printed), flights[0].started_at, seconds * 1000, code, stderr)
+        attempt = Attempt(status, fields, with_excerpt(error, printed), flights[0].started_at, seconds * 1000, code, stderr)
         self.settle(flights[0].request, attempt)
 
     def end(self) -> None:
@@ -6009,14 +8392,14 @@ class RunTally:
 
     def add_cost(self, prices: list[float | None]) -> float | None:
         """Adds the *prices* of a trial's attempts; returns their sum, None, and nothing added, when one is not known."""
+        if None in prices:
+            return None
         from decimal import Decimal
 
-        known = [Decimal(repr(price)) for price in prices if price is not None]
-        if len(known) < len(prices):
-            return None
+        cost = sum(Decimal(repr(price)) for price in prices)
         self.priced += 1
-        self.cost += sum(known)
-        return float(sum(known))
+        self.cost += cost
+        return float(cost)
 
     def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
         """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""
@@ -6055,7 +8438,9 @@ class Budget(NamedTuple):
     def exhausted(self, tally: RunTally, started: float) -> tuple[str, str] | None:
         """(reason code, sentence) when nothing more may begin after what *tally* counts, since *started*; None while it may."""
         if self.max_cost_usd is not None:
-            if tally.cost >= self.max_cost_usd:
+            from decimal import Decimal
+
+            if tally.cost >= Decimal(repr(self.max_cost_usd)):
                 return "max_cost", f"the cost has reached {tally.cost:f} of at most {self.max_cost_usd:g} USD"
             if tally.priced < tally.ran:
                 what = counted(tally.ran - tally.priced, "trial")
@@ -6076,7 +8461,7 @@ def is_worth_a_retry(attempt: Attempt, reasons: tuple[str, ...]) -> bool:
 
 def earlier_attempt(attempt: Attempt) -> JsonObject:
     """What `execution.attempts` keeps of an attempt that was followed by another; without `cost` where it reported none."""
-    document: JsonObject = {"status": attempt.status, "error": attempt.error, "duration_ms": attempt.duration_ms}
+    document: JsonObject = {"status": attempt.status, "error": dict(attempt.error or {}), "duration_ms": attempt.duration_ms}
     if attempt.duration_ms is not None:
         document["duration_ms"] = round(attempt.duration_ms, 3)
     if "cost" in attempt.fields:
@@ -6108,7 +8493,7 @@ class Watchdog:
 
     def ends(self, case: Case, trial: int) -> None:
         """Notes that a trial has ended."""
-        del self.outstanding[case.id, trial]
+        self.outstanding.pop((case.id, trial), None)
         self.heard_at, self.patience = monotonic_seconds(), QUIET_SECONDS
 
     def complaint(self) -> str:
@@ -6638,7 +9023,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
     return {
         "version": 1,
         "stage": request.stage,
-        "command": None if replay else without_surrogates(request.command),
+        "command": None if replay else redact_arguments(without_surrogates(request.command), environment_secrets(os.environ)),
         "mode": REPLAY if replay else request.mode,
         "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
@@ -6689,6 +9074,8 @@ class Dispatch:
         self.tally, self.watchdog = RunTally(request.dataset.holdout), Watchdog(request.dataset.holdout)
         self.stopped: tuple[str, str] | None = None
         self.started = monotonic_seconds()
+        self.secrets = environment_secrets(os.environ)
+        self.masked: dict[str, int] = {}  # observations in which a secret of this family was masked
 
     def pending_trials(self) -> Iterator[tuple[Case, int]]:
         """(case, trial) of what has no line yet, in the order of a run."""
@@ -6704,6 +9091,9 @@ class Dispatch:
                     self.work_off(make_worker, progress)
             elif self.request.shard:
                 self.writer.begin_if_new()  # a shard without cases is there all the same, for merge
+            if self.masked:
+                found = listed(f"{family} in {counted(number, 'trial')}" for family, number in sorted(self.masked.items()))
+                self.writer.notes.append(f"secrets were masked before they were written: {found}")
             is_interrupted = self.recorded < self.pending
             is_complete = not is_interrupted and not (self.stopped and self.writer.is_beside)
             self.writer.finish(is_complete)
@@ -6866,31 +9256,38 @@ class Dispatch:
         if attempt.status == CANCELLED:
             return
         self.has_started = True
-        with self.lock:
-            self.watchdog.ends(request.case, request.trial)
-            if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
+        if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
+            with self.lock:
+                self.watchdog.ends(request.case, request.trial)
                 self.again.append((request, attempt))
-            else:
-                self.record(request.case, request.trial, attempt, number)
-            self.lock.notify()
+                self.lock.notify()
+        else:
+            self.record(request.case, request.trial, attempt, number)
 
     def record(self, case: Case, trial: int, attempt: Attempt, number: int) -> None:
         """Appends the observation of a trial whose last *attempt* worker *number* made, and counts it unless it never ran."""
         earlier = self.earlier.pop((case.id, trial), [])
         document = observation_document(case.id, trial, case.input_fingerprint, attempt, number, earlier)
-        self.writer.record(case.id, trial, attempt.status, encode_compact(document).encode("utf-8") + b"\n")
-        self.recorded += 1
-        if number:
-            self.queue.release(case)
-            cost = self.tally.add(case, trial, attempt, earlier)
-            self.events.trial(case, trial, attempt, len(earlier) + 1, cost, self.tally, self.pending)
-        elif attempt.error:
-            self.tally.note_example(case, trial, attempt.error)
+        document, line = masked_observation(document, self.secrets)
+        attempt = attempt._replace(error=document.get("error"))  # nothing unmasked is told of it
+        with self.lock:
+            self.writer.record(case.id, trial, attempt.status, line + b"\n")
+            self.recorded += 1
+            for family in {hit["family"] for hit in document.get("redacted", ())}:
+                self.masked[family] = self.masked.get(family, 0) + 1
+            if number:
+                self.watchdog.ends(case, trial)
+                self.queue.release(case)
+                cost = self.tally.add(case, trial, attempt, earlier)
+                self.events.trial(case, trial, attempt, len(earlier) + 1, cost, self.tally, self.pending)
+            elif attempt.error:
+                self.tally.note_example(case, trial, attempt.error)
+            self.lock.notify()
 
     def cannot_start(self, error: CannotStart) -> Attempt:
         """The attempt of a runner that could not be started. Raises UsageError when not even the first one could."""
         if not self.has_started:
-            message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
+            message = f"{shown_word(self.request.command[0])} cannot be started: {error}; nothing was run"
             raise UsageError(message, "try the command by itself", "cannot_start") from None
         return Attempt("error", {}, error_document("environment", "cannot_start", f"the runner could not be started: {error}"), utc_now())
 
@@ -9708,7 +12105,7 @@ def combined_outcome(found: list[tuple[str, Outcome]], status: str, score: float
 def combinator(settings: JsonObject, needed: int | None, is_negative: bool = False, is_share: bool = False) -> Check:
     """The check that asks *needed* (None: all) of `of` to pass, or with *is_negative* that this is not so.
 
-    The score is 1 or 0, or with *is_share* the share of the entries that passed.
+    The score is 1 or 0, or with *is_share* the share of the entries that passed, of *needed* when fewer apply.
     """
     children: list[PreparedEntry] = settings["of"]
 
@@ -9722,7 +12119,7 @@ def combinator(settings: JsonObject, needed: int | None, is_negative: bool = Fal
         if is_negative and status != ERROR:
             status = FAIL if status == PASS else PASS
         telling = ERROR if status == ERROR else (PASS if is_negative or needed is not None and status == PASS else FAIL)
-        score = None if status == ERROR else passed / len(found) if is_share else float(status == PASS)
+        score = None if status == ERROR else passed / max(len(found), needed or 1) if is_share else float(status == PASS)
         return combined_outcome(found, status, score, telling)
 
     return check
@@ -9878,7 +12275,7 @@ class ConsentFinding(NamedTuple):
 
 @evaluator("confirmation", 1, "The user agreed before the agent acted.", CONFIRMATION_PARAMETERS, CONFIRMATION_EXAMPLE, selects=False)
 def evaluate_confirmation(settings: JsonObject) -> Check:
-    """The check that every action had consent."""
+    """Every action that matches had consent."""
     rule = compile_consent(settings)
 
     def check(view: View) -> Outcome:
@@ -10764,7 +13161,7 @@ def fields_outcome(fields: list[Field], wants_all: bool) -> Outcome:
     default_select="output.json",
 )  # fmt: skip
 def evaluate_fields(settings: JsonObject) -> Check:
-    """Rules that are about the reference raise NotMeasurable for one that has nothing at their path."""
+    """A rule about the reference that finds nothing there is not measurable."""
     lists = parse_list_mode(settings["lists"], "/lists")
     rules, list_rules = compile_field_rules(settings["rules"] or [], lists)
     counts_rest, counts_extra = settings["rest"] == "equals", settings["extra"] == "forbid"
@@ -11399,7 +13796,7 @@ class OrderPartner(NamedTuple):
 
 @evaluator("order", 1, "Some steps come before others, about the same thing.", ORDER_PARAMETERS, ORDER_EXAMPLE, selects=False)
 def evaluate_order(settings: JsonObject) -> Check:
-    """The check that every step asked about has its partner on the right side."""
+    """Every step asked about has its partner on the right side."""
     before, after = compile_matchers(settings["before"], "/before"), compile_matchers(settings["after"], "/after")
     rule = OrderRule(settings["direction"] == "followed_by", compile_same(settings["same"]), settings["require_success"])
     wanted = settings["after" if rule.is_followed else "before"]
@@ -11605,7 +14002,7 @@ class ListedSteps(NamedTuple):
 
 @evaluator("sequence", 1, "The listed steps happened, and nothing that may not.", SEQUENCE_PARAMETERS, SEQUENCE_EXAMPLE, selects=False)
 def evaluate_sequence(settings: JsonObject) -> Check:
-    """The check that pairs the listed with the recorded steps."""
+    """Pairs the listed with the recorded steps, one to one, as many as possible."""
     documents = settings["steps"]
     if not documents and not isinstance(documents, EmptyFromCase):
         raise ConfigurationError("/steps", "is an empty list", 'to forbid steps: {"type": "steps", "match": {…}, "max": 0}')
@@ -12245,7 +14642,7 @@ STEPS_EXAMPLE = {
 
 @evaluator("steps", 1, "So many steps were taken, and they are as they must be.", STEPS_PARAMETERS, STEPS_EXAMPLE, selects=False)
 def evaluate_steps(settings: JsonObject) -> Check:
-    """The check that counts the steps meant and asks `must` of `which` of them."""
+    """Counts the steps meant, and asks `must` of `which` of them."""
     match, must = compile_matcher(settings["match"], "/match"), settings["must"]
     duty = None if must is None else compile_matcher(must, "/must")
     low, high = steps_bounds(settings)
@@ -12369,12 +14766,14 @@ CASES_KEPT = 1000  # whose own evaluators stay prepared; beyond, memory would gr
 
 class Suite:
     """The prepared evaluators. `entry_fingerprints`: id to fingerprint of those in evaluation.json; `fingerprint` covers all of
-    them, in any order, and the semantics version of every type that they or the cases' own evaluators use."""
+    them, in any order, the semantics version of every type that they or the cases' own evaluators use, and what the references
+    in these lead to (`referring`; what they say themselves is in the dataset fingerprint)."""
 
     def __init__(self, entries: list[PreparedEntry], evaluation: Evaluation) -> None:
         self.entries = entries
         self.evaluation = evaluation
         self.versions: dict[str, int] = {}
+        self.referring: dict[str, list[JsonObject]] = {}
         self.of_cases: dict[str, list[PreparedEntry]] = {}
         for entry in entries:
             self.versions.update(entry.versions)
@@ -12382,13 +14781,22 @@ class Suite:
 
     @property
     def fingerprint(self) -> str:
-        """'sha256:…' of the entries and the versions of their types."""
-        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions})
+        """'sha256:…' of the entries, the versions of their types, and the cases' entries that take something from elsewhere."""
+        referring = {"cases": self.referring} if self.referring else {}
+        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions, **referring})
 
     @property
     def types_used(self) -> set[str]:
         """Names of the types of all entries, also inside combinators and in the cases' own evaluators."""
         return set(self.versions)
+
+    def names_outside(self, dataset: Dataset) -> set[str]:
+        """Ids of the entries that are not only in holdout cases."""
+        names = {entry.id for entry in self.entries}
+        for case in dataset.cases.values():
+            if case.id not in dataset.holdout and case.document.get("evaluators"):
+                names.update(entry.id for entry in self.entries_for(case))
+        return names
 
     def entries_for(self, case: Case) -> list[PreparedEntry]:
         """The entries with those that *case* brings itself, which replace the ones of the same id."""
@@ -12557,6 +14965,8 @@ def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
             if name in entry.versions:
                 breaches.add(case.path, case.line, pointer, f"type {name} cannot stand in a case", "write it into evaluation.json")
         suite.versions.update(entry.versions)
+        if document != case.document["evaluators"][index]:  # it had a $use or $file, which the dataset fingerprint cannot see through
+            suite.referring.setdefault(case.id, []).append(entry.document)
         note_case_value(entry, case, breaches)
 
 
@@ -12593,7 +15003,7 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
     """Repetitions as the stage's meta file says; None when there is no meta file."""
     if not os.path.exists(improvement.stage_file(stage, ".meta.json")):
         return None
-    return int(read_stage_meta(improvement, stage)["repetitions"])
+    return checked_repetitions(read_stage_meta(improvement, stage), improvement.shown(stage + ".meta.json"))
 
 
 def evaluate_stage(
@@ -12628,7 +15038,7 @@ def evaluate_locked_stage(
             earlier = seen.setdefault(key, line.number)
             if earlier != line.number:
                 raise InputError(
-                    f"{shown}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice (first at line {earlier})",
+                    f"{shown}:{line.number}: is the same case and trial as line {earlier}",
                     "remove one of the two lines, or run the stage again with --overwrite",
                     "invalid_evidence",
                 )
@@ -12678,12 +15088,12 @@ def has_results(improvement: Improvement, stage: str) -> bool:
 
 def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
     """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
+    meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.argument()}")
     try:
-        meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.shown()}")
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
-        int(meta["repetitions"])
-    except (KeyError, TypeError, ValueError):
+        checked_repetitions(meta, "")
+    except (KeyError, TypeError, ValueError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )
@@ -12744,7 +15154,7 @@ class CaseTally:
             self.passed += 1
         elif outcome == "fail":
             self.failed += 1
-        else:
+        elif result["status"] != NOT_RUN:  # which is missing from the planned trials like one without a line
             self.errors += 1
         if any(entry["status"] == "fail" and entry["severity"] == "hard" for entry in result["evaluations"]):
             self.hard += 1
@@ -12981,32 +15391,67 @@ def number_text(value: "Fraction", limit: "Fraction") -> tuple[str, str]:
     return shown
 
 
+class CaseBounds(NamedTuple):
+    """What the share of one case can be once its missing trials have come out: least and most passed of *planned*, on both sides."""
+
+    baseline_least: "Fraction"
+    baseline_most: "Fraction"
+    candidate_least: "Fraction"
+    candidate_most: "Fraction"
+
+    def can_improve(self) -> bool:
+        """True when some outcome of the missing trials makes the case `improved`."""
+        return self.baseline_least * 2 <= 1 < self.candidate_most * 2
+
+    def must_weaken(self) -> bool:
+        """True when every outcome of the missing trials makes the case `weakened`, none `regressed`."""
+        return self.candidate_most < self.baseline_least and not (self.baseline_most == 1 and self.candidate_least == 0)
+
+
+def case_bounds(case_ids: list[str], baseline: StageTally, candidate: StageTally) -> list[CaseBounds]:
+    """The bounds of each case, in the order of *case_ids*."""
+    from fractions import Fraction
+
+    found = []
+    for case_id in case_ids:
+        limits = []
+        for stage in (baseline, candidate):
+            tally = stage.tally(case_id)
+            planned = max(stage.repetitions, tally.valid())
+            limits += [Fraction(tally.passed, planned), Fraction(planned - tally.failed, planned)]
+        found.append(CaseBounds(*limits))
+    return found
+
+
 def missed_thresholds(
-    acceptance: JsonObject, counts: dict[str, int], delta: "Fraction | None", candidate: StageTally, case_ids: list[str]
+    acceptance: JsonObject, counts: dict[str, int], delta: "Fraction | None", stages: tuple[StageTally, StageTally], case_ids: list[str]
 ) -> list[Missed]:
-    """Thresholds of *acceptance* on counts, rate and delta that are not met, in a fixed order."""
-    tallies = [candidate.tally(case_id) for case_id in case_ids]
-    open_cases = counts["not_comparable"]
+    """Thresholds of *acceptance* on counts, rate and delta that are not met by *stages* (before, after), in a fixed order."""
+    candidate = stages[1]
+    bounds = case_bounds(case_ids, *stages)
     missed = []
-    if acceptance["maximum_weakened"] is not None and counts["weakened"] > acceptance["maximum_weakened"]:
-        text = f"{counted(counts['weakened'], 'case')} weakened (at most {acceptance['maximum_weakened']})"
-        missed.append(Missed("above_maximum_weakened", text, True))
+    limit = acceptance["maximum_weakened"]
+    if limit is not None and counts["weakened"] > limit:
+        text = f"{counted(counts['weakened'], 'case')} weakened (at most {limit})"
+        missed.append(Missed("above_maximum_weakened", text, sum(case.must_weaken() for case in bounds) > limit))
     minimum = acceptance["minimum_improvements"]
     if minimum is not None and counts["improved"] < minimum:
         text = f"{counted(counts['improved'], 'improvement')} (at least {minimum})"
-        missed.append(Missed("below_minimum_improvements", text, counts["improved"] + open_cases < minimum))
+        missed.append(Missed("below_minimum_improvements", text, sum(case.can_improve() for case in bounds) < minimum))
     limit = acceptance["minimum_pass_rate"]
+    tallies = [candidate.tally(case_id) for case_id in case_ids]
     rate = case_weighted_rate([(tally.passed, tally.valid()) for tally in tallies])
+    best = sum(case.candidate_most for case in bounds) / len(bounds) if bounds else None
     if limit is not None and rate is not None and rate < exact_fraction(limit):
-        planned = candidate.repetitions
-        best = case_weighted_rate([(planned - tally.failed, planned) for tally in tallies])
         shown = exact_percent(rate, exact_fraction(limit))
         text = f"pass rate {shown[0]} (at least {shown[1]})"
         missed.append(Missed("below_minimum_pass_rate", text, best is not None and best < exact_fraction(limit)))
     limit = acceptance["minimum_delta"]
     if limit is not None and delta is not None and delta < exact_fraction(limit):
         shown = exact_percent(delta, exact_fraction(limit))
-        missed.append(Missed("below_minimum_delta", f"change of the pass rate {shown[0]} (at least {shown[1]})", False))
+        best = sum(case.candidate_most - case.baseline_least for case in bounds) / len(bounds)
+        text = f"change of the pass rate {shown[0]} (at least {shown[1]})"
+        missed.append(Missed("below_minimum_delta", text, best < exact_fraction(limit)))
     return missed
 
 
@@ -13022,7 +15467,11 @@ def missed_pass_k(acceptance: JsonObject, candidate: StageTally, case_ids: list[
         return Unmeasured("unmeasured_minimum_pass_k", text)
     limit = exact_fraction(wanted["rate"])
     shown = exact_percent(value, limit)
-    return Missed("below_minimum_pass_k", f"pass^{wanted['k']} {shown[0]} (at least {shown[1]})", True) if value < limit else None
+    if value >= limit:
+        return None
+    planned = candidate.repetitions
+    best, _ = pass_hat_k([(planned - tally.failed, planned) for tally in tallies], wanted["k"])
+    return Missed("below_minimum_pass_k", f"pass^{wanted['k']} {shown[0]} (at least {shown[1]})", best is not None and best < limit)
 
 
 def missed_ratios(acceptance: JsonObject, baseline: StageTally, candidate: StageTally, comparable: list[str]) -> list[Missed | Unmeasured]:
@@ -13063,6 +15512,796 @@ def ratio_side(tallies: list[object], attribute: str) -> "Fraction | None":
         return sum(exact, Fraction(0)) / len(exact)
     middle = len(exact) // 2
     return exact[middle] if len(exact) % 2 else (exact[middle - 1] + exact[middle]) / 2
+
+# endregion
+
+# region policy/reliability.py
+# =============================================================================
+# How sure the change is: intervals, tests, noise, and what it would take to be surer.
+#
+# One entry compares a candidate with the baseline; candidates of one call form a family and
+# share their level by Holm's method. The case is the unit, or the cluster where cases name
+# one. Statistics may lower a recommendation, they never lift one. Nothing here names a case of
+# the holdout.
+# =============================================================================
+
+ROLES_COMPARED = ("baseline", "candidate")
+BETTER, WORSE, UNDECIDED = "better", "worse", "insufficient_evidence"
+SHOWN_GROUPS = 50  # the largest of each kind; the rest is counted
+SUITE_ONLY_CASES = 50  # up to which the permutation test of the suite alone is worth a line
+LARGEST_K = 10
+EXACT_TEST_ALLOWANCE = 1.1  # the sign-flip test needs a tenth more than the normal formula says
+
+Quad = tuple[int, int, int, int]  # baseline passed, valid, candidate passed, valid
+
+
+class Compared(NamedTuple):
+    """What an entry rests on: rows of comparison.json, cases by id, cluster by case id, ids not to be named, tallies by role."""
+
+    rows: list[JsonObject]
+    cases: dict[str, Case]
+    clusters: dict[str, str]
+    holdout: frozenset[str]
+    stages: dict[str, StageTally]
+
+
+def default_reliability() -> JsonObject:
+    """The settings that hold where evaluation.json has no `reliability` block."""
+    return {key: default for key, (_, default) in RELIABILITY.items()}
+
+
+def clusters_of(cases: dict[str, Case]) -> dict[str, str]:
+    """Cluster by case id, for the cases that name one."""
+    return {case_id: case.document["cluster"] for case_id, case in cases.items() if case.document.get("cluster")}
+
+
+def share_quad(row: JsonObject) -> Quad:
+    """(baseline passed, valid, candidate passed, valid) of *row*."""
+    before, after = row["baseline"], row["candidate"]
+    return before["pass"], before["pass"] + before["fail"], after["pass"], after["pass"] + after["fail"]
+
+
+def comparable_rows(rows: list[JsonObject]) -> list[JsonObject]:
+    """The rows that can be compared."""
+    return [row for row in rows if row["change"] != "not_comparable"]
+
+
+def difference_counts(rows: list[JsonObject], clusters: dict[str, str]) -> Counts:
+    """{candidate minus baseline: how many units} over comparable *rows*; the mean of its cases is the value of a cluster."""
+    from fractions import Fraction
+
+    quads: dict[tuple[str | None, Quad], int] = {}
+    for row in rows:
+        key = (clusters.get(row["id"]) if clusters else None, share_quad(row))
+        quads[key] = quads.get(key, 0) + 1
+    counts: Counts = {}
+    grouped: dict[str, list[Fraction]] = {}
+    for (cluster, (before, valid_before, after, valid_after)), times in quads.items():
+        value = Fraction(after, valid_after) - Fraction(before, valid_before)
+        if cluster is None:
+            counts[value] = counts.get(value, 0) + times
+        else:
+            grouped.setdefault(cluster, []).extend([value] * times)
+    for values in grouped.values():
+        value = sum(values, Fraction(0)) / len(values)
+        counts[value] = counts.get(value, 0) + 1
+    return counts
+
+
+# --- One candidate ---------------------------------------------------------------------
+
+
+def reliability_entry(compared: Compared, settings: JsonObject) -> JsonObject:
+    """What the verdict on one candidate rests on; `judge_family` adds the verdict, which hangs on its family."""
+    rows, confidence = compared.rows, float(settings["confidence"])
+    able = comparable_rows(rows)
+    counts = difference_counts(able, compared.clusters)
+    found, test = paired_mean(counts, confidence), sign_flip(counts)
+    case_delta = paired_mean(difference_counts(able, {}), confidence).delta if compared.clusters else found.delta
+    return {
+        "stage": compared.stages["candidate"].stage,
+        "unit": "cluster" if compared.clusters else "case",
+        "n": found.n,
+        "cases_compared": len(able),
+        "cases": len(rows),
+        "repetitions": {role: compared.stages[role].repetitions for role in ROLES_COMPARED},
+        "rates": {role: side_document(compared, role, confidence) for role in ROLES_COMPARED},
+        "delta": fraction_document(found.delta),
+        "case_weighted_delta": fraction_document(case_delta),
+        **interval_document(found, confidence),
+        "probability": {"better": found.p_gt, "equal": found.p_eq, "worse": found.p_lt},
+        "sign_flip": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason},
+        "informative": found.informative,
+        "missingness_decides": missingness_decides(rows),
+        "strip": [[float(value), times] for value, times in sorted(counts.items())],
+        **planning_document(found, [share_quad(row) for row in able], compared, confidence),
+    }
+
+
+def detailed_entry(compared: Compared, settings: JsonObject) -> JsonObject:
+    """`reliability_entry` with what is shown beside it: flaky cases, repetition metrics, durations, other tests, groups."""
+    rows, confidence = compared.rows, float(settings["confidence"])
+    quads = [share_quad(row) for row in comparable_rows(rows)]
+    moved = [after * valid_before - before * valid_after for before, valid_before, after, valid_after in quads]
+    ups, downs = sum(move > 0 for move in moved), sum(move < 0 for move in moved)
+    is_single = bool(quads) and all(quad[1] == quad[3] == 1 for quad in quads)
+    return {
+        **reliability_entry(compared, settings),
+        "moved": {"up": ups, "down": downs, "equal": moved.count(0)},
+        "mcnemar": mcnemar(downs, ups)._asdict() if is_single else None,
+        "suite_only": dict(zip((BETTER, WORSE), suite_permutation(quads), strict=True)) if 0 < len(quads) <= SUITE_ONLY_CASES else None,
+        "flaky": {role: flaky_document(compared, role) for role in ROLES_COMPARED},
+        "newly_flaky": shown_ids([row["id"] for row in rows if row["newly_flaky"]], compared.holdout),
+        "pass_k": {role: pass_k_documents(compared, role, confidence) for role in ROLES_COMPARED},
+        "durations": {role: duration_document(compared.stages[role], confidence) for role in ROLES_COMPARED},
+        "groups": group_documents(compared, confidence),
+    }
+
+
+def interval_document(found: PairedMean, confidence: float) -> JsonObject:
+    """The interval of the change to report, and beside it the ones that it is not."""
+    beside = {name: limits_document(getattr(found, name)) for name in ("expanded", "plus_two", "percentile", "student")}
+    return {
+        "interval": limits_document(found.interval),
+        "confidence": confidence,
+        "method": found.method,
+        "is_exact": found.is_exact,
+        "small_sample": 0 < found.n < 30,
+        "reason": found.reason,
+        "se": found.se,
+        "other_intervals": beside,
+    }
+
+
+def limits_document(interval: Interval | None) -> list[float] | None:
+    """An interval as [low, high]; None stays None."""
+    return None if interval is None else [interval.low, interval.high]
+
+
+def side_document(compared: Compared, role: str, confidence: float) -> JsonObject:
+    """The rate of one side with its interval, the trials it rests on, and the bounds for those that gave no verdict.
+
+    With clusters the mean over clusters, on as many units; the bounds are over cases.
+    """
+    sides = [(row["id"], row[role]["pass"], row[role]["pass"] + row[role]["fail"], row[role]["planned"]) for row in compared.rows]
+    found = pass_rate([(passed, valid, max(planned, valid)) for _, passed, valid, planned in sides], confidence)
+    rate, n_eff, interval, n = found.rate, found.n_eff, found.interval, found.cases
+    if compared.clusters and rate is not None:
+        values = cluster_values([(compared.clusters.get(name), passed, valid) for name, passed, valid, _ in sides if valid])
+        rate, n = sum(values) / len(values), len(values)  # type: ignore[assignment]
+        n_eff = effective_size([float(value) for value in values], found.trials)
+        interval = wilson_interval(float(rate) * n_eff, n_eff, confidence)
+    return {
+        "rate": fraction_document(rate),
+        "interval": limits_document(interval),
+        "pooled": fraction_document(found.pooled),
+        "n": n,
+        "n_eff": n_eff,
+        "passed": sum(passed for _, passed, _, _ in sides),
+        "valid": found.trials,
+        "planned": sum(planned for *_, planned in sides),
+        "errors": sum(row[role]["error"] for row in compared.rows),
+        "excluded": found.excluded,
+        "cases_without_verdict": found.cases_without_valid,
+        "bound_if_excluded_fail": fraction_document(found.bound_if_excluded_fail),
+        "bound_if_excluded_pass": fraction_document(found.bound_if_excluded_pass),
+        "trial_noise_se": found.trial_noise_se,
+        "reason": found.reason,
+    }
+
+
+def cluster_values(sides: list[tuple[str | None, int, int]]) -> "list[Fraction]":
+    """The mean share of each cluster of *sides* [(cluster, passed, valid)]; a case without a cluster is one of its own."""
+    from fractions import Fraction
+
+    values, grouped = [], {}  # type: ignore[var-annotated]
+    for cluster, passed, valid in sides:
+        (values if cluster is None else grouped.setdefault(cluster, [])).append(Fraction(passed, valid))
+    return values + [sum(members, Fraction(0)) / len(members) for members in grouped.values()]
+
+
+def flaky_document(compared: Compared, role: str) -> JsonObject:
+    """How many cases are flaky, stable, unknown on one side, and which are flaky."""
+    kinds = [(row["id"], stability(row[role]["pass"], row[role]["pass"] + row[role]["fail"])) for row in compared.rows]
+    counts = Counter(kind for _, kind in kinds)
+    names = ("flaky", "stable_pass", "stable_fail", "unknown")
+    ids = [case_id for case_id, kind in kinds if kind == "flaky"]
+    return {**{name: counts[name] for name in names}, **shown_ids(ids, compared.holdout)}
+
+
+def shown_ids(ids: list[str], holdout: frozenset[str]) -> JsonObject:
+    """{"count", "cases", "holdout_cases"}: ids that may be named, and how many may not."""
+    shown = [case_id for case_id in ids if case_id not in holdout]
+    return {"count": len(ids), "cases": shown, "holdout_cases": len(ids) - len(shown)}
+
+
+def pass_k_documents(compared: Compared, role: str, confidence: float) -> list[JsonObject]:
+    """pass@k and pass^k with the interval of pass^k, for k from 2 to the repetitions (at most 10)."""
+    values = [(row[role]["pass"], row[role]["pass"] + row[role]["fail"]) for row in compared.rows]
+    found: list[JsonObject] = []
+    for k in range(2, min(compared.stages[role].repetitions, LARGEST_K) + 1):
+        at, left_out = pass_at_k(values, k)
+        hat = pass_hat_k(values, k)[0]
+        entry: JsonObject = {"k": k, "pass_at_k": fraction_document(at), "pass_hat_k": fraction_document(hat)}
+        interval = pass_hat_interval(values, k, confidence)
+        entry |= {"interval": limits_document(interval), "cases": len(values) - left_out, "cases_left_out": left_out}
+        found.append({**entry, "reason": None if hat is not None else "fewer_trials_than_k"})
+    return found
+
+
+def pass_hat_interval(values: list[tuple[int, int]], k: int, confidence: float) -> Interval | None:
+    """Expanded percentile limits of pass^k over the cases with at least *k* valid trials; None below two such cases."""
+    from fractions import Fraction
+
+    counts: Counts = {}
+    for (passed, valid), times in Counter(values).items():
+        if valid >= k:
+            value = Fraction(math.comb(passed, k), math.comb(valid, k))
+            counts[value] = counts.get(value, 0) + times
+    n = sum(counts.values())
+    return ResampledMean(counts).limits(expanded_tail(n, confidence)) if n > 1 else None
+
+
+def duration_document(stage: StageTally, confidence: float) -> JsonObject:
+    """Median and 95th percentile of the measured durations, with limits that hold whatever their distribution."""
+    values = sorted(duration for tally in stage.cases.values() for duration in tally.durations)
+    found: JsonObject = {"n": len(values), "rule": "linear"}
+    for name, percent in (("p50", 50), ("p95", 95)):
+        low, high = quantile_ranks(len(values), percent / 100, confidence)
+        limits = [None if rank is None else values[rank] for rank in (low, high)]
+        reason = "no_values" if not values else "no_upper_bound" if high is None else None
+        found[name] = {"value_ms": percentile(values, percent).value, "low_ms": limits[0], "high_ms": limits[1], "reason": reason}
+    return found
+
+
+# --- What it would take ----------------------------------------------------------------
+
+
+def planning_document(found: PairedMean, quads: list[Quad], compared: Compared, confidence: float) -> JsonObject:
+    """Trial noise, the smallest effect that this suite shows, and the cases or trials that would settle the change.
+
+    All None below two comparable cases. Where few units differ their variance is smoothed (`smoothed_variance`).
+    """
+    spread = measured_spread(quads)
+    if spread is None or found.delta is None or found.se is None:
+        return {"noise": None, "smallest_effect": None, "settle": None}
+    n, alpha = found.n, 1 - confidence
+    variance = smoothed_variance(found.se**2 * n, n, float(found.delta) * n, found.informative)
+    trials = [mean([1 / quad[side] for quad in quads]) or 1.0 for side in (1, 3)]
+    within = spread.sigma2_a * trials[0] + spread.sigma2_b * trials[1]
+    share = min(1.0, within / variance) if spread.is_split and not compared.clusters else None
+    smallest = quantiles_sum(alpha, POWER) * math.sqrt(variance / n)
+    fixed = max(0.0, variance - within) if share is not None else None
+    return {
+        "noise": {"baseline": spread.sigma2_a, "candidate": spread.sigma2_b, "share_of_variance": share} if spread.is_split else None,
+        "smallest_effect": {"value": smallest, "power": POWER, "alpha": alpha, "n": n},
+        "settle": settle_document(n, variance, fixed, spread.sigma2_a + spread.sigma2_b, abs(float(found.delta)) or smallest / 2, alpha),
+    }
+
+
+def settle_document(n: int, variance: float, fixed: float | None, noise: float, effect: float, alpha: float) -> JsonObject:
+    """Units at these trials, and trials on these *n* units, that would show *effect*.
+
+    *variance* is that of a unit's difference, of which *fixed* stays whatever the trials (None: not known) and *noise*
+    is what one trial on each side adds. `trials` is None where no number of them would do, or none is known to.
+    """
+    whole = EXACT_TEST_ALLOWANCE * quantiles_sum(alpha, POWER) ** 2 / (effect * effect)
+    room = n / whole - (variance if fixed is None else fixed)
+    trials = math.ceil(noise / room - 1e-9) if fixed is not None and room > 0 and noise > 0 else None
+    return {"effect": effect, "units": math.ceil(whole * variance - 1e-9), "trials": trials, "is_split": fixed is not None}
+
+
+# --- Parts of the suite ----------------------------------------------------------------
+
+
+def group_documents(compared: Compared, confidence: float) -> JsonObject:
+    """Change by split and by tag, exploratory: p-values are Holm-adjusted over all groups. Tags do not count holdout cases."""
+    groups: dict[tuple[str, str], list[JsonObject]] = {}
+    for row in compared.rows:
+        document = compared.cases[row["id"]].document
+        if document.get("split"):
+            groups.setdefault(("split", document["split"]), []).append(row)
+        for tag in dict.fromkeys(document.get("tags") or [] if row["id"] not in compared.holdout else []):
+            groups.setdefault(("tag", tag), []).append(row)
+    found: list[JsonObject] = []
+    left_out = 0
+    for kind in ("split", "tag"):
+        # A group that holds every case would repeat the table above it.
+        named = [key for key in groups if key[0] == kind and len(groups[key]) < len(compared.rows)]
+        named.sort(key=lambda key: (-len(groups[key]), key))
+        left_out += max(0, len(named) - SHOWN_GROUPS)
+        found += [group_document(key, groups[key], compared.clusters, confidence) for key in named[:SHOWN_GROUPS]]
+    for entry, p in zip(found, holm([entry["p"] for entry in found]), strict=True):
+        entry["p_adjusted"] = p
+    return {"exploratory": True, "family": sum(entry["p"] is not None for entry in found), "left_out": left_out, "groups": found}
+
+
+def group_document(key: tuple[str, str], rows: list[JsonObject], clusters: dict[str, str], confidence: float) -> JsonObject:
+    """Rates, change with interval, and two-sided sign-flip p-value of one group; None where nothing can be compared."""
+    able = comparable_rows(rows)
+    counts = difference_counts(able, clusters)
+    found, test = paired_mean(counts, confidence), sign_flip(counts)
+    rates = {}
+    for role in ROLES_COMPARED:
+        rates[role] = fraction_document(case_weighted_rate([(row[role]["pass"], row[role]["pass"] + row[role]["fail"]) for row in rows]))
+    return {
+        "kind": key[0],
+        "name": key[1],
+        "cases": len(rows),
+        "n": found.n,
+        "rates": rates,
+        "delta": fraction_document(found.delta),
+        "interval": limits_document(found.interval),
+        "reason": found.reason,
+        "p": test.two_sided if able else None,
+    }
+
+
+# --- The verdict -----------------------------------------------------------------------
+
+
+def judge_family(entries: list[JsonObject], settings: JsonObject) -> None:
+    """Adds to each of *entries* its Holm-adjusted p-values and its verdict: better, worse, or insufficient_evidence with reasons."""
+    alpha = float(1 - exact_fraction(settings["minimum_probability"]))
+    adjusted = {side: holm([entry["sign_flip"][side] if entry["n"] else None for entry in entries]) for side in (BETTER, WORSE)}
+    for number, entry in enumerate(entries):
+        entry["sign_flip"]["adjusted"] = {side: adjusted[side][number] for side in (BETTER, WORSE)}
+        entry["informative_needed"] = informative_cases_needed(alpha, len(entries))
+        entry["verdict"], entry["reasons"] = verdict_of(entry, settings, alpha)
+
+
+def verdict_of(entry: JsonObject, settings: JsonObject, alpha: float) -> tuple[str, list[str]]:
+    """(verdict, codes of what stands in its way) of a measured entry."""
+    if not entry["n"]:
+        return UNDECIDED, ["no_comparable_cases"]
+    reasons = [
+        code
+        for code, stands in (
+            ("too_few_cases", entry["n"] < settings["minimum_cases"]),
+            ("missingness_decides", entry["missingness_decides"]),
+            ("too_few_informative_cases", entry["informative"] < entry["informative_needed"]),
+        )
+        if stands
+    ]
+    for side in (BETTER, WORSE):
+        p = entry["sign_flip"]["adjusted"][side]
+        if entry["probability"][side] >= settings["minimum_probability"] and p is not None and p <= alpha:
+            return (side if not reasons else UNDECIDED), reasons
+    return UNDECIDED, [*reasons, *([] if "too_few_informative_cases" in reasons else ["not_separated"])]
+
+
+def gate_codes(entry: JsonObject, settings: JsonObject) -> list[str]:
+    """What the `reliability` block says of a judged entry: [] when it is met, ['worse'], or the codes of what is missing."""
+    if entry["verdict"] == WORSE:
+        return [WORSE]
+    few = min(entry["repetitions"].values()) < settings["minimum_trials"]
+    return [*entry["reasons"], *(["too_few_trials"] if few else [])]
+
+# endregion
+
+# region policy/reliability_words.py
+# =============================================================================
+# What reliability says in words, the same on the terminal, in reasons and on the page.
+# =============================================================================
+
+SHOWN_FLAKY = 10
+SMALLEST_PRINTED = 1e-12  # below, sums of floats say nothing
+
+
+def probability_text(p: float | None) -> str:
+    """'0.0312', '< 1e-12', '> 0.9999', 'not measured'.
+
+    >>> [probability_text(p) for p in (0.03125, 2e-7, 0.0, 1.0, 0.99999, None)]
+    ['0.0312', '2.0e-07', '< 1e-12', '1', '> 0.9999', 'not measured']
+    """
+    if p is None:
+        return "not measured"
+    if p < SMALLEST_PRINTED:
+        return "< 1e-12"
+    if p < 0.0001:
+        return f"{p:.1e}"
+    return "1" if p >= 1 else "> 0.9999" if p > 0.9999 else f"{p:.4f}"
+
+
+def chance_text(entry: JsonObject, side: str) -> str:
+    """The bootstrap probability of *side*; with the warning it needs where all differences are equal."""
+    chance = entry["probability"][side]
+    if chance is not None and len(entry["strip"]) == 1:
+        return f"{chance:.0f} (which says nothing: all differences are equal)"
+    return "> 0.9999" if chance is not None and chance > 0.9999 else probability_text(chance)
+
+
+def points_text(value: float, *, is_signed: bool = True) -> str:
+    """A difference of rates in percentage points: '+4.2 points', '0.0 points'."""
+    shown = f"{100 * value:+.1f}" if is_signed else f"{100 * value:.1f}"
+    return f"{shown.replace('-0.0', '0.0').replace('+0.0', '0.0')} points"
+
+
+def limits_text(limits: list[float] | None, *, is_rate: bool = False) -> str:
+    """'52.9 % to 97.8 %' or '-3.1 to +11.4 points'; 'no interval' for None."""
+    if limits is None:
+        return "no interval"
+    if is_rate:
+        return f"{100 * limits[0]:.1f} % to {100 * limits[1]:.1f} %"
+    return f"{points_text(limits[0]).removesuffix(' points')} to {points_text(limits[1])}"
+
+
+def fraction_percent(fraction: JsonObject | None) -> str:
+    """An exact rate as a percentage; 'not measured' for None."""
+    return percent(fraction["numerator"], fraction["denominator"]) if fraction else "not measured"
+
+
+def side_text_of(entry: JsonObject, role: str) -> str:
+    """'75 of 120 planned trials passed, 2 excluded; 62.5 % (53.1 % to 71.0 %) over 24 cases, worth 60.2 independent trials'."""
+    side = entry["rates"][role]
+    counts = f"{side['passed']:,} of {counted(side['planned'], 'planned trial')} passed"
+    counts += f", {side['excluded']:,} without a verdict" if side["excluded"] else ""
+    if side["rate"] is None:
+        return f"{counts}; pass rate not measured: {REASONS[side['reason']]}"
+    worth = f", worth {side['n_eff']:.1f} independent trials" if side["valid"] > side["n"] else ""
+    limits = limits_text(side["interval"], is_rate=True)
+    return f"{counts}; {fraction_percent(side['rate'])} ({limits}) over {counted(side['n'], entry['unit'])}{worth}"
+
+
+def change_text_of(entry: JsonObject) -> str:
+    """'+4.2 points (95 % interval -3.1 to +11.4 points) over 24 cases, 7 of which differ'."""
+    if entry["delta"] is None:
+        return f"not measured: {REASONS[entry['reason']]}"
+    interval = f"no interval: {REASONS[entry['reason']]}" if entry["reason"] else ""
+    interval = interval or f"{100 * entry['confidence']:g} % interval {limits_text(entry['interval'])}"
+    over = f"over {counted(entry['n'], entry['unit'])}, {entry['informative']:,} of which differ"
+    text = f"{points_text(entry['delta']['value'])} ({interval}) {over}"
+    if entry["unit"] == "cluster":
+        text += f"; weighted by case {points_text(entry['case_weighted_delta']['value'])}"
+    return text
+
+
+def excluded_text_of(entry: JsonObject, role: str) -> str:
+    """'2 of 120 (1.67 %): 61.7 % if they had failed, 63.3 % if they had passed'; '' when every trial has a verdict."""
+    side = entry["rates"][role]
+    if not side["excluded"]:
+        return ""
+    bounds = fraction_percent(side["bound_if_excluded_fail"]), fraction_percent(side["bound_if_excluded_pass"])
+    share = percent(side["excluded"], side["planned"])
+    return f"{side['excluded']:,} of {side['planned']:,} ({share}): {bounds[0]} if they had failed, {bounds[1]} if they had passed"
+
+
+def smallest_effect_text(entry: JsonObject) -> str:
+    """What this suite could have seen, in plain words; '' when it is not known."""
+    found = entry["smallest_effect"]
+    if found is None:
+        return ""
+    suite = f"A suite of {counted(found['n'], entry['unit'])} at {trials_text(entry)}"
+    effect = points_text(found["value"], is_signed=False)
+    return f"{suite} shows a change of {effect} four times out of five; smaller ones mostly stay unseen."
+
+
+def trials_text(entry: JsonObject) -> str:
+    """'5 trials', or '1 and 5 trials' where the sides differ."""
+    before, after = (entry["repetitions"][role] for role in ROLES_COMPARED)
+    return counted(before, "trial") if before == after else f"{before} and {after} trials"
+
+
+def about(number: int) -> int:
+    """*number* rounded up to two digits, because no plan is more exact than that.
+
+    >>> about(14_721), about(57), about(101)
+    (15000, 57, 110)
+    """
+    step = int(10 ** max(0, len(str(number)) - 2))
+    return -(-number // step) * step
+
+
+def settle_text(entry: JsonObject) -> str:
+    """What would settle a change that is not settled, in plain words; '' when it is, or nothing is known."""
+    settle = entry["settle"]
+    if settle is None or entry["verdict"] != "insufficient_evidence":
+        return ""
+    effect = points_text(settle["effect"], is_signed=False)
+    parts = [f"about {counted(about(settle['units']), entry['unit'])} at {trials_text(entry)}"] if settle["units"] > entry["n"] else []
+    if settle["trials"] is not None and settle["trials"] > max(entry["repetitions"].values()):
+        parts.append(f"about {counted(about(settle['trials']), 'trial')} of each of these")
+    if not parts:
+        return ""
+    text = f"To tell a change of {effect} from noise would take {listed(parts, last='or')}"
+    if len(parts) == 1 and settle["is_split"]:
+        text += "; more trials of these alone would not do" if settle["trials"] is None else ""
+    elif not settle["is_split"] and entry["unit"] == "case":
+        text += "; how far more trials would go, one trial a case cannot tell: run three to five"
+    return text + "."
+
+
+def obstacle_text(code: str, entry: JsonObject, settings: JsonObject) -> str:
+    """The sentence of a code of `verdict_of` or `gate_codes`."""
+    unit, n = entry["unit"], entry["n"]
+    if code == "worse":
+        return f"the candidate is worse: {change_text_of(entry)}"
+    if code == "no_comparable_cases":
+        return REASONS[code]
+    if code == "too_few_cases":
+        return f"{counted(n, unit)} compared (at least {settings['minimum_cases']})"
+    if code == "too_few_trials":
+        return f"{trials_text(entry)} a case (at least {settings['minimum_trials']})"
+    if code == "too_few_informative_cases":
+        needed = entry["informative_needed"]
+        return f"{counted(entry['informative'], unit)} came out differently; below {needed} no test can tell a change from luck"
+    if code == "missingness_decides":
+        return "the sign of the change hangs on how the trials without a verdict would have come out"
+    p = entry["sign_flip"]["adjusted"]["better"]
+    chances = f"P(better) {chance_text(entry, 'better')} (at least {settings['minimum_probability']:g})"
+    test = f"sign-flip p {probability_text(p)} (at most {1 - settings['minimum_probability']:.3g})"
+    return f"a change of {points_text(entry['delta']['value'])} is not told from luck: {chances}, {test}"
+
+
+def verdict_text(entry: JsonObject, settings: JsonObject) -> str:
+    """'candidate is better', 'candidate is worse', or 'not decided' with the first obstacle."""
+    if entry["verdict"] != "insufficient_evidence":
+        return f"{entry['stage']} is {entry['verdict']}: {change_text_of(entry)}"
+    obstacles = [obstacle_text(code, entry, settings) for code in entry["reasons"]]
+    return f"{entry['stage']} is not decided: {'; '.join(obstacles)}"
+
+
+def ids_text(found: JsonObject) -> str:
+    """'3 (a, b and 1 holdout case)' of {"count", "cases", "holdout_cases"}; '0' for none."""
+    names = [visible(case_id) for case_id in found["cases"]]
+    if len(names) > SHOWN_FLAKY:
+        names = [*names[:SHOWN_FLAKY], f"{len(names) - SHOWN_FLAKY} more"]
+    names += [counted(found["holdout_cases"], "holdout case")] if found["holdout_cases"] else []
+    return f"{found['count']:,}" + (f" ({listed(names, SHOWN_FLAKY + 2)})" if names else "")
+
+
+def noise_text(entry: JsonObject) -> str:
+    """What the trials of one case scatter, in plain words."""
+    errors = [entry["rates"][role]["trial_noise_se"] for role in ROLES_COMPARED]
+    if entry["noise"] is None or None in errors:
+        return "not measured: it takes two trials of each case"
+    share = entry["noise"]["share_of_variance"]
+    text = f"repeating the same cases moves the rates by {100 * errors[0]:.1f} and {100 * errors[1]:.1f} points (standard errors)"
+    return text + (f"; {100 * share:.0f} % of the scatter of the changes is trial noise" if share is not None else "")
+
+# endregion
+
+# region policy/plan.py
+# =============================================================================
+# Before a run: cases × trials, the smallest effect each shows, its cost and time.
+# =============================================================================
+
+TYPICAL_RATE = 0.7
+TYPICAL_NOISE = 0.5  # share of the variance of one trial that is scatter within a case; the rest lies between cases
+TYPICAL_CHANGE = 0.05  # variance over cases of the true change
+
+
+def assumed_spread(rate: float, noise: float, change: float) -> Spread:
+    """The spread of a suite with pass rate *rate*, of whose variance the share *noise* lies within cases."""
+    within = rate * (1 - rate) * noise
+    return Spread(change, within, within, True)
+
+
+def planning_spread(quads: Sequence[Quad], sides: list[StageTally], assumed: JsonObject) -> tuple[Spread, list[str]]:
+    """(spread, sentences on where it comes from): measured on pairs, else on one side, else assumed.
+
+    *quads* are the comparable cases of two stages, *sides* the stages there are; *assumed* has `rate`, `noise` and `change`.
+    """
+    measured = measured_spread(quads)
+    if measured is not None and measured.is_split:
+        return measured, [f"scatter measured on {counted(len(quads), 'case')} of both stages"]
+    values = [(tally.passed, tally.valid()) for side in sides for tally in side.cases.values()]
+    rate, within = case_weighted_rate(values), trial_variance(values)
+    if measured is not None and rate is not None:
+        noise = min(float(rate * (1 - rate)) * assumed["noise"], measured.omega2 / 2)
+        sources = [f"scatter of the change measured on {counted(len(quads), 'case')}, one trial each"]
+        sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
+        return Spread(measured.omega2 - 2 * noise, noise, noise, True), sources
+    if within is not None:
+        names = " and ".join(side.stage for side in sides)
+        spread = Spread(assumed["change"], within, within, True)
+        return spread, [f"scatter of trials measured on {names}", f"variance of the change over cases assumed: {assumed['change']:g}"]
+    sources = [f"pass rate {float(rate):.1%} measured" if rate is not None else f"pass rate assumed: {assumed['rate']:g}"]
+    sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
+    sources.append(f"variance of the change over cases assumed: {assumed['change']:g}")
+    return assumed_spread(assumed["rate"] if rate is None else float(rate), assumed["noise"], assumed["change"]), sources
+
+
+def measured_means(sides: list[StageTally]) -> tuple[float | None, float | None]:
+    """(mean cost in USD, mean seconds) of a trial; None where no trial has one, or, for the cost, where some have none."""
+    tallies = [tally for side in sides for tally in side.cases.values()]
+    costs = [cost for tally in tallies for cost in tally.costs]
+    durations = [duration / 1000 for tally in tallies for duration in tally.durations]
+    is_priced = len(costs) == sum(tally.passed + tally.failed + tally.errors for tally in tallies)
+    return (mean(costs) if is_priced else None), mean(durations)
+
+
+def plan_document(
+    spread: Spread,
+    sources: list[str],
+    cases: Sequence[int],
+    trials: Sequence[int],
+    means: tuple[float | None, float | None],
+    jobs: int,
+    effect: float | None,
+) -> JsonObject:
+    """The table of *cases* × *trials*; cost and time are of both stages. *effect*: also the cases it needs at each number of trials.
+
+    Effects are those of the formula; `needed` has the tenth on top that the sign-flip test takes.
+    """
+    cost, seconds = means
+    cells: list[JsonObject] = []
+    for n in cases:
+        for k in trials:
+            cell: JsonObject = {"cases": n, "trials": k, "smallest_effect": smallest_effect(spread, k, k, n)}
+            cell["cost_usd"] = None if cost is None else cost * n * k * 2
+            cell["seconds"] = None if seconds is None else seconds * n * k * 2 / jobs
+            cells.append(cell)
+    needed: list[JsonObject] = []
+    for k in trials if effect else ():
+        needed.append({"trials": k, "cases": math.ceil(EXACT_TEST_ALLOWANCE * cases_needed(spread, k, k, effect or 1) - 1e-9)})
+    return {
+        "power": POWER,
+        "alpha": ALPHA,
+        "spread": spread._asdict(),
+        "sources": sources,
+        "jobs": jobs,
+        "trial_cost_usd": cost,
+        "trial_seconds": seconds,
+        "cells": cells,
+        "effect": effect,
+        "needed": needed,
+    }
+
+# endregion
+
+# region policy/noise.py
+# =============================================================================
+# The unchanged agent against itself: how often a verdict flips, in which case, and why.
+#
+# A flip is a pair of passes that disagree about a case. Rules give the same verdict on the same
+# evidence every time, so what flips under a rule is the agent; where a judge decides, the
+# judge and the agent cannot be told apart without asking it again on the same evidence.
+# =============================================================================
+
+NOT_REPEATABLE = frozenset(["judge", "program", "command"])  # types that may say something else the next time
+AGENT, UNKNOWN_OWNER = "agent", "agent or evaluator"
+
+
+class PassResults:
+    """Verdicts of a stage by pass: trials by case, and passed and failed by case and evaluator."""
+
+    def __init__(self) -> None:
+        self.outcomes: dict[str, dict[int, str]] = {}
+        self.evaluators: dict[str, dict[str, list[int]]] = {}
+        self.types: dict[str, str] = {}
+
+    def add(self, result: JsonObject) -> None:
+        """Counts one result line."""
+        case_id = result["case_id"]
+        self.outcomes.setdefault(case_id, {})[result["trial"]] = result["outcome"]
+        for entry in result["evaluations"]:
+            if entry["status"] in ("pass", "fail"):
+                counts = self.evaluators.setdefault(entry["id"], {}).setdefault(case_id, [0, 0])
+                counts[entry["status"] == "fail"] += 1
+                self.types.setdefault(entry["id"], entry["type"])
+
+
+class Flips(NamedTuple):
+    """Share of pairs of passes that disagree, with interval, over so many cases with two verdicts."""
+
+    rate: "Fraction | None"
+    interval: list[float] | None
+    cases: int
+
+
+def flip_share(passed: int, failed: int) -> "Fraction":
+    """The share of the pairs of passes of one case that disagree; at least two passes.
+
+    >>> str(flip_share(2, 1))
+    '2/3'
+    """
+    from fractions import Fraction
+
+    n = passed + failed
+    return Fraction(2 * passed * failed, n * (n - 1))
+
+
+def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips:
+    """The flip rate of cases [(passed, failed)]; those with fewer than two verdicts are left out."""
+    shares: Counts = {}
+    for passed, failed in counts:
+        if passed + failed > 1:
+            share = flip_share(passed, failed)
+            shares[share] = shares.get(share, 0) + 1
+    n = sum(shares.values())
+    if not n:
+        return Flips(None, None, 0)
+    limits = list(ResampledMean(shares).limits(expanded_tail(n, confidence))) if n > 1 else None
+    return Flips(sum(share * times for share, times in shares.items()) / n, limits, n)  # type: ignore[arg-type]
+
+
+def noise_document(results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str]) -> JsonObject:
+    """Flip rate, noise by case, by pass and by evaluator with its owner; ids in *holdout* are counted and not named.
+
+    `expected_changes` is how many cases one run against another would call regressed, and as many improved,
+    although nothing changed.
+    """
+    tallies = {}
+    for case_id in case_ids:
+        outcomes = list(results.outcomes.get(case_id, {}).values())
+        tallies[case_id] = (outcomes.count("pass"), outcomes.count("fail"))
+    flips = flips_over(list(tallies.values()))
+    unstable = [(case_id, tally) for case_id, tally in tallies.items() if all(tally)]
+    shown = [
+        {"id": case_id, "passed": passed, "failed": failed, "flip_rate": float(flip_share(passed, failed))}
+        for case_id, (passed, failed) in unstable
+        if case_id not in holdout
+    ]
+    known = flips.cases * flips.rate / 2 if flips.rate is not None else None
+    return {
+        "passes": passes,
+        "cases": len(case_ids),
+        "cases_measured": flips.cases,
+        "flip_rate": None if flips.rate is None else float(flips.rate),
+        "interval": flips.interval,
+        "flip_rate_reason": "fewer_trials_than_k" if flips.rate is None else None,
+        "expected_changes": None if known is None else float(known),
+        "stability": stability_counts(list(tallies.values())),
+        "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
+        "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
+        "holdout_cases": len(unstable) - len(shown),
+        "by_evaluator": [evaluator_noise(results, name) for name in results.evaluators],
+    }
+
+
+def stability_counts(tallies: list[tuple[int, int]]) -> JsonObject:
+    """How many cases are flaky, stable, unknown."""
+    kinds = [stability(passed, passed + failed) for passed, failed in tallies]
+    return {kind: kinds.count(kind) for kind in ("flaky", "stable_pass", "stable_fail", "unknown")}
+
+
+def pass_counts(results: PassResults, case_ids: list[str], number: int) -> JsonObject:
+    """Counts of one pass over the suite."""
+    outcomes = [results.outcomes.get(case_id, {}).get(number) for case_id in case_ids]
+    return {"pass": number, "passed": outcomes.count("pass"), "failed": outcomes.count("fail"), "no_verdict": outcomes.count("error")}
+
+
+def evaluator_noise(results: PassResults, name: str) -> JsonObject:
+    """Flip rate of one evaluator and who can have caused it."""
+    flips = flips_over([(passed, failed) for passed, failed in results.evaluators[name].values()])
+    kind = results.types[name]
+    owner = UNKNOWN_OWNER if kind in NOT_REPEATABLE else AGENT
+    return {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+
+# endregion
+
+# region policy/replay.py
+# =============================================================================
+# Kept evidence under another policy: what flips, without running the agent.
+# =============================================================================
+
+
+def flips_document(before: JsonObject, after: JsonObject, holdout: frozenset[str]) -> JsonObject:
+    """What differs between two documents of comparison.json about the same evidence: recommendation, reasons, cases.
+
+    Ids in *holdout* are counted and not named.
+    """
+    changes = {row["id"]: row["change"] for row in before["cases"]}
+    moved = [
+        {"id": row["id"], "before": changes.get(row["id"]), "after": row["change"]}
+        for row in after["cases"]
+        if changes.get(row["id"]) != row["change"]
+    ]
+    shown = [entry for entry in moved if entry["id"] not in holdout]
+    return {
+        "flips": before["recommendation"] != after["recommendation"],
+        "before": side_of_flip(before),
+        "after": side_of_flip(after),
+        "cases": shown,
+        "holdout_cases": len(moved) - len(shown),
+    }
+
+
+def side_of_flip(comparison: JsonObject) -> JsonObject:
+    """Recommendation, reasons and rates of one side of a replay, without ids of cases."""
+    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
+    return {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence")} | {"reasons": reasons}
 
 # endregion
 
@@ -13128,6 +16367,30 @@ def comparison_document(
     }
 
 
+def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject) -> JsonObject:
+    """The document that a page shows when there is no baseline: rates and cases of one stage, nothing about a change."""
+    rows: list[JsonObject] = []
+    for case_id in case_ids:
+        tally = stage.tally(case_id)
+        row = {"id": case_id, "change": None, "reason": None, "newly_flaky": False, "hard": tally.hard > 0}
+        rows.append({**row, "candidate": tally_document(tally, stage.repetitions)})
+    return {
+        "version": 1,
+        "candidate": stage_document(stage, meta),
+        "recommendation": None,
+        "reasons": [],
+        "notes": ["There is no baseline, so nothing can be said about a change."],
+        "counts": {"cases": len(rows)},
+        "rates": {"candidate": stage_rates(case_ids, stage)},
+        "delta": None,
+        "delta_reason": "no_baseline",
+        "flaky": [case_id for case_id in case_ids if is_flaky(stage.tally(case_id))],
+        "newly_flaky": [],
+        "splits": {},
+        "cases": rows,
+    }
+
+
 def stage_document(stage: StageTally, meta: JsonObject) -> JsonObject:
     """The entry of a stage in comparison.json: its name, digests and repetitions."""
     return {
@@ -13148,7 +16411,7 @@ def recommendation_of(reasons: list[JsonObject]) -> str:
     """The recommendation of the first rule that fired; eligible when none did. *reasons* are in the order of rules."""
     if not reasons:
         return ELIGIBLE
-    return REJECTED if reasons[0]["rule"] in (2, 3, 4) else MANUAL_REVIEW
+    return REJECTED if reasons[0]["rule"] in (2, 3, 4) or reasons[0]["code"] == "reliability_worse" else MANUAL_REVIEW
 
 
 def fired_rules(
@@ -13161,18 +16424,28 @@ def fired_rules(
     comparable = [row["id"] for row in rows if row["change"] != "not_comparable"]
     ratios = missed_ratios(acceptance, before, after, comparable)
     pass_k = missed_pass_k(acceptance, after, case_ids)
-    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, after, case_ids), *ratios, *([pass_k] if pass_k else [])]
-    found = veto_rules(acceptance, cases, rows, after)
+    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, stages, case_ids), *ratios, *([pass_k] if pass_k else [])]
+    found, unmeasured = veto_rules(acceptance, cases, rows, after), []
     for item in measured:
         if not isinstance(item, Missed):
-            missing.append(reason(5, item.code, item.text))
-        elif item.is_certain or not missing:
+            unmeasured.append(reason(5, item.code, item.text))
+        elif item.is_certain or not missing:  # that another quantity was not measured excuses nothing
             found.append(reason(4, item.code, item.text))
-    found += missing
-    if evaluation.reliability is not None:
-        text = "a reliability block is present, and this version of Kaizen does not measure reliability yet"
-        found.append(reason(6, "reliability_not_measured", text))
-    return found
+    found += [*missing, *unmeasured]
+    return found + unmet_reliability(evaluation, cases, rows, before, after)
+
+
+def unmet_reliability(
+    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], before: StageTally, after: StageTally
+) -> list[JsonObject]:
+    """The reasons of rule 6: what keeps the `reliability` block from being met; [] when it is, or there is none."""
+    settings = evaluation.reliability
+    if settings is None:
+        return []
+    compared = Compared(rows, cases, clusters_of(cases), frozenset(), {"baseline": before, "candidate": after})
+    entry = reliability_entry(compared, settings)
+    judge_family([entry], settings)
+    return [reason(6, f"reliability_{code}", obstacle_text(code, entry, settings)) for code in gate_codes(entry, settings)]
 
 
 def veto_rules(acceptance: JsonObject, cases: dict[str, Case], rows: list[JsonObject], after: StageTally) -> list[JsonObject]:
@@ -14567,10 +17840,21 @@ def tail_lines(decision: Any, evidence: str, command: str) -> list[str]:
 
 
 def markdown_document(
-    comparison: JsonObject, name: str, names: dict[str, str], rows: list[MarkdownRow], hidden: str, decision: Any, command: str
+    comparison: JsonObject,
+    name: str,
+    names: dict[str, str],
+    rows: list[MarkdownRow],
+    hidden: str,
+    decision: Any,
+    command: str,
+    sure: list[str],
 ) -> str:
-    """The comment; lists of cases that would make it longer than 60,000 characters are left out and counted."""
+    """The comment, with the sentences *sure* about how sure the change is.
+
+    Lists of cases that would make it longer than 60,000 characters are left out and counted.
+    """
     head = head_lines(comparison, name, names, hidden)
+    head += ["How sure is this?", "", *[f"- {markdown_item(sentence)}" for sentence in sure], ""] if sure else []
     tail = tail_lines(decision, str(comparison.get("evidence", "")), command)
     room = MAX_COMMENT - sum(len(line) + 1 for line in head + tail) - 200
     body: list[str] = []
@@ -14585,6 +17869,167 @@ def markdown_document(
     if left_out:
         body += [f"{counted(left_out, 'list')} of cases left out here for length; review.html has every case.", ""]
     return "\n".join([*head, *body, *tail])
+
+# endregion
+
+# region web/reliability_section.py
+# =============================================================================
+# The page's section on how sure the change is: interval plot, strip of cases, table.
+#
+# The shapes are SVG made here; whatever they show stands beside them as text, so they are
+# hidden from screen readers.
+# =============================================================================
+
+STRIP_ROWS = 12  # dots in the tallest column of the strip; above, a dot stands for several cases
+STRIP_COLUMNS = 41  # places for differences from -1 to 1
+SECTION_TONES = {"better": "good", "worse": "bad", "insufficient_evidence": "warn"}
+
+
+def reliability_html(entry: JsonObject | None) -> str:
+    """The section as markup; '' when nothing was compared."""
+    if entry is None or not entry["n"]:
+        return ""
+    settings = entry["settings"]
+    sentences = [smallest_effect_text(entry), settle_text(entry)]
+    gate = (
+        "The reliability block of evaluation.json asks for this: it can hold a candidate back, never let one through."
+        if entry["gates"]
+        else "No gate hangs on this: evaluation.json has no reliability block."
+    )
+    tone, sentence = SECTION_TONES[entry["verdict"]], html_text(sure_sentence(entry, settings))
+    parts = [
+        f'<section class="card sure tone-{tone}" aria-labelledby="sure-title">',
+        '<h2 id="sure-title">How sure is this?</h2>',
+        f'<p class="sure-verdict"><span class="sign sign-{tone}" aria-hidden="true"></span> {sentence}</p>',
+        interval_plot(entry),
+        strip_html(entry),
+        *[f"<p>{html_text(text)}</p>" for text in sentences if text],
+        numbers_table(entry),
+        groups_table(entry),
+        f'<p class="small">{html_text(gate)}</p>',
+        "</section>",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def sure_sentence(entry: JsonObject, settings: JsonObject) -> str:
+    """The verdict as a sentence."""
+    if entry["verdict"] == "insufficient_evidence":
+        return f"Not decided: {'; '.join(obstacle_text(code, entry, settings) for code in entry['reasons'])}."
+    return f"{verdict_text(entry, settings)[:1].upper()}{verdict_text(entry, settings)[1:]}."
+
+
+def plot_place(value: float, reach: float) -> str:
+    """Where *value* lies between -*reach* and *reach*, in percent of the width."""
+    return f"{min(100.0, max(0.0, 50 + 50 * value / reach)):.3f}%"
+
+
+def plot_reach(entry: JsonObject) -> float:
+    """How far the scale goes on either side of 0: what holds the interval, in steps of ten points."""
+    limits = entry["interval"] or [entry["delta"]["value"]] * 2
+    largest = max(abs(limit) for limit in (*limits, entry["delta"]["value"]))
+    return min(1.0, max(0.1, -int(-10 * largest // 1) / 10))
+
+
+def interval_plot(entry: JsonObject) -> str:
+    """The change with its interval on a scale around 0, as SVG with the exact values as text."""
+    reach = plot_reach(entry)
+    shapes = '<line class="axis" x1="0" x2="100%" y1="50%" y2="50%"/><line class="zero" x1="50%" x2="50%" y1="0" y2="100%"/>'
+    if entry["interval"]:
+        low, high = (plot_place(limit, reach) for limit in entry["interval"])
+        shapes += f'<line class="range" x1="{low}" x2="{high}" y1="50%" y2="50%"/>'
+    shapes += f'<circle class="point" cx="{plot_place(entry["delta"]["value"], reach)}" cy="50%" r="7"/>'
+    ticks = "".join(f"<i>{figure_html(f'{100 * value:+.0f}'.replace('+0', '0'))}</i>" for value in (-reach, 0, reach))
+    svg = f'<svg class="track track-candidate" width="100%" height="28" focusable="false">{shapes}</svg>'
+    text = points_text(entry["delta"]["value"]).removesuffix(" points")
+    return (
+        f'<div class="chart sure-chart" aria-hidden="true"><div class="chart-row"><span class="chart-name">Change</span>{svg}'
+        f'<span class="chart-value">{text}</span></div>'
+        f'<div class="chart-row chart-scale"><span></span><span class="ticks">{ticks}</span><span></span></div></div>'
+        f'<p class="sure-exact">{figure_html(change_text_of(entry))}</p>'
+    )
+
+
+def strip_html(entry: JsonObject) -> str:
+    """A dot for every case that moved, from all trials lost to all won; the columns are counts, which the caption says."""
+    columns: dict[int, int] = {}
+    for value, times in entry["strip"]:
+        if value:
+            # Whatever moved at all stands beside the middle, never in it.
+            place = round(value * (STRIP_COLUMNS // 2)) or (1 if value > 0 else -1)
+            columns[place] = columns.get(place, 0) + times
+    unit, moved = entry["unit"], sum(columns.values())
+    still = entry["n"] - moved
+    if not moved:
+        return f"<p>No {unit} came out differently: all {still:,} are where they were.</p>"
+    each = -(-max(columns.values()) // STRIP_ROWS)
+    tallest = -(-max(columns.values()) // each)
+    dots = []
+    for place, times in sorted(columns.items()):
+        x = 50 + 47 * place / (STRIP_COLUMNS // 2)
+        kind = "won" if place > 0 else "lost"
+        dots += [f'<circle class="{kind}" cx="{x:.2f}%" cy="{9 * (tallest - row) - 3}" r="3.5"/>' for row in range(-(-times // each))]
+    height = 9 * tallest + 8
+    base = f'<line class="zero" x1="0" x2="100%" y1="{height - 2}" y2="{height - 2}"/>'
+    base += f'<line class="zero" x1="50%" x2="50%" y1="0" y2="{height}"/>'
+    per = "a dot is one" if each == 1 else f"a dot is up to {each:,}"
+    gained = sum(times for place, times in columns.items() if place > 0)
+    sides = f"{counted(moved - gained, unit)} lost ground (left), {gained:,} gained (right)"
+    text = f"{sides}, {still:,} did not move and are not drawn; {per}."
+    return (
+        f'<figure class="strip"><svg width="100%" height="{height}" focusable="false" aria-hidden="true">{base}{"".join(dots)}</svg>'
+        f'<figcaption class="small">{html_text(text)}</figcaption></figure>'
+    )
+
+
+def numbers_table(entry: JsonObject) -> str:
+    """Tests, noise and what was left out, as a table."""
+    flaky, needed, units = entry["flaky"], entry["informative_needed"], f"{entry['unit'].capitalize()}s that differ"
+    p_values = [probability_text(entry["sign_flip"][side]) for side in ("better", "worse")]
+    better, equal = chance_text(entry, "better"), chance_text(entry, "equal")
+    rows = [
+        ("Chance that it is better", f"{better}, that it is equal {equal}", "exact bootstrap over cases"),
+        ("Sign-flip test", f"p {p_values[0]} for better, {p_values[1]} for worse", "exact, one-sided"),
+        (units, f"{entry['informative']:,} of {entry['n']:,}", f"at least {needed} before any test can tell"),
+        (
+            "Flaky",
+            f"{flaky['baseline']['count']:,} before, {flaky['candidate']['count']:,} now",
+            f"{entry['newly_flaky']['count']:,} newly; {flaky['candidate']['unknown']:,} ran too seldom to say",
+        ),
+        ("Noise of the trials", noise_text(entry), ""),
+    ]
+    if entry["mcnemar"]:
+        exact, mid = (probability_text(entry["mcnemar"][name]) for name in ("exact", "mid"))
+        rows.insert(2, ("McNemar's test", f"p {exact}, mid-p {mid}", "exact, two-sided"))
+    rows += [(f"Left out, {role}", excluded_text_of(entry, role), "") for role in ROLES_COMPARED if excluded_text_of(entry, role)]
+    smalls = [f" <small>{figure_html(small)}</small>" if small else "" for _, _, small in rows]
+    cells = [[html_text(name), figure_html(text) + small] for (name, text, _), small in zip(rows, smalls, strict=True)]
+    return table_html("How sure the change is", [], cells, "figures splits sure-figures")
+
+
+def groups_table(entry: JsonObject) -> str:
+    """Change by split and tag, folded away and labelled exploratory; '' when there is none."""
+    found = entry["groups"]
+    if not found["groups"]:
+        return ""
+    rows = []
+    for group in found["groups"]:
+        delta = group["delta"]
+        change = f"{points_text(delta['value'])} ({limits_text(group['interval'])})" if delta else "not measured"
+        rates = [figure_html(fraction_percent(group["rates"][role])) for role in ROLES_COMPARED]
+        name = f"{html_text(group['name'])} <small>{group['kind']}</small>"
+        rows.append([name, f"{group['cases']:,}", *rates, figure_html(change), html_text(probability_text(group["p_adjusted"]))])
+    more = f"<p>and {counted(found['left_out'], 'smaller group')}</p>" if found["left_out"] else ""
+    table = table_html("Change by split and tag", ["Group", "Cases", "Before", "Now", "Change", "p"], rows, "figures splits")
+    note = f"Exploratory: look here for ideas, not for proof. p-values are adjusted for {counted(found['family'], 'group')} (Holm)."
+    return f'<details class="sure-groups"><summary>By split and tag</summary><p class="small">{html_text(note)}</p>{table}{more}</details>'
+
+
+def reliability_markdown(entry: JsonObject | None) -> list[str]:
+    """The section in review.md: verdict and what would settle it, as sentences; [] when nothing was compared."""
+    if entry is None or not entry["n"]:
+        return []
+    return [sure_sentence(entry, entry["settings"]), *[text for text in (smallest_effect_text(entry), settle_text(entry)) if text]]
 
 # endregion
 
@@ -14617,6 +18062,8 @@ $splits
 </section>
 $side
 </div>
+
+$reliability
 
 <section class="cases" aria-labelledby="cases-title">
 <div class="cases-head">
@@ -14729,6 +18176,19 @@ REVIEW_CSS = r"""
 .decision > * + * { margin-top: 0.7rem; }
 .command { display: flex; gap: 0.5rem; align-items: flex-start; }
 .command pre { flex: 1; min-width: 0; padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+
+.sure { margin-top: 1.25rem; }
+.sure > * + * { margin-top: 0.8rem; }
+.sure-verdict { font-weight: 540; }
+.sure-chart { margin-bottom: 0; max-width: 46rem; }
+.sure-exact { font-weight: 540; }
+.track .zero, .strip .zero { stroke: var(--edge); stroke-width: 1; }
+.strip { max-width: 46rem; }
+.strip svg { display: block; overflow: visible; }
+.strip .won { fill: var(--good); }
+.strip .lost { fill: none; stroke: var(--bad); stroke-width: 2; }
+.sure-groups summary { cursor: pointer; font-weight: 540; }
+.sure-groups .figures { margin-top: 0.6rem; }
 
 .cases { margin-top: 3rem; }
 .cases-head { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between; gap: 0.25rem 1.5rem; }
@@ -14860,6 +18320,7 @@ dialog p { margin-top: 1rem; font-size: 0.9375rem; }
   .chart-row { grid-template-columns: 4.6rem minmax(0, 1fr) 4.2rem; gap: 0.6rem; }
   .card { padding: 1.1rem; }
   .figures tr { display: grid; grid-template-columns: 1fr 1fr; border-top: 1px solid var(--line); padding: 0.45rem 0; gap: 0 0.75rem; }
+  .figures.sure-figures tr { grid-template-columns: 1fr; }
   .figures thead tr { border: 0; }
   .figures tr > *, .figures tbody th, .figures tbody td { display: block; border: 0; padding: 0 !important; width: auto; }
   .figures:not(.splits) tbody th { grid-column: 1 / -1; }
@@ -15607,7 +19068,7 @@ class ReviewData(NamedTuple):
     """What a review shows.
 
     `comparison` is the document of comparison.json; `stages` has "candidate" and, unless one stage stands
-    alone, "baseline"; ids in `holdout` are counted and not shown.
+    alone, "baseline"; ids in `holdout` are counted and not shown; `reliability` is what `judged_entry` gives.
     """
 
     comparison: JsonObject
@@ -15619,6 +19080,7 @@ class ReviewData(NamedTuple):
     holdout_opened: int
     decision: Decision | None
     decide_command: str
+    reliability: JsonObject | None = None
 
 
 class PageRow(NamedTuple):
@@ -15757,6 +19219,7 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
             "numbers": numbers_html(comparison, names),
             "splits": splits_html(comparison, names),
             "side": review_side(review) if len(stages) > 1 else "",
+            "reliability": reliability_html(review.reliability),
             "cases": static_cases_html(static, len(stages) > 1),
             "provenance": provenance_html(comparison, made, lines),
         },
@@ -15808,7 +19271,8 @@ def review_markdown(review: ReviewData) -> str:
     rows = [MarkdownRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in wanted]
     hidden = hidden_sentence(hidden_count((row["id"] for row in review.comparison["cases"]), review.holdout), review.holdout_opened)
     names = {role: review.stages[role].stage for role in stages}
-    return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command)
+    sure = reliability_markdown(review.reliability)
+    return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command, sure)
 
 # endregion
 
@@ -15898,11 +19362,15 @@ class Project(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """The comparison of two stages and what it was made from; `problems` are the reasons of rule 1."""
+    """The comparison of two stages and what it was made from, by role; `problems` are the reasons of rule 1.
+
+    `tallies` is empty where one stage stands alone.
+    """
 
     comparison: JsonObject
     states: dict[str, StageState]
     problems: list[tuple[str, str]]
+    tallies: dict[str, StageTally] = {}  # noqa: RUF012 (never changed)
 
 
 def diagnose(text: str) -> None:
@@ -15930,7 +19398,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
     check_stage_name(stage)
     if not os.path.exists(improvement.stage_file(stage)):
         known = improvement.stages()
-        hint = f"run: kaizen run {improvement.shown()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        others = f" (there is: {', '.join(known)})" if known else ""
+        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -15961,7 +19430,18 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems.sort(key=lambda problem: order.index(problem[0]))
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
-    return Assessment(document, states, problems)
+    return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
+
+
+def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
+    """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
+    improvement = project.improvement
+    hint = f"run: kaizen review {improvement.argument()}"
+    document = read_json_object(improvement.path("comparison.json"), hint)
+    names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{improvement.shown('comparison.json')}: does not say which stages were compared", hint, "invalid_file")
+    return document, assess(project, str(names[0]), str(names[1]))
 
 
 def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
@@ -15988,7 +19468,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
         )
 
 
@@ -16046,6 +19526,14 @@ def write_review(project: Project, assessment: Assessment, is_open: bool = False
     return {kind: improvement.shown(name) for kind, name in names.items()}
 
 
+def write_single_review(project: Project, assessment: Assessment) -> str:
+    """Writes review.html and review.md of one stage alone, and nothing to decide about; returns the page's shown path."""
+    review = review_data(project, assessment, None, False)
+    write_review_page(project.improvement.path("review.html"), review)
+    write_file(project.improvement.path("review.md"), review_markdown(review))
+    return project.improvement.shown("review.html")
+
+
 def comparison_text(comparison: JsonObject) -> str:
     """comparison.json: readable, but with one line a case."""
     head = encode_readable({**comparison, "cases": []})
@@ -16072,14 +19560,27 @@ def review_data(project: Project, assessment: Assessment, decision: Decision | N
         holdout_opened=holdout_openings(improvement),
         decision=decision,
         decide_command=decide_command(improvement),
+        reliability=judged_entry(project, assessment) if assessment.tallies else None,
     )
+
+
+def assessed_entry(project: Project, assessment: Assessment) -> JsonObject:
+    """How sure the change of *assessment* is, by the settings of the improvement; `judge_family` adds the verdict."""
+    cases = project.dataset.cases
+    compared = Compared(assessment.comparison["cases"], cases, clusters_of(cases), project.dataset.holdout, assessment.tallies)
+    return detailed_entry(compared, project.evaluation.reliability or default_reliability())
+
+
+def judged_entry(project: Project, assessment: Assessment) -> JsonObject:
+    """`assessed_entry` of a candidate that stands alone, with its verdict and the settings that gave it."""
+    entry, settings = assessed_entry(project, assessment), project.evaluation.reliability or default_reliability()
+    judge_family([entry], settings)
+    return {**entry, "settings": settings, "gates": project.evaluation.reliability is not None}
 
 
 def decide_command(improvement: Improvement) -> str:
     """The command that records the decision, to be completed by the person who decides."""
-    from shlex import quote
-
-    return f"kaizen decide {quote(improvement.shown())} --status accepted --by NAME --because TEXT"
+    return f"kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
 
 
 def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decision:
@@ -16119,7 +19620,7 @@ def rate_text(rates: JsonObject) -> str:
     counts += f", {rates['not_run']:,} not run" if rates["not_run"] else ""
     if rate is None:
         return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
-    limits = f"{rates['low'] * 100:.1f} % to {rates['high'] * 100:.1f} %"
+    limits = " to ".join(f"{rates[name] * 100:.1f}".removesuffix(".0") + " %" for name in ("low", "high"))
     measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
     shown = percent(rate["numerator"], rate["denominator"])
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"
@@ -16153,6 +19654,490 @@ def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list
                 )
             )
     return lines + [f"  note: {note}" for note in comparison["notes"]]
+
+# endregion
+
+# region commands/check_runner.py
+# =============================================================================
+# `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
+# =============================================================================
+
+SHOWN = 1000  # characters of each text
+ANSWER_SHAPE = 'print one JSON object: {"output": …}; what is for people belongs on standard error'
+SLOW_SECONDS = 10.0
+# What newcomers call the output.
+OUTPUT_NAMES = ("answer", "response", "result", "text", "message", "content", "completion", "reply", "outputs", "value")
+# What to do about an error, by its type.
+ADVICE = {
+    "no_answer": ANSWER_SHAPE,
+    "not_an_object": 'wrap it: {"output": …}',
+    "not_utf8": "encode what is printed as UTF-8, whatever the locale",
+    "wrong_shape": "the fields and their shapes: docs/runner-protocol.md",
+    "too_much_output": "print the answer alone; write large data to a file in KAIZEN_WORKDIR",
+    "exit": "exit with 0 after an answer; an error of the agent is an answer too: {\"error\": {\"message\": …}}",
+    "timeout": "--timeout S gives it longer; a runner must end (or with --persistent answer) by itself, without waiting for more input",
+    "no_request": 'copy "request" of the request into the answer',
+    "unknown_request": 'copy "request" of the request into the answer, a number',
+    "duplicate_answer": "print one answer for each request",
+    "closed": "a persistent runner reads until its input ends, and keeps its output open",
+}
+
+
+class Tried(NamedTuple):
+    """A request that was tried, what came of it, and for a process of its own how that ended."""
+
+    request: TrialRequest
+    attempt: Attempt
+    ended: Ended | None
+
+
+def checked_runner(request: RunRequest) -> Answer:
+    """What came of the first selected case; exit 0 when its answer can be used, else 1. Nothing is written."""
+    if request.replay:
+        raise UsageError("--check tries a command; --replay has none", "leave out one of them")
+    cwd = os.path.abspath(request.cwd or os.curdir)
+    notes = check_runner(request.command, cwd)
+    tried = tried_requests(request, cwd, notes)
+    if not tried:
+        raise UsageError("the check was interrupted")
+    first = tried[0]
+    problems = [line for each in tried for line in trial_problems(each, request)]
+    notes += [line for line in trial_notes(first, request) if line not in problems]
+    is_good = all(each.attempt.status == COMPLETED for each in tried) and len(tried) == wanted_trials(request)
+    message = f"case {quoted(first.request.case.id)}: " + ("the answer can be used" if is_good else "the answer cannot be used")
+    lines = [message, *shown_trial(first, request), *(f"  {line}" for line in problems), *(f"  note: {line}" for line in notes)]
+    data: JsonObject = {
+        "case_id": first.request.case.id,
+        "status": [each.attempt.status for each in tried],
+        "answer": first.attempt.fields,
+        "duration_ms": first.attempt.duration_ms,
+        "exit_code": first.attempt.exit_code,
+        "problems": problems,
+        "notes": notes,
+        "stderr": first.attempt.stderr,
+    }
+    following = "the same without --check, with --stage baseline" if is_good else ""
+    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", message, lines, data, following)
+
+
+def wanted_trials(request: RunRequest) -> int:
+    """How many trials are tried: two of a persistent runner, which must go on after the first."""
+    return 2 if request.mode == PERSISTENT else 1
+
+
+def tried_requests(request: RunRequest, cwd: str, notes: list[str]) -> list[Tried]:
+    """The trials that were tried, of the first selected case that is not of the holdout. Raises UsageError when there is none."""
+    cases = select_cases(request.dataset, list(request.ids), list(request.tags), list(request.splits))
+    case = next((case for case in cases if case.id not in request.dataset.holdout), None)
+    if case is None:
+        raise UsageError("only holdout cases are selected, which must not be shown", "select another with --id")
+    trials = [
+        TrialRequest(case, request.stage, trial, wanted_trials(request), 1, trial_seed(request.seed, case.id, trial))
+        for trial in range(1, wanted_trials(request) + 1)
+    ]
+    tried: list[Tried] = []
+    stop = StopSwitch()
+    try:
+        with heeding_signals(stop), WorkFolders() as folders:
+            setting = (request.command, cwd, request.timeout_seconds, folders, stop)
+            if request.mode == PERSISTENT:
+                talker = PersistentWorker(*setting, notes=notes)
+                talker.environment = passed_environment(request.environment)
+                left = iter(trials)
+                talker.answer_all(lambda _: next(left, None), lambda each, attempt: tried.append(Tried(each, attempt, None)), refuse_start)
+                talker.close()
+            else:
+                worker = PlainWorker(*setting) if request.mode == PLAIN else ProcessWorker(*setting)
+                worker.environment, worker.watches_input = passed_environment(request.environment), True
+                worker.files = WorkFiles(request.workspace, (), "", os.path.join(folders.path, "workspace"))
+                tried.append(Tried(trials[0], worker.answer(trials[0]), worker.ended))
+    except CannotStart as error:
+        raise UsageError(f"{quoted(request.command[0])} cannot be started: {error}", "try the command by itself", "cannot_start") from None
+    finally:
+        stop.close()
+    return [each for each in tried if each.attempt.status != CANCELLED]
+
+
+def refuse_start(error: CannotStart) -> Attempt:
+    """Raises *error*."""
+    raise error
+
+
+def shown_trial(tried: Tried, request: RunRequest) -> list[str]:
+    """What went in and what came out."""
+    attempt, ended = tried.attempt, tried.ended
+    sent: object = tried.request.case.document["input"] if request.mode == PLAIN else request_document(tried.request)
+    took = "" if attempt.duration_ms is None else f" after {duration(attempt.duration_ms / 1000)}"
+    end = f", exit code {attempt.exit_code}" if attempt.exit_code is not None else ""
+    lines = [f"  {attempt.status}{took}{end}", *shown_text("sent", sent if isinstance(sent, str) else encode_compact(sent))]
+    printed = ended.stdout.decode("utf-8", "replace") if ended else (attempt.error or {}).get("stdout_excerpt", "")
+    lines += shown_text("printed", printed)
+    lines += shown_text("on standard error", attempt.stderr)
+    recorded = {key: value for key, value in attempt.fields.items() if key != "log"}
+    return lines + (shown_text("recorded", encode_compact(recorded)) if recorded else [])
+
+
+def shown_text(what: str, text: str) -> list[str]:
+    """*text* under the heading *what*, indented, cut, safe to print; nothing when it is empty."""
+    if not text.strip():
+        return []
+    cut = f"… ({len(text) - SHOWN:,} more characters)" if len(text) > SHOWN else ""
+    return [f"  {what}:", *(f"    {line}" for line in (visible_lines(text[:SHOWN]).rstrip("\n") + cut).split("\n"))]
+
+
+def trial_problems(tried: Tried, request: RunRequest) -> list[str]:
+    """What is wrong with a trial, and what to do about it."""
+    attempt, ended = tried.attempt, tried.ended
+    if attempt.error is None:
+        return []
+    kind, stdout = attempt.error["type"], ended.stdout if ended else b""
+    problems, advice = [visible(attempt.error["message"], 300)], []
+    if kind == "not_json":
+        looks_python = re.match(r"\s*\{\s*'", stdout.decode("utf-8", "replace").rpartition("\n")[2] or stdout.decode("utf-8", "replace"))
+        advice.append(
+            "that is how Python shows a dict; print(json.dumps(answer)) prints JSON"
+            if looks_python
+            else f"{ANSWER_SHAPE}, or use --plain for a program that prints its answer as text"
+        )
+    elif kind == "no_output":
+        advice += wrong_keys(stdout)
+    elif attempt.error["class"] in ("runner", "protocol", "timeout") and kind in ADVICE:
+        advice.append(ADVICE["closed" if kind == "exit" and request.mode == PERSISTENT else kind])
+    if kind in ("no_answer", "not_json") and '"output"' in attempt.stderr:
+        advice.append("the answer seems to have gone to standard error; print it on standard output")
+    if ended and ended.unread and not reads_arguments(request):
+        problems.append(f"{counted(ended.unread, 'byte')} of the request were not read")
+        advice.append("read standard input to its end, or its first line")
+    return [*(f"wrong: {line}" for line in problems), *(f"hint: {line}" for line in advice)]
+
+
+def trial_notes(tried: Tried, request: RunRequest) -> list[str]:
+    """What is not wrong but may not be meant."""
+    attempt = tried.attempt
+    notes = [str(note) for note in attempt.fields.get("notes", ())]
+    log = attempt.fields.get("log", "")
+    if log:
+        before = counted(log.count("\n") + 1, "line")
+        notes.append(f"{before} on standard output before the answer, kept as log; what is for people belongs on standard error")
+    if attempt.status == COMPLETED and attempt.fields.get("output") in (None, ""):
+        notes.append("the output is empty")
+    if attempt.error is None and tried.ended and tried.ended.unread and not reads_arguments(request):
+        notes.append("nothing or not all of the request was read, so the answer cannot depend on the case")
+    seconds = (attempt.duration_ms or 0) / 1000
+    if seconds >= SLOW_SECONDS:
+        number = len(request.dataset.cases)
+        notes.append(f"at this pace {counted(number, 'case')} take {duration(seconds * number)} with one job; see --jobs and --persistent")
+    return notes
+
+
+def reads_arguments(request: RunRequest) -> bool:
+    """True when the input goes into the arguments, so that nothing is to be read."""
+    return request.mode == PLAIN and any(INPUT_PLACE.search(os.fsencode(word)) for word in request.command[1:])
+
+
+def wrong_keys(stdout: bytes) -> list[str]:
+    """What the keys of an answer without output may have been meant to be."""
+    try:
+        answer, _, _ = answer_value(stdout)
+    except ProtocolError:
+        return []
+    found = []
+    for key in answer:
+        if key not in ANSWER_FIELDS:
+            near = "output" if key.lower() in OUTPUT_NAMES else nearest(key, ANSWER_FIELDS)
+            if near:
+                found.append(f"key {quoted(key)}: did you mean '{near}'?")
+    return found or [f"put what the agent answered under \"output\"; known keys are {listed(sorted(ANSWER_FIELDS), 20)}"]
+
+# endregion
+
+# region commands/run.py
+# =============================================================================
+# `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+# =============================================================================
+
+NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
+SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
+
+
+def count_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
+    return int(text)
+
+
+def positive_number(unit: str) -> Callable[[str], float]:
+    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
+
+    def number_argument(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1e7:
+            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
+        return value
+
+    return number_argument
+
+
+def retry_reasons(text: str) -> tuple[str, ...]:
+    """The comma-separated words of *text*, each timeout, protocol, environment or exit:N. Raises ArgumentTypeError."""
+    words = tuple(word.strip() for word in text.split(","))
+    for word in words:
+        if word not in RETRY_REASONS and not re.fullmatch(r"exit:([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])", word, re.ASCII):
+            raise ArgumentTypeError(f"{quoted(word)} is none of timeout, protocol, environment and exit:N (N from 1 to 255)")
+    return words
+
+
+def descriptor_argument(text: str) -> int:
+    """*text* as a file descriptor beyond standard output. Raises ArgumentTypeError."""
+    if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) or text == "1":
+        raise ArgumentTypeError(f"{quoted(text)} is not the number of a file descriptor from 2")
+    return int(text)
+
+
+REPEATED = {"action": "append", "default": []}
+# What `run` and `test` have in common.
+RUN_ARGUMENTS = [
+    Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": count_argument, "default": 0}),
+    Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_number("seconds"), "default": 300.0}),
+    Argument("--retries", "N", "further attempts at a trial that ends as --retry-on says", {"type": count_argument, "default": 0}),
+    Argument(
+        "--retry-on",
+        "LIST",
+        f"with commas (default: {','.join(RETRY_REASONS)}); exit:N is any code",
+        {"type": retry_reasons, "default": RETRY_REASONS},
+    ),
+    Argument("--id", "ID", "only this case (repeatable)", REPEATED),
+    Argument("--tag", "TAG", "only cases with this tag (repeatable)", REPEATED),
+    Argument("--split", "SPLIT", "only cases of this split (repeatable)", {**REPEATED, "choices": SPLITS_ON_COMMAND_LINE}),
+    Argument("--cwd", "DIR", "folder in which the command is started (default: the current one)", {"default": ""}),
+    Argument("--persistent", "", "one process per job answers many trials, a line each way"),
+    Argument("--plain", "", "the input as text on standard input, or as {input} or {input_file} in ARG; standard output is the output"),
+    Argument("--replay", "FILE", "recorded answers in place of a command", {"default": ""}),
+    Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATED),
+    Argument("--workspace", "DIR", "copy DIR into the work folder before each trial", {"default": ""}),
+    Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATED),
+    Argument("--max-cost", "USD", "begin no further trial beyond this cost, or if it is unknown", {"type": positive_number("US dollars")}),
+    Argument("--max-minutes", "M", "begin no further trial after this time", {"type": positive_number("minutes")}),
+    Argument("--fail-fast", "", "begin no further trial after the first without usable evidence"),
+    Argument("--events", "FD", "write JSON events to this file descriptor", {"type": descriptor_argument, "default": 0}),
+    Argument("--progress", "KIND", "auto, plain or none", {"choices": list(PROGRESS_MODES), "default": "auto"}),
+]
+SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, auto/N: as the CI system or cluster says", {"default": ""})
+
+
+@command(
+    "run",
+    "Runs a command once for each trial of each case, and records what it answers as a stage.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
+        *RUN_ARGUMENTS,
+        SHARD,
+        Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
+        Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
+        Argument("--resume", "", "run what is missing of a stage that is there"),
+        Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
+        Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+    ],
+    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py",
+    rest="COMMAND [ARG…]",
+)
+def command_run(args: Namespace) -> Answer:
+    """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
+    if args.only and (args.resume or args.overwrite):
+        raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
+    if not args.stage and not args.check:
+        raise UsageError("--stage S is missing", "it names what is recorded: baseline, candidate, or any other")
+    existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE
+    project = load_project(args.improvement)
+    if args.shard:
+        args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
+    if args.check:
+        return checked_runner(run_request(args, project, args.stage or "check", REFUSE))
+    if args.estimate:
+        return estimate_answer(args, project)
+    summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
+    return run_answer(args, summary)
+
+
+def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:
+    """The request that RUN_ARGUMENTS and the command behind `--` ask for. Raises UsageError unless there is one."""
+    given = [f"--{name}" for name in (PERSISTENT, PLAIN, REPLAY) if getattr(args, name)]
+    if len(given) > 1:
+        raise UsageError(f"{listed(given)} exclude each other", "choose one way to run")
+    if args.replay and args.rest:
+        raise UsageError("--replay takes the place of a command; both were given", "leave out one of them")
+    if not args.replay and not args.rest:
+        raise UsageError(
+            "there is no command to run", f"write it behind '--': … {args.improvement} --stage {stage} -- COMMAND [ARG…]", "no_command"
+        )
+    refuse_unfit_options(args)
+    return RunRequest(
+        improvement=project.improvement,
+        stage=stage,
+        dataset=project.dataset,
+        seed=project.evaluation.seed,
+        command=args.rest or [],
+        cwd=args.cwd,
+        replay=args.replay,
+        mode=PERSISTENT if args.persistent else PLAIN if args.plain else PROCESS,
+        repetitions=args.repetitions,
+        jobs=args.jobs,
+        timeout_seconds=args.timeout,
+        existing=existing,
+        ids=tuple(args.id),
+        tags=tuple(args.tag),
+        splits=tuple(args.split),
+        progress=args.progress,
+        retries=args.retries,
+        retry_on=args.retry_on,
+        environment=tuple(args.env),
+        workspace=args.workspace,
+        keep=tuple(args.keep),
+        budget=Budget(args.max_cost, args.max_minutes, args.fail_fast),
+        events=args.events,
+        shard=parse_shard(args.shard, os.environ) if getattr(args, "shard", "") else None,
+    )
+
+
+def refuse_unfit_options(args: Namespace) -> None:
+    """Raises UsageError for options that do not go with the way to run."""
+    ways = ((REPLAY, ("retries", "env", "workspace", "keep", "max_cost")), (PERSISTENT, ("workspace", "keep")))
+    for way, names in ways:
+        unfit = [f"--{name.replace('_', '-')}" for name in names if getattr(args, way) and getattr(args, name)]
+        if unfit:
+            raise UsageError(f"{listed(unfit)} cannot go with --{way}", "leave it out" if len(unfit) == 1 else "leave them out")
+    for name in args.env:
+        if not name or "=" in name or "\0" in name:
+            raise UsageError(f"--env {quoted(name)} is no name of a variable; values are never given here")
+
+
+def run_answer(args: Namespace, summary: RunSummary) -> Answer:
+    """The answer of `kaizen run` for what came of it."""
+    for note in summary.notes:
+        diagnose(f"note: {note}")
+    completed = summary.counts.get(COMPLETED, 0)
+    message = f"{summary.stage}: {completed:,} of {counted(summary.selected, 'trial')} completed"
+    failed = [f"{number:,} {status}" for status, number in summary.counts.items() if status != COMPLETED]
+    following = after_run(args, summary)
+    code, reason = EXIT_DONE, "completed"
+    goes_on = ["--overwrite", "--resume"] if summary.is_beside else ["--resume"]
+    if summary.is_interrupted:
+        code, reason = EXIT_INTERRUPTED, "interrupted"
+        message = f"{summary.stage}: interrupted; {counted(sum(summary.counts.values()), 'trial')} of {summary.selected:,} saved"
+        following = run_again(args, goes_on)
+    elif summary.unusable:
+        code, reason = EXIT_INCOMPLETE, "unusable_trials"
+        message += f", {summary.unusable:,} without usable evidence ({', '.join(failed)})"
+        following = run_again(args, goes_on if summary.is_beside else ["--only", "errors"])
+    if summary.stopped:
+        code, reason = EXIT_INCOMPLETE, summary.stopped[0]
+        message += f"; stopped: {summary.stopped[1]}"
+        following = run_again(args, goes_on if summary.is_beside or not summary.tally.errors else ["--only", "errors"])
+    if summary.selected < summary.planned:
+        message += f"; a selection of {summary.planned:,} planned"
+    lines = [f"{message}, {duration(summary.seconds)}"]
+    lines += [f"  {line}" for line in [*summary.examples, *tally_lines(summary.tally)]]
+    files = [shown_path(summary.path)] if os.path.exists(summary.path) else []  # interrupted before the first answer
+    lines += [f"  written to {name}" for name in files]
+    data = {
+        "stage": summary.stage,
+        "planned": summary.planned,
+        "selected": summary.selected,
+        "ran": summary.ran,
+        "counts": summary.counts,
+        "unusable": summary.unusable,
+        "errors": summary.examples,
+        "error_classes": summary.tally.classes,
+        "slowest": [{"case_id": name, "trial": trial, "duration_ms": round(-ms, 3)} for ms, name, trial in summary.tally.slowest],
+        "cost_usd": float(summary.tally.cost) if summary.tally.priced else None,
+        "priced": summary.tally.priced,
+        "notes": summary.notes,
+        "files": files,
+    }
+    return Answer(code, reason, message, lines, data, following)
+
+
+def tally_lines(tally: RunTally) -> list[str]:
+    """What the end of a run says of the trials it ran: errors by class, cost with its coverage, the slowest cases."""
+    lines = []
+    if len(tally.classes) > 1:
+        lines.append(f"errors by class: {listed([f'{number:,} {name}' for name, number in sorted(tally.classes.items())])}")
+    if tally.priced:
+        lines.append(f"cost {dollars(tally.cost)}, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
+    slow = [f"{quoted(name, 40)} {duration(-ms / 1000)}" for ms, name, _ in tally.slowest if -ms >= NOTABLE_MS]
+    if slow and tally.ran > len(slow):
+        lines.append(f"slowest: {listed(slow)}")
+    return lines
+
+
+def dollars(amount: "float | Decimal") -> str:
+    """'0.0123 USD': two decimals, or as many as show two digits."""
+    return f"{amount:,.2f} USD" if amount >= 0.1 or not amount else f"{float(amount):.2g} USD"
+
+
+def estimate_answer(args: Namespace, project: Project) -> Answer:
+    """What the run that *args* describe will take and cost, as far as earlier evidence tells."""
+    cases = select_cases(project.dataset, args.id, args.tag, args.split)
+    shard = parse_shard(args.shard, os.environ) if args.shard else None
+    trials = [case for case in cases if shard is None or is_in_shard(case.id, shard)] * max(args.repetitions, 1)
+    found = estimate_run(project.improvement, args.stage, trials)
+    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run", *(f"  {line}" for line in estimate_lines(found, args.jobs))]
+    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs}
+    return Answer(EXIT_DONE, "estimated", ", ".join(line.strip() for line in lines), lines, data)
+
+
+def estimate_lines(found: Estimate, jobs: int) -> list[str]:
+    """Time and cost of the estimate, each with the share it rests on."""
+    if found.seconds is None and found.cost_usd is None:
+        return ["time and cost are not known: no earlier trial of these cases was measured"]
+    time, cost = "time not known", "cost not known: none of them is priced"
+    if found.seconds is not None:
+        seconds = duration(found.seconds / min(jobs, found.timed))
+        time = f"time about {seconds} with --jobs {jobs}, {found.timed:,} of {found.trials:,} measured"
+    if found.cost_usd is not None:
+        cost = f"cost about {dollars(found.cost_usd)}, {found.priced:,} of {found.trials:,} priced"
+    return [time, cost, f"as it went in {listed([quoted(stage) for stage in found.stages])}; what is not measured is not in the sums"]
+
+
+def after_run(args: Namespace, summary: RunSummary) -> str:
+    """What the main flow does after this stage: the candidate after the baseline, then the review; all shards are merged first."""
+    from shlex import quote
+
+    improvement = quote(args.improvement)
+    if getattr(args, "shard", ""):
+        return f"kaizen merge {improvement} --stage {summary.stage}, when all {args.shard.partition('/')[2]} shards are there"
+    if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
+        return f"change the agent, then: kaizen run {improvement} --stage candidate -- COMMAND"
+    compares = summary.stage in ("baseline", "candidate")
+    return f"kaizen review {improvement}" if compares else f"kaizen evaluate {improvement} --stage {summary.stage}"
+
+
+def run_again(args: Namespace, options: list[str]) -> str:
+    """The command line that goes on with the run of *args*, with *options* for the stage that is there."""
+    from shlex import quote
+
+    words = ["kaizen", "run", args.improvement, "--stage", args.stage]
+    for argument in [*RUN_ARGUMENTS, SHARD]:
+        value = getattr(args, argument.name[2:].replace("-", "_"), None)
+        if not value or value == argument.options.get("default") or argument.name == "--events":
+            continue
+        if value is True:
+            words.append(argument.name)
+        elif isinstance(value, list):
+            words += [word for each in value for word in (argument.name, each)]
+        else:
+            shown = f"{value:g}" if isinstance(value, float) else ",".join(value) if isinstance(value, tuple) else str(value)
+            words += [argument.name, shown]
+    words += options
+    if args.rest:
+        words += ["--", *redact_arguments(args.rest, environment_secrets(os.environ))]
+    return visible(" ".join(map(quote, words)), None)
 
 # endregion
 
@@ -16195,22 +20180,21 @@ def command_decide(args: Namespace) -> Answer:
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
         raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed"
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
         )
-    document = read_json_object(reviewed)
-    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.shown()}, look at the page, then decide"
+        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
     decision = Decision(
         args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
     )
     write_decision(decision)
-    lines = [f"{args.status} by {args.by}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
+    lines = [f"{args.status} by {visible(args.by)}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
     lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
-    following = f"kaizen promote {improvement.shown()}" if args.status != "rejected" else ""
+    following = f"kaizen promote {improvement.argument()}" if args.status != "rejected" else ""
     data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
     return Answer(0, "decided", lines[0], lines, data, following)
 
@@ -16423,14 +20407,17 @@ def command_evaluate(args: Namespace) -> Answer:
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
-        hint = f"run: kaizen run {improvement.shown()} --stage baseline -- COMMAND"
+        hint = f"run: kaizen run {improvement.argument()} --stage baseline -- COMMAND"
         raise InputError(f"{improvement.shown()}: no stage has been run yet", hint, "missing_stage")
     for stage in stages:
         require_stage(improvement, stage)
     metas: list[JsonObject] = []
     for stage in stages:
-        with Progress(f"evaluate {stage}", len(project.dataset.cases), args.progress) as progress:
+        planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
+        with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+    open_names = project.suite.names_outside(project.dataset)
+    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
     lines = []
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
@@ -16442,7 +20429,7 @@ def command_evaluate(args: Namespace) -> Answer:
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
-    following = f"kaizen review {improvement.shown()}" if len(improvement.stages()) > 1 else ""
+    following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 
@@ -16536,7 +20523,7 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     hidden = project.dataset.holdout
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
-    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.shown()}"
+    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
 
@@ -16548,10 +20535,11 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
 # =============================================================================
 
 VERSION_1 = Kind(lambda value: is_whole(value) and value == 1, "1, the version this program reads", shows_value=True)
+TRIAL_COUNT = Kind(lambda value: is_whole(value) and 1 <= value <= MAX_TRIALS, f"a whole number from 1 to {MAX_TRIALS:,}", shows_value=True)
 STAGE_META_FIELDS = {
     "version": VERSION_1,
     "stage": TEXT,
-    "repetitions": POSITIVE_COUNT,
+    "repetitions": TRIAL_COUNT,
     "planned": COUNT,
     "selected": COUNT,
     "complete": BOOLEAN,
@@ -16562,14 +20550,14 @@ STAGE_META_FIELDS = {
 RESULTS_META_FIELDS = {
     "version": VERSION_1,
     "stage": TEXT,
-    "repetitions": POSITIVE_COUNT,
+    "repetitions": TRIAL_COUNT,
     **dict.fromkeys(("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint"), TEXT),
     "evaluators": OBJECT,
     "counts": OBJECT,
 }
 RESULT_FIELDS = {
     "case_id": TEXT,
-    "trial": POSITIVE_COUNT,
+    "trial": TRIAL_COUNT,
     "status": one_of(*STATUSES),
     "outcome": one_of(PASS, FAIL, ERROR),
     "score": or_null(RATE),
@@ -16637,7 +20625,7 @@ def check_earlier_observations(check: FileCheck) -> None:
     for line in checked_lines(check.path, check.breaches):
         check_fields(
             line.value,
-            {"case_id": TEXT, "trial": POSITIVE_COUNT, "status": one_of(*STATUSES)},
+            {"case_id": TEXT, "trial": TRIAL_COUNT, "status": one_of(*STATUSES)},
             "",
             check.at(line),
             ("case_id", "trial", "status"),
@@ -16796,6 +20784,167 @@ def command_merge(args: Namespace) -> Answer:
 
 # endregion
 
+# region commands/noise.py
+# =============================================================================
+# `kaizen noise`: the unchanged agent against itself.
+# =============================================================================
+
+SHOWN_UNSTABLE = 10
+
+
+@command(
+    "noise",
+    "Runs the unchanged agent several times and says how often its verdicts flip; without a command, of a stage that is there.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "stage that holds the passes (noise)", {"default": "noise"}),
+        Argument("--passes", "N", "how often each case runs (default: 3)", {"type": count_argument, "default": 3}),
+        *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
+    ],
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline",
+    group="surer",
+    rest="COMMAND [ARG…]",
+)
+def command_noise(args: Namespace) -> Answer:
+    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence."""
+    project = load_project(args.improvement)
+    improvement, code = project.improvement, 0
+    args.repetitions = args.passes
+    if args.rest or args.replay:
+        summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
+        ran = run_answer(args, summary)
+        if summary.is_interrupted or summary.is_beside:
+            return ran
+        code = ran.code
+    require_stage(improvement, args.stage)
+    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    results = PassResults()
+    for line in read_json_lines(improvement.stage_file(args.stage, RESULTS)):
+        if line.value["case_id"] in project.dataset.cases:
+            results.add(line.value)
+    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], project.dataset.holdout)
+    lines = noise_lines(document)
+    reason = "measured" if document["flip_rate"] is not None else "not_measured"
+    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
+
+
+def noise_lines(document: JsonObject) -> list[str]:
+    """The document for a terminal."""
+    measured = f"{document['cases_measured']:,} of {counted(document['cases'], 'case')}"
+    if document["flip_rate"] is None:
+        return ["flip rate not measured: no case has verdicts of two passes"]
+    limits = f" ({limits_text(document['interval'], is_rate=True)})" if document["interval"] else ""
+    lines = [f"two passes of the unchanged agent disagree on {100 * document['flip_rate']:.1f} % of the cases{limits}, over {measured}"]
+    expected, kinds = document["expected_changes"], document["stability"]
+    lines.append(f"  one run against another would show about {expected:.1f} regressions and as many improvements, though nothing changed")
+    stable = f"{kinds['stable_pass']:,} always pass, {kinds['stable_fail']:,} always fail"
+    lines.append(f"  {kinds['flaky']:,} flaky, {stable}, {kinds['unknown']:,} unknown")
+    for entry in document["by_pass"]:
+        counts = f"{entry['passed']:,} passed, {entry['failed']:,} failed, {entry['no_verdict']:,} without a verdict"
+        lines.append(f"  pass {entry['pass']}: {counts}")
+    names = [f"{visible(entry['id'])} {entry['passed']}/{entry['passed'] + entry['failed']}" for entry in document["unstable"]]
+    names += [counted(document["holdout_cases"], "holdout case")] if document["holdout_cases"] else []
+    lines.append(f"  flip: {listed(names, SHOWN_UNSTABLE) or 'none'}")
+    for entry in document["by_evaluator"]:
+        rate = "not measured" if entry["flip_rate"] is None else f"{100 * entry['flip_rate']:.1f} %"
+        lines.append(f"  by {visible(entry['id'])} ({entry['type']}): {rate} of {counted(entry['cases'], 'case')}, owner: {entry['owner']}")
+    return lines
+
+# endregion
+
+# region commands/plan.py
+# =============================================================================
+# `kaizen plan`: how many cases and trials it takes, before they are run.
+# =============================================================================
+
+USUAL_CASES = (20, 50, 100, 200, 500)
+USUAL_TRIALS = (1, 3, 5, 10)
+REPEATABLE = {"action": "append", "default": [], "type": count_argument}
+
+
+def share_argument(text: str) -> float:
+    """*text* as a number above 0 and below 1. Raises ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number between 0 and 1")
+    return value
+
+
+def assumption(name: str, value: str, what: str, default: float) -> Argument:
+    """An argument that says what to assume where nothing was measured."""
+    return Argument(name, value, f"{what} to assume where it is not measured ({default:g})", {"type": share_argument, "default": default})
+
+
+@command(
+    "plan",
+    "Says which change each number of cases and trials could show, and what running them would cost; runs nothing.",
+    [
+        IMPROVEMENT,
+        BASELINE,
+        CANDIDATE,
+        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", {**REPEATABLE}),
+        Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", {**REPEATABLE}),
+        Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": share_argument}),
+        assumption("--rate", "R", "pass rate", TYPICAL_RATE),
+        assumption("--noise", "S", "share of noise in the variance of a trial", TYPICAL_NOISE),
+        assumption("--change", "V", "variance of the change over cases", TYPICAL_CHANGE),
+        Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    ],
+    "kaizen plan refund\nkaizen plan refund --effect 0.05 --jobs 4",
+    group="surer",
+)
+def command_plan(args: Namespace) -> Answer:
+    """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
+    project = load_project(args.improvement)
+    quads, sides = pilot(project, args.baseline, args.candidate)
+    spread, sources = planning_spread(quads, sides, {"rate": args.rate, "noise": args.noise, "change": args.change})
+    own = len(project.dataset.cases)
+    cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
+    trials = sorted(set(args.trials or USUAL_TRIALS))
+    document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)
+    message = f"what {counted(own, 'case')} and other numbers of them could show"
+    return Answer(0, "planned", message, plan_lines(document, cases, trials, own), {"cases": own, **document})
+
+
+def pilot(project: Project, baseline: str, candidate: str) -> tuple[list[Quad], list[StageTally]]:
+    """([comparable cases of both stages], [the stages that are there]); nothing is run."""
+    there = [stage for stage in (baseline, candidate) if os.path.exists(project.improvement.stage_file(stage))]
+    if len(there) == 2 and baseline != candidate:
+        assessment = assess(project, baseline, candidate)
+        return [share_quad(row) for row in comparable_rows(assessment.comparison["cases"])], list(assessment.tallies.values())
+    return [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)]
+
+
+def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: int) -> list[str]:
+    """The tables for a terminal: effects, then cost and time where they were measured."""
+    cells = {(cell["cases"], cell["trials"]): cell for cell in document["cells"]}
+
+    def table(key: str, shown: "dict[tuple[int, int], str]") -> list[str]:
+        rows = [[key, *[counted(k, "trial") for k in trials]]]
+        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[shown[n, k] for k in trials]] for n in cases]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(trials) + 1)]
+        return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+    lines = ["smallest change of the pass rate seen four times out of five, in points (two-sided 5 %):"]
+    lines += table("", {place: f"{100 * cell['smallest_effect']:.1f}" for place, cell in cells.items()})
+    if document["trial_cost_usd"] is not None:
+        lines += ["cost of both stages in USD, from what was measured:"]
+        lines += table("", {place: f"{cell['cost_usd']:,.2f}" for place, cell in cells.items()})
+    if document["trial_seconds"] is not None:
+        lines += [f"time of both stages at {counted(document['jobs'], 'job')}, from what was measured:"]
+        lines += table("", {place: duration(cell["seconds"]) for place, cell in cells.items()})
+    else:
+        lines.append("cost and time: not known before something was measured; run a few cases")
+    if document["needed"]:
+        wanted = ", ".join(f"{entry['cases']:,} at {counted(entry['trials'], 'trial')}" for entry in document["needed"])
+        lines.append(f"to see a change of {100 * document['effect']:.1f} points: {wanted} (with a tenth more for the exact test)")
+    return [*lines, *[f"note: {source}" for source in document["sources"]], *(["* the cases of this improvement"] if own else [])]
+
+# endregion
+
 # region commands/promote.py
 # =============================================================================
 # `kaizen promote`: the fixed cases become permanent regression tests.
@@ -16817,13 +20966,12 @@ def command_promote(args: Namespace) -> Answer:
     decision = decision_of(improvement)
     if decision is None or decision.status not in ACCEPTED:
         status = "there is no decision yet" if decision is None else f"the decision is {quoted(decision.status)}"
-        hint = f"run: kaizen decide {improvement.shown()} --status accepted --by NAME --because TEXT"
+        hint = f"run: kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
         raise RefusedError(f"{improvement.shown('decision.yaml')}: {status}", hint, "no_decision" if decision is None else decision.status)
-    document = read_json_object(improvement.path("comparison.json"), f"run: kaizen review {improvement.shown()}")
-    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.shown()}, then decide about what it shows"
+        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )
@@ -16906,6 +21054,246 @@ def append_cases(path: str, cases: list[JsonObject]) -> None:
 
 # endregion
 
+# region commands/reliability.py
+# =============================================================================
+# `kaizen reliability`: how sure the change is, and what it would take to be surer.
+# =============================================================================
+
+RELIABILITY_FILE = "reliability.json"
+
+
+@command(
+    "reliability",
+    "Says how sure a change is: intervals, exact tests, noise, and what it would take to be surer.",
+    [
+        IMPROVEMENT,
+        BASELINE,
+        Argument("--candidate", "S", "stage to compare (candidate); repeated, they form one family", {"action": "append", "default": []}),
+    ],
+    "kaizen reliability refund\nkaizen reliability refund --candidate prompt-a --candidate prompt-b --json",
+    group="surer",
+)
+def command_reliability(args: Namespace) -> Answer:
+    """Writes reliability.json; exits 0 whatever the evidence says."""
+    project = load_project(args.improvement)
+    candidates = list(dict.fromkeys(args.candidate)) or ["candidate"]
+    settings = project.evaluation.reliability or default_reliability()
+    assessments = {stage: assess(project, args.baseline, stage) for stage in candidates}
+    entries = [assessed_entry(project, assessment) for assessment in assessments.values()]
+    judge_family(entries, settings)
+    document = reliability_document(project, args.baseline, assessments, entries, settings)
+    path = project.improvement.path(RELIABILITY_FILE)
+    write_file(path, encode_readable(document) + "\n")
+    lines = document_lines(document, project.evaluation.reliability is not None)
+    message = "; ".join(verdict_text(entry, settings) for entry in entries)
+    shown = project.improvement.shown(RELIABILITY_FILE)
+    reason = entries[0]["verdict"] if len(entries) == 1 else "measured"
+    following = f"kaizen review {project.improvement.shown()}"
+    return Answer(0, reason, message, [*lines, f"written to {shown}"], {**document, "files": {"reliability": shown}}, following)
+
+
+def reliability_document(
+    project: Project, baseline: str, assessments: dict[str, Assessment], entries: list[JsonObject], settings: JsonObject
+) -> JsonObject:
+    """The document of reliability.json; it names no case of the holdout."""
+    first = next(iter(assessments.values()))
+    entries = [rounded_floats(entry) for entry in entries]
+    for entry, assessment in zip(entries, assessments.values(), strict=True):
+        entry["evidence"] = assessment.comparison["evidence"]
+        entry["problems"] = [{"code": code, "text": text} for code, text in assessment.problems]
+        entry["evaluators_changed"] = changed_between(assessment)
+    return {
+        "version": 1,
+        "baseline": first.comparison["baseline"],
+        "dataset_fingerprint": first.comparison["dataset_fingerprint"],
+        "evaluator_fingerprint": first.comparison["evaluator_fingerprint"],
+        "settings": settings,
+        "gates": project.evaluation.reliability is not None,
+        "family": len(entries),
+        "candidates": entries,
+        "notes": family_notes(entries),
+    }
+
+
+def rounded_floats(value: Any) -> Any:
+    """*value* with every float at nine digits: the last ones may differ between machines, the file may not."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: rounded_floats(item) for key, item in value.items()}
+    return [rounded_floats(item) for item in value] if isinstance(value, list) else value
+
+
+def changed_between(assessment: Assessment) -> list[str]:
+    """Ids of the evaluators by which the two sides were not graded alike, sorted."""
+    before, after = (assessment.states[role].meta.get("evaluators", {}) for role in ROLES_COMPARED)
+    return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+
+def family_notes(entries: list[JsonObject]) -> list[str]:
+    """Whole sentences about several candidates in one call."""
+    if len(entries) < 2:
+        return []
+    notes = [
+        f"{counted(len(entries), 'candidate')} were compared with one baseline, so their p-values are adjusted by Holm's method.",
+        "The best of several looks better than it is: confirm it on cases that did not choose it.",
+    ]
+    for number, one in enumerate(entries):
+        for other in entries[number + 1 :]:
+            intervals = one["rates"]["candidate"]["interval"], other["rates"]["candidate"]["interval"]
+            if intervals[0] and intervals[1] and intervals[0][0] <= intervals[1][1] and intervals[1][0] <= intervals[0][1]:
+                notes.append(f"{one['stage']} and {other['stage']} are not separated: their intervals overlap.")
+    return notes
+
+
+def document_lines(document: JsonObject, has_block: bool) -> list[str]:
+    """The whole document for a terminal."""
+    lines = []
+    for entry in document["candidates"]:
+        lines += [*entry_lines(entry, document), ""]
+    lines += [f"note: {note}" for note in document["notes"]]
+    if not has_block:
+        lines.append("note: evaluation.json has no 'reliability' block, so no gate hangs on this")
+    return lines
+
+
+def entry_lines(entry: JsonObject, document: JsonObject) -> list[str]:
+    """One candidate: verdict, numbers, what would settle it, groups."""
+    tests = entry["sign_flip"]
+    adjusted = tests["adjusted"]["better"]
+    holm_text = f", {probability_text(adjusted)} adjusted for {document['family']} candidates" if document["family"] > 1 else ""
+    equal = f"P(better) {chance_text(entry, 'better')}, P(equal) {chance_text(entry, 'equal')}"
+    rows = [
+        (document["baseline"]["stage"], side_text_of(entry, "baseline")),
+        (entry["stage"], side_text_of(entry, "candidate")),
+        ("change", change_text_of(entry)),
+        ("better?", f"{equal}; sign-flip p {probability_text(tests['better'])}{holm_text} (worse: {probability_text(tests['worse'])})"),
+    ]
+    if entry["mcnemar"]:
+        exact, mid = (probability_text(entry["mcnemar"][name]) for name in ("exact", "mid"))
+        rows.append(("", f"McNemar p {exact}, mid-p {mid} (two-sided)"))
+    moved, unmeasured = entry["moved"], entry["cases"] - entry["cases_compared"]
+    before, now = (ids_text(entry["flaky"][role]) for role in ROLES_COMPARED)
+    rows += [
+        ("cases", f"{moved['up']:,} up, {moved['down']:,} down, {moved['equal']:,} equal, {unmeasured:,} not comparable"),
+        ("flaky", f"before {before}, now {now}; newly flaky {ids_text(entry['newly_flaky'])}"),
+        ("noise", noise_text(entry)),
+        *[("excluded", f"{role} {excluded_text_of(entry, role)}") for role in ROLES_COMPARED if excluded_text_of(entry, role)],
+        *[("", f"{problem['text']} ({problem['code']})") for problem in entry["problems"]],
+    ]
+    width = max(len(name) for name, _ in rows)
+    lines = [verdict_text(entry, document["settings"]), *[f"  {name:<{width}}  {text}" for name, text in rows]]
+    lines += [f"  {text}" for text in (smallest_effect_text(entry), settle_text(entry)) if text]
+    return [*lines, *reliability_group_lines(entry)]
+
+
+def reliability_group_lines(entry: JsonObject) -> list[str]:
+    """The table of splits and tags; [] when there is none."""
+    found = entry["groups"]
+    if not found["groups"]:
+        return []
+    head = f"  exploratory, not for deciding; p-values Holm-adjusted over {counted(found['family'], 'group')}:"
+    rows: list[tuple[str, ...]] = [("group", "cases", "before", "now", "change", "adjusted p")]
+    for group in found["groups"]:
+        delta, name = group["delta"], f"{group['kind']} {visible(group['name'], 40)}"
+        change = f"{points_text(delta['value'])} ({limits_text(group['interval'])})" if delta else REASONS[group["reason"]]
+        rates = [fraction_percent(group["rates"][role]) for role in ROLES_COMPARED]
+        rows.append((name, f"{group['cases']:,}", *rates, change, probability_text(group["p_adjusted"])))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["    " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    more = [f"    and {counted(found['left_out'], 'smaller group')}"] if found["left_out"] else []
+    return [head, *lines, *more]
+
+# endregion
+
+# region commands/replay_decision.py
+# =============================================================================
+# `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
+# =============================================================================
+
+SHOWN_MOVES = 10
+
+
+@command(
+    "replay-decision",
+    "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips.",
+    [
+        IMPROVEMENT,
+        Argument("--policy", "FILE", "the evaluation file to try, in the form of evaluation.json", {"required": True}),
+        BASELINE,
+        CANDIDATE,
+    ],
+    "kaizen replay-decision refund --policy stricter.json",
+    group="surer",
+)
+def command_replay_decision(args: Namespace) -> Answer:
+    """Exits 0 whether anything flips or not."""
+    project = load_project(args.improvement)
+    before = assess(project, args.baseline, args.candidate)
+    other = project_under(project, os.path.abspath(args.policy))
+    after = replayed_comparison(other, before)
+    found = flips_document(before.comparison, after, project.dataset.holdout)
+    now, then = before.comparison["recommendation"], after["recommendation"]
+    policy = shown_path(os.path.abspath(args.policy))
+    message = f"{now} becomes {then}" if found["flips"] else f"{now} stays {then}"
+    lines = [f"{message} under {policy}", f"  now   {headline(before.comparison)}", f"  then  {headline(after)}"]
+    for role in ("baseline", "candidate"):
+        shown = [rate_text(comparison["rates"][role]) for comparison in (before.comparison, after)]
+        lines += [f"  {role}: {shown[0]}", *([f"  {' ' * len(role)}  {shown[1]}"] if shown[0] != shown[1] else [])]
+    lines += [f"  also then: {entry['text']}" for entry in after["reasons"][1:]]
+    moves = [f"{visible(entry['id'])} ({entry['before']} to {entry['after']})" for entry in found["cases"]]
+    moves += [counted(found["holdout_cases"], "holdout case")] if found["holdout_cases"] else []
+    lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
+    return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
+
+
+def project_under(project: Project, path: str) -> Project:
+    """*project* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches."""
+    improvement, breaches = project.improvement, Breaches()
+    evaluation = load_evaluation(improvement, breaches, path)
+    breaches.raise_if_any()
+    if evaluation is None:
+        raise InputError(f"{shown_path(path)}: cannot be used")
+    dataset = load_dataset(improvement, evaluation.include, breaches)
+    breaches.raise_if_any()
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return Project(improvement, evaluation, dataset, suite)
+
+
+def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
+    """comparison.json as it would be if both stages of *before* were evaluated by *project* now; nothing is written."""
+    evaluation: Evaluation = project.evaluation
+    stages = {}
+    for role, tally in before.tallies.items():
+        replayed = replayed_tally(project, tally)
+        meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
+        stages[role] = (replayed, meta)
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [])
+
+
+def replayed_tally(project: Project, stage: StageTally) -> StageTally:
+    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
+    path = project.improvement.stage_file(stage.stage)
+    cases: dict[str, CaseTally] = {}
+    unknown: dict[str, None] = {}
+    seen: set[tuple[str, int]] = set()
+    for line in iter_observations(path):
+        observation = line.value
+        key = (observation["case_id"], observation["trial"])
+        if key in seen:
+            raise InputError(f"{shown_path(path)}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice", "", "invalid_evidence")
+        seen.add(key)
+        if key[0] not in project.dataset.cases:
+            unknown[key[0]] = None
+            continue
+        cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite))
+    repetitions = max([stage.repetitions, *(trial for _, trial in seen)])
+    return StageTally(stage.stage, repetitions, cases, list(unknown))
+
+# endregion
+
 # region commands/review.py
 # =============================================================================
 # `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
@@ -16940,289 +21328,6 @@ def command_review(args: Namespace) -> Answer:
 
 # endregion
 
-# region commands/run.py
-# =============================================================================
-# `kaizen run`: has a runner answer the cases of an improvement and records what it did.
-# =============================================================================
-
-NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
-SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
-
-
-def count_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
-    return int(text)
-
-
-def positive_number(unit: str) -> Callable[[str], float]:
-    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
-
-    def number_argument(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < 1e7:
-            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
-        return value
-
-    return number_argument
-
-
-def retry_reasons(text: str) -> tuple[str, ...]:
-    """The comma-separated words of *text*, each timeout, protocol, environment or exit:N. Raises ArgumentTypeError."""
-    words = tuple(word.strip() for word in text.split(","))
-    for word in words:
-        if word not in RETRY_REASONS and not re.fullmatch(r"exit:([1-9]\d?|1\d\d|2[0-4]\d|25[0-5])", word, re.ASCII):
-            raise ArgumentTypeError(f"{quoted(word)} is none of timeout, protocol, environment and exit:N (N from 1 to 255)")
-    return words
-
-
-def descriptor_argument(text: str) -> int:
-    """*text* as a file descriptor beyond standard output. Raises ArgumentTypeError."""
-    if not re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII) or text == "1":
-        raise ArgumentTypeError(f"{quoted(text)} is not the number of a file descriptor from 2")
-    return int(text)
-
-
-REPEATABLE = {"action": "append", "default": []}
-# What `run` and `test` have in common.
-RUN_ARGUMENTS = [
-    Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": count_argument, "default": 0}),
-    Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
-    Argument("--timeout", "S", "seconds for one trial (default: 300)", {"type": positive_number("seconds"), "default": 300.0}),
-    Argument("--retries", "N", "further attempts at a trial that ends as --retry-on says", {"type": count_argument, "default": 0}),
-    Argument(
-        "--retry-on",
-        "LIST",
-        f"with commas (default: {','.join(RETRY_REASONS)}); exit:N is any code",
-        {"type": retry_reasons, "default": RETRY_REASONS},
-    ),
-    Argument("--id", "ID", "only this case (repeatable)", REPEATABLE),
-    Argument("--tag", "TAG", "only cases with this tag (repeatable)", REPEATABLE),
-    Argument("--split", "SPLIT", "only cases of this split (repeatable)", {**REPEATABLE, "choices": SPLITS_ON_COMMAND_LINE}),
-    Argument("--cwd", "DIR", "folder in which the command is started (default: the current one)", {"default": ""}),
-    Argument("--persistent", "", "one process per job answers many trials, a line each way"),
-    Argument("--plain", "", "the input as text on standard input, or as {input} or {input_file} in ARG; standard output is the output"),
-    Argument("--replay", "FILE", "recorded answers in place of a command", {"default": ""}),
-    Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATABLE),
-    Argument("--workspace", "DIR", "copy DIR into the work folder before each trial", {"default": ""}),
-    Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATABLE),
-    Argument("--max-cost", "USD", "begin no further trial beyond this cost, or if it is unknown", {"type": positive_number("US dollars")}),
-    Argument("--max-minutes", "M", "begin no further trial after this time", {"type": positive_number("minutes")}),
-    Argument("--fail-fast", "", "begin no further trial after the first without usable evidence"),
-    Argument("--events", "FD", "write JSON events to this file descriptor", {"type": descriptor_argument, "default": 0}),
-    Argument("--progress", "KIND", "auto, plain or none", {"choices": list(PROGRESS_MODES), "default": "auto"}),
-]
-SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, auto/N: as the CI system or cluster says", {"default": ""})
-
-
-@command(
-    "run",
-    "Runs a command once for each trial of each case, and records what it answers as a stage.",
-    [
-        IMPROVEMENT,
-        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"required": True}),
-        *RUN_ARGUMENTS,
-        SHARD,
-        Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
-        Argument("--resume", "", "run what is missing of a stage that is there"),
-        Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
-        Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
-    ],
-    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py",
-    rest="COMMAND [ARG…]",
-)
-def command_run(args: Namespace) -> Answer:
-    """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
-    if args.only and (args.resume or args.overwrite):
-        raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
-    existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE
-    project = load_project(args.improvement)
-    if args.shard:
-        args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
-    if args.estimate:
-        return estimate_answer(args, project)
-    summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
-    return run_answer(args, summary)
-
-
-def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:
-    """The request that RUN_ARGUMENTS and the command behind `--` ask for. Raises UsageError unless there is one."""
-    given = [f"--{name}" for name in (PERSISTENT, PLAIN, REPLAY) if getattr(args, name)]
-    if len(given) > 1:
-        raise UsageError(f"{listed(given)} exclude each other", "choose one way to run")
-    if args.replay and args.rest:
-        raise UsageError("--replay takes the place of a command; both were given", "leave out one of them")
-    if not args.replay and not args.rest:
-        raise UsageError(
-            "there is no command to run", f"write it behind '--': … {args.improvement} --stage {stage} -- COMMAND [ARG…]", "no_command"
-        )
-    refuse_unfit_options(args)
-    return RunRequest(
-        improvement=project.improvement,
-        stage=stage,
-        dataset=project.dataset,
-        seed=project.evaluation.seed,
-        command=args.rest or [],
-        cwd=args.cwd,
-        replay=args.replay,
-        mode=PERSISTENT if args.persistent else PLAIN if args.plain else PROCESS,
-        repetitions=args.repetitions,
-        jobs=args.jobs,
-        timeout_seconds=args.timeout,
-        existing=existing,
-        ids=tuple(args.id),
-        tags=tuple(args.tag),
-        splits=tuple(args.split),
-        progress=args.progress,
-        retries=args.retries,
-        retry_on=args.retry_on,
-        environment=tuple(args.env),
-        workspace=args.workspace,
-        keep=tuple(args.keep),
-        budget=Budget(args.max_cost, args.max_minutes, args.fail_fast),
-        events=args.events,
-        shard=parse_shard(args.shard, os.environ) if getattr(args, "shard", "") else None,
-    )
-
-
-def refuse_unfit_options(args: Namespace) -> None:
-    """Raises UsageError for options that do not go with the way to run."""
-    ways = ((REPLAY, ("retries", "env", "workspace", "keep", "max_cost")), (PERSISTENT, ("workspace", "keep")))
-    for way, names in ways:
-        unfit = [f"--{name.replace('_', '-')}" for name in names if getattr(args, way) and getattr(args, name)]
-        if unfit:
-            raise UsageError(f"{listed(unfit)} cannot go with --{way}", "leave it out" if len(unfit) == 1 else "leave them out")
-    for name in args.env:
-        if not name or "=" in name or "\0" in name:
-            raise UsageError(f"--env {quoted(name)} is no name of a variable; values are never given here")
-
-
-def run_answer(args: Namespace, summary: RunSummary) -> Answer:
-    """The answer of `kaizen run` for what came of it."""
-    for note in summary.notes:
-        diagnose(f"note: {note}")
-    completed = summary.counts.get(COMPLETED, 0)
-    message = f"{summary.stage}: {completed:,} of {counted(summary.selected, 'trial')} completed"
-    failed = [f"{number:,} {status}" for status, number in summary.counts.items() if status != COMPLETED]
-    following = after_run(args, summary)
-    code, reason = EXIT_DONE, "completed"
-    goes_on = ["--overwrite", "--resume"] if summary.is_beside else ["--resume"]
-    if summary.is_interrupted:
-        code, reason = EXIT_INTERRUPTED, "interrupted"
-        message = f"{summary.stage}: interrupted; {counted(sum(summary.counts.values()), 'trial')} of {summary.selected:,} saved"
-        following = run_again(args, goes_on)
-    elif summary.unusable:
-        code, reason = EXIT_INCOMPLETE, "unusable_trials"
-        message += f", {summary.unusable:,} without usable evidence ({', '.join(failed)})"
-        following = run_again(args, goes_on if summary.is_beside else ["--only", "errors"])
-    if summary.stopped:
-        code, reason = EXIT_INCOMPLETE, summary.stopped[0]
-        message += f"; stopped: {summary.stopped[1]}"
-        following = run_again(args, goes_on if summary.is_beside or not summary.tally.errors else ["--only", "errors"])
-    if summary.selected < summary.planned:
-        message += f"; a selection of {summary.planned:,} planned"
-    lines = [f"{message}, {duration(summary.seconds)}"]
-    lines += [f"  {line}" for line in [*summary.examples, *tally_lines(summary.tally)]]
-    files = [shown_path(summary.path)] if os.path.exists(summary.path) else []  # interrupted before the first answer
-    lines += [f"  written to {name}" for name in files]
-    data = {
-        "stage": summary.stage,
-        "planned": summary.planned,
-        "selected": summary.selected,
-        "ran": summary.ran,
-        "counts": summary.counts,
-        "unusable": summary.unusable,
-        "errors": summary.examples,
-        "error_classes": summary.tally.classes,
-        "slowest": [{"case_id": name, "trial": trial, "duration_ms": round(-ms, 3)} for ms, name, trial in summary.tally.slowest],
-        "cost_usd": float(summary.tally.cost) if summary.tally.priced else None,
-        "priced": summary.tally.priced,
-        "notes": summary.notes,
-        "files": files,
-    }
-    return Answer(code, reason, message, lines, data, following)
-
-
-def tally_lines(tally: RunTally) -> list[str]:
-    """What the end of a run says of the trials it ran: errors by class, cost with its coverage, the slowest cases."""
-    lines = []
-    if len(tally.classes) > 1:
-        lines.append(f"errors by class: {listed([f'{number:,} {name}' for name, number in sorted(tally.classes.items())])}")
-    if tally.priced:
-        lines.append(f"cost {dollars(tally.cost)}, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
-    slow = [f"{quoted(name, 40)} {duration(-ms / 1000)}" for ms, name, _ in tally.slowest if -ms >= NOTABLE_MS]
-    if slow and tally.ran > len(slow):
-        lines.append(f"slowest: {listed(slow)}")
-    return lines
-
-
-def dollars(amount: "float | Decimal") -> str:
-    """'0.0123 USD': two decimals, or as many as show two digits."""
-    return f"{amount:,.2f} USD" if amount >= 0.1 or not amount else f"{float(amount):.2g} USD"
-
-
-def estimate_answer(args: Namespace, project: Project) -> Answer:
-    """What the run that *args* describe will take and cost, as far as earlier evidence tells."""
-    cases = select_cases(project.dataset, args.id, args.tag, args.split)
-    shard = parse_shard(args.shard, os.environ) if args.shard else None
-    trials = [case for case in cases if shard is None or is_in_shard(case.id, shard)] * max(args.repetitions, 1)
-    found = estimate_run(project.improvement, args.stage, trials)
-    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run", *(f"  {line}" for line in estimate_lines(found, args.jobs))]
-    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs}
-    return Answer(EXIT_DONE, "estimated", ", ".join(line.strip() for line in lines), lines, data)
-
-
-def estimate_lines(found: Estimate, jobs: int) -> list[str]:
-    """Time and cost of the estimate, each with the share it rests on."""
-    if found.seconds is None and found.cost_usd is None:
-        return ["time and cost are not known: no earlier trial of these cases was measured"]
-    time, cost = "time not known", "cost not known: none of them is priced"
-    if found.seconds is not None:
-        seconds = duration(found.seconds / min(jobs, found.timed))
-        time = f"time about {seconds} with --jobs {jobs}, {found.timed:,} of {found.trials:,} measured"
-    if found.cost_usd is not None:
-        cost = f"cost about {dollars(found.cost_usd)}, {found.priced:,} of {found.trials:,} priced"
-    return [time, cost, f"as it went in {listed([quoted(stage) for stage in found.stages])}; what is not measured is not in the sums"]
-
-
-def after_run(args: Namespace, summary: RunSummary) -> str:
-    """What the main flow does after this stage: the candidate after the baseline, then the review; all shards are merged first."""
-    improvement = args.improvement
-    if getattr(args, "shard", ""):
-        return f"kaizen merge {improvement} --stage {summary.stage}, when all {args.shard.partition('/')[2]} shards are there"
-    if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
-        return f"change the agent, then: kaizen run {improvement} --stage candidate -- COMMAND"
-    compares = summary.stage in ("baseline", "candidate")
-    return f"kaizen review {improvement}" if compares else f"kaizen evaluate {improvement} --stage {summary.stage}"
-
-
-def run_again(args: Namespace, options: list[str]) -> str:
-    """The command line that goes on with the run of *args*, with *options* for the stage that is there."""
-    from shlex import quote
-
-    words = ["kaizen", "run", args.improvement, "--stage", args.stage]
-    for argument in [*RUN_ARGUMENTS, SHARD]:
-        value = getattr(args, argument.name[2:].replace("-", "_"), None)
-        if not value or value == argument.options.get("default") or argument.name == "--events":
-            continue
-        if value is True:
-            words.append(argument.name)
-        elif isinstance(value, list):
-            words += [word for each in value for word in (argument.name, each)]
-        else:
-            shown = f"{value:g}" if isinstance(value, float) else ",".join(value) if isinstance(value, tuple) else str(value)
-            words += [argument.name, shown]
-    words += options
-    if args.rest:
-        words += ["--", *args.rest]
-    return visible(" ".join(map(quote, words)), None)
-
-# endregion
-
 # region commands/test.py
 # =============================================================================
 # `kaizen test`: the daily call: run, evaluate, review and gate in one process.
@@ -17252,6 +21357,11 @@ def command_test(args: Namespace) -> Answer:
     has_baseline = os.path.exists(improvement.stage_file(args.baseline))
     if args.stage == args.baseline:
         raise UsageError(f"--stage {args.stage} is the baseline itself", "test runs what is compared with it: leave --stage out")
+    if not has_baseline and (args.junit or args.summary):
+        raise UsageError(
+            "--junit and --summary need a baseline to compare with",
+            f"run: kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND",
+        )
     summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
@@ -17276,15 +21386,13 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
     """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
-    if args.junit or args.summary:
-        raise UsageError(
-            "--junit and --summary need a baseline to compare with",
-            f"run: kaizen run {args.improvement} --stage {args.baseline} -- COMMAND",
-        )
     improvement = project.improvement
     asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
     tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
-    rates = stage_rates(asked, tally)
+    state = stage_state(improvement, args.stage, project.dataset, project.suite)
+    document = single_stage_document(asked, tally, state.meta)
+    rates = document["rates"]["candidate"]
+    page = write_single_review(project, Assessment(document, {"candidate": state}, []))
     wanted = project.evaluation.acceptance["minimum_pass_rate"]
     limit = exact_fraction(1 if wanted is None else wanted)
     rate = rates["rate"]
@@ -17295,9 +21403,9 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
-    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared"]
-    following = f"kaizen run {args.improvement} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
-    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data}
+    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
+    following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 
 
@@ -17372,7 +21480,6 @@ def validate_improvement(improvement: Improvement) -> Validation:
     files = check_other_files(improvement, dataset, breaches)
     if suite is not None and not breaches.errors:
         check_results_fit(improvement, dataset, suite, breaches)
-    hide_holdout(dataset, breaches)
     return Validation(improvement, evaluation, dataset, suite, files, breaches)
 
 
@@ -17419,16 +21526,7 @@ def check_results_fit(improvement: Improvement, dataset: Dataset, suite: Suite, 
             problems = [("invalid_evidence", error.message)]
         for code, sentence in problems:
             note = breaches.add if code == "invalid_evidence" else breaches.warn
-            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.shown()}")
-
-
-def hide_holdout(dataset: Dataset, breaches: Breaches) -> None:
-    """Takes what is quoted out of every breach that stands in a holdout case: nothing of it may be shown."""
-    places = {(case.path, case.line) for case in dataset.cases.values() if case.id in dataset.holdout}
-    for found in (breaches.errors, breaches.warnings):
-        for index, breach in enumerate(found):
-            if (breach.path, breach.line) in places:
-                found[index] = breach._replace(message=re.sub(r"'.*'", "'…'", breach.message), hint=re.sub(r"'.*'", "'…'", breach.hint))
+            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.argument()}")
 
 
 def validation_answer(found: Validation) -> Answer:
@@ -17586,9 +21684,12 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
+    options = [option for action in parser._actions for option in action.option_strings]
+    for word in (each.split("=")[0] for each in before if each.startswith("--")):
+        if word not in options:  # said before argparse misses the one that was meant
+            raise UsageError(f"unknown option {quoted(word)}", did_you_mean(word, options) or f"see: kaizen {name} --help")
     namespace, unknown = parser.parse_known_args(before)
     if unknown:
-        options = [option for action in parser._actions for option in action.option_strings]
         word = unknown[0].split("=")[0]
         what = "unknown option" if word.startswith("-") else "unexpected argument"
         hint = (
@@ -17622,6 +21723,7 @@ def main_help(is_full: bool) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns its exit status (formats.md section 7)."""
     arguments = sys.argv[1:] if argv is None else argv
+    open_missing_streams()
     if arguments[:1] == ["--version"]:
         print(version_line())
         return 0
@@ -17671,12 +21773,23 @@ def print_answer(answer: Answer, wants_json: bool) -> int:
     """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
-        print(encode_readable({**document, "next": answer.next, **answer.data}))
+        write_out(encode_readable({**document, "next": answer.next, **answer.data}))
         return answer.code
-    print("\n".join(answer.lines or [answer.message]))
-    if answer.next:
-        print(f"next: {answer.next}")
+    write_out("\n".join([*(answer.lines or [answer.message]), *([f"next: {answer.next}"] if answer.next else [])]))
     return answer.code
+
+
+def write_out(text: str) -> None:
+    """Prints *text* on standard output, and out of this process. Raises KaizenError when there is no room for it."""
+    try:
+        print(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_descriptor(sys.stdout.fileno())  # what did not fit must not be tried again when the interpreter ends
+        message = f"standard output: cannot be written: {error.strerror}"
+        raise KaizenError(message, "make room, or send it elsewhere", "unwritable") from None
 
 
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:

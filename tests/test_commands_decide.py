@@ -30,6 +30,17 @@ class Decide(support.TemporaryFolder):
         self.assertEqual(done.status, 5)
         self.assertIn("kaizen review", done.stderr)
 
+    def test_a_comparison_that_names_no_stages_is_told(self):
+        self.review()
+        self.assertEqual(run_cli(*DECIDE, "--status", "accepted").status, 0)
+        for document in ({}, {"baseline": 1, "candidate": 2}, {"baseline": {}, "candidate": {"stage": ["x"]}}):
+            write("improvements/change/comparison.json", json.dumps(document))
+            for command in ((*DECIDE, "--status", "accepted"), ("promote", "change")):
+                with self.subTest(document=document, command=command[0]):
+                    done = run_cli(*command)
+                    self.assertEqual(done.status, 2, done.stderr)
+                    self.assertIn("comparison.json: does not say which stages were compared", done.stderr)
+
     def test_review_leaves_a_pending_decision_that_blocks(self):
         self.review()
         done = run_cli("promote", "change")

@@ -197,6 +197,46 @@ class Holdout(ValidateCase):
                     if changed:
                         self.assertIn("test_cases.jsonl", done.stdout)
 
+    def test_no_command_quotes_a_holdout_case_that_it_refuses(self):
+        write("answers.jsonl", json.dumps({"case_id": "sec-id", "output": 1}) + "\n")
+        secret = {"id": "sec-id", "input": "sec-input", "expected": {"says": "sec-expected"}, "split": "holdout"}
+        broken = [
+            {"evaluators": [{"id": "sec-x", "type": "matches", "pattern": "(sec-x"}]}, {"evaluators": [{"id": "x", "type": "sec-y"}]},
+            {"evaluators": [{"id": "x", "type": "length", "max": 3, "sec-key": 1}]}, {"evaluators": [{"id": "x", "type": "json", "schema": {"properties": {"sec-p": {"typ": 1}}}}]},
+            {"evaluators": [{"id": "x", "type": "contains", "values": {"$use": "sec-x"}}]}, {"evaluators": [{"id": "x", "type": "contains", "values": {"$file": "sec-x"}}]},
+            {"evaluators": [{"id": "x", "type": "length", "max": -4711}]}, {"source": {"kind": "sec-kind"}},
+        ]  # fmt: skip
+        lines = [json.dumps({**secret, **changed}) for changed in broken] + [json.dumps(secret)[:-1] + ', "m": {"sec-k": 1, "sec-k": 4711}}']
+        for line in lines:
+            folder = make_improvement("x", [CASE], [ENTRY])
+            place = folder / "test_cases.jsonl"
+            write(place, place.read_text() + line + "\n")
+            for command in (["validate"], ["evaluate"], ["review"], ["gate"], ["run", "--stage", "s", "--replay", "answers.jsonl"]):
+                for options in ([], ["--json"]):
+                    with self.subTest(line=line, command=command):
+                        done = run_cli(command[0], "x", *command[1:], *options)
+                        self.assertEqual(done.status, 1 if command == ["validate"] else 2)
+                        self.assertRegex(done.stdout + done.stderr, r'test_cases\.jsonl(:2|",\s+"line": 2)')
+                        for word in ("sec-", "4711"):
+                            self.assertNotIn(word, done.stdout + done.stderr)
+
+    def test_no_command_names_what_only_the_holdout_has(self):
+        own = [{"id": "sec-own", "type": "length", "min": 1}]
+        observed = [{"case_id": name, "trial": 1, "status": "completed", "output": "x"} for name in ("c1", "sec-id")]
+        make_improvement("x", [{**CASE, "id": "c1"}, {"id": "sec-id", "input": 1, "split": "holdout", "evaluators": own}], [ENTRY], baseline=observed)
+        for options in ([], ["--json"]):
+            done = run_cli("evaluate", "x", *options)
+            self.assertEqual(done.status, 0, done.stderr)
+            self.assertIn(ENTRY["id"], done.stdout)
+            self.assertNotIn("sec-", done.stdout + done.stderr)
+        write("improvements/x/baseline.jsonl", "".join(json.dumps(observed[1]) + "\n" for _ in range(2)))
+        write("twice.jsonl", "".join(json.dumps(observed[1]) + "\n" for _ in range(2)))
+        for command in (["evaluate", "x"], ["validate", "x"], ["run", "x", "--stage", "new", "--replay", "twice.jsonl"]):
+            with self.subTest(command=command):
+                done = run_cli(*command)
+                self.assertIn(done.status, (1, 2))
+                self.assertNotIn("sec-", done.stdout + done.stderr)
+
     def test_two_holdout_cases_with_one_id(self):
         make_improvement("x", [CASE, {"id": "sec-id", "input": 1, "split": "holdout"}, {"id": "sec-id", "input": 2, "split": "holdout"}], [ENTRY])
         done = self.validate()
@@ -273,7 +313,7 @@ class OtherFiles(ValidateCase):
         write("improvements/x/baseline.evaluated.meta.json", "[]")
         self.assertEqual(
             self.breaches(),
-            ["baseline.evaluated.meta.json: is a JSON array, not an object", "baseline.meta.json:3#/repetitions: must be a whole number, 1 or more, not 0"],
+            ["baseline.evaluated.meta.json: is a JSON array, not an object", "baseline.meta.json:3#/repetitions: must be a whole number from 1 to 1,000, not 0"],
         )
 
     def test_decision(self):

@@ -211,6 +211,19 @@ class Fingerprints(TemporaryFolder):
         self.assertEqual(one, two)
         self.assertNotEqual(one, three)
 
+    def test_what_the_references_of_a_cases_own_evaluators_lead_to_counts(self):
+        """The dataset fingerprint sees the reference only, so without this a changed rule would leave results looking fresh."""
+        cases = [{"id": "c1", "input": 1, "evaluators": [{"id": "own", "type": "contains", "values": {"$use": "w"}}, {"$use": "whole"}]}]
+        cases[0]["evaluators"].append({"id": "filed", "type": "contains", "values": {"$file": "w.txt"}})
+        whole = {"id": "whole", "type": "length", "max": 3}
+        seen = set()
+        for word, entry, text in (("x", whole, "x"), ("y", whole, "x"), ("x", {**whole, "max": 4}, "x"), ("x", whole, "y")):
+            write("improvements/refund/w.txt", text)
+            seen.add(self.prints([], cases, define={"w": word, "whole": entry})[0])
+        self.assertEqual(len(seen), 4)
+        literal = [{"id": "c1", "input": 1, "evaluators": [whole]}]
+        self.assertEqual(self.prints([], literal), self.prints([], [{**literal[0], "id": "c2"}]))
+
     def test_every_key_that_means_something_changes_the_fingerprint(self):
         base = {"id": "a", "type": "contains", "values": "x"}
         seen = {self.prints([base])[0]}

@@ -85,5 +85,29 @@ class Reading(support.TemporaryFolder):
         self.assertEqual(kaizen.shown_path("/elsewhere/x"), "/elsewhere/x")
 
 
+class Removing(support.TemporaryFolder):
+    """A folder is removed however it was left behind."""
+
+    def test_a_folder_deeper_than_the_stack_and_any_path_is_removed(self):
+        os.makedirs("deep")
+        os.chdir("deep")
+        for _ in range(3000):
+            os.mkdir("down-here")
+            os.chdir("down-here")
+        os.chdir(self.folder)
+        kaizen.remove_tree(str(self.folder / "deep"))
+        self.assertFalse((self.folder / "deep").exists())
+
+    def test_links_are_removed_and_not_followed(self):
+        support.write("kept/file", "x")
+        support.write("gone/a/b/file", "x")
+        support.write("gone/.moved-0/file", "x")
+        os.symlink(self.folder / "kept", "gone/a/link")
+        os.chmod("gone/a/b", 0o500)
+        kaizen.remove_tree(str(self.folder / "gone"))
+        self.assertFalse((self.folder / "gone").exists())
+        self.assertTrue((self.folder / "kept/file").exists())
+
+
 if __name__ == "__main__":
     unittest.main()

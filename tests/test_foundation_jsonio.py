@@ -21,6 +21,7 @@ class StrictJson(StrictTestCase):
             ('{"a": Infinity}', "Infinity is not a JSON number", "write null"),
             ('{"a": [-Infinity]}', "-Infinity is not a JSON number", "write null"),
             ("1e999", "number 1e999 is too large", "string"),
+            ("9" * 309, "number " + "9" * 40, "string"),
             ("-1e999", "number -1e999 is too large", "string"),
             ("9" * 5000, "an integer with too many digits", "string"),
             ('{"a": 1, "a": 1}', "key 'a' occurs twice in one object", "one of the two"),

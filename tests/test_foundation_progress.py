@@ -80,5 +80,14 @@ class Shown(support.StrictTestCase):
             progress.report(2)
 
 
+class MoreThanPlanned(unittest.TestCase):
+    def test_more_than_was_planned_is_never_said(self):
+        stream = io.StringIO()
+        with kaizen.Progress("evaluate x", 2, "plain", stream) as progress:
+            for done in range(1, 8):
+                progress.report(done)
+        self.assertEqual([line.split(",")[0] for line in stream.getvalue().splitlines()], ["evaluate x: 1 of 2", "evaluate x: 2 of 2"])
+
+
 if __name__ == "__main__":
     unittest.main()

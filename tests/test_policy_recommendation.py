@@ -91,6 +91,14 @@ class Gate(support.TemporaryFolder):
         rates = self.answer["rates"]["candidate"]
         self.assertEqual([rates[key] for key in ("passed", "failed", "errors", "planned")], [80, 10, 10, 100])
 
+    def test_a_trial_that_never_ran_is_no_error(self):
+        """A replay without an answer for it writes a line with this status; the page shows it as not run, and so do the counts."""
+        never = {"case_id": "b", "trial": 1, "status": "not_run", "error": {"class": "environment", "type": "no_recorded_answer", "message": "none"}}
+        make_improvement("change", cases("a", "b"), [CHECK], baseline=answers(a="no", b="no"), candidate=[*answers(a="yes"), never])
+        self.assertEqual(self.again()[1], "manual_review")
+        self.assertEqual([self.answer["rates"]["candidate"][key] for key in ("passed", "failed", "errors", "not_run", "planned")], [1, 0, 0, 1, 2])
+        self.assertIn("0 of 1 planned trials measured (1 not run)", self.answer["reasons"][0]["text"])
+
     def test_a_threshold_that_no_missing_trial_could_save_rejects(self):
         status, recommendation, codes = self.gate(
             cases(*"abcd"), dict.fromkeys("abcd", "no"), {"a": "yes", "b": "no", "c": "no", "d": None}, {"minimum_pass_rate": 0.9}
@@ -104,6 +112,38 @@ class Gate(support.TemporaryFolder):
         )
         self.assertEqual((status, recommendation), (3, "manual_review"))
         self.assertNotIn("below_minimum_pass_rate", codes)
+
+    def test_every_threshold_that_a_missing_trial_could_save_is_for_a_person(self):
+        """The missing trial of the candidate passes, that of the baseline fails: then each of these would be met."""
+        base = {"minimum_improvements": 0, "minimum_delta": -1}
+        for before, after, policy in (
+            (["yes", "yes", None], ["yes", "no", None], {**base, "maximum_weakened": 0}),
+            (["no", "no", "no"], ["yes", "no", None], {"minimum_delta": -1}),
+            (["no", "no", "no"], ["yes", "no", None], {**base, "minimum_delta": 0.6}),
+            (["yes", "yes", "yes"], ["yes", "no", None], {**base, "minimum_pass_k": {"k": 1, "rate": 0.6}}),
+        ):
+            with self.subTest(policy=policy):
+                status, recommendation, codes = self.gate(cases("a"), {"a": before}, {"a": after}, policy)
+                self.assertEqual((status, recommendation), (3, "manual_review"), codes)
+
+    def test_every_threshold_that_no_missing_trial_could_save_rejects(self):
+        base = {"minimum_improvements": 0, "minimum_delta": -1, "maximum_regressions": 9}
+        for before, after, policy, code in (
+            (["yes"] * 5, ["yes", "no", "no", "no", None], {**base, "maximum_weakened": 0}, "above_maximum_weakened"),
+            (["yes"] * 3, [None] * 3, {**base, "minimum_improvements": 1}, "below_minimum_improvements"),
+            (["yes"] * 5, ["yes"] * 4 + [None], {**base, "minimum_delta": 0.1}, "below_minimum_delta"),
+            (["yes"] * 5, ["no"] * 3 + ["yes", None], {**base, "minimum_pass_k": {"k": 1, "rate": 0.6}}, "below_minimum_pass_k"),
+        ):
+            with self.subTest(code=code):
+                status, recommendation, codes = self.gate(cases("a"), {"a": before}, {"a": after}, policy)
+                self.assertEqual((status, recommendation, codes[0]), (1, "rejected", code), codes)
+                self.assertIn("excluded_trials", codes)
+
+    def test_a_price_that_is_not_known_excuses_no_other_threshold(self):
+        before, after = [{"case_id": "a", "trial": 1, "output": word, "execution": {"duration_ms": ms}} for word, ms in (("no", 10), ("yes", 50))]
+        evaluation = {"evaluators": [CHECK], "acceptance": {"maximum_cost_ratio": 1, "maximum_latency_ratio": 2}}
+        make_improvement("change", cases("a"), evaluation, baseline=[before], candidate=[after])
+        self.assertEqual(self.again(), (1, "rejected", ["above_maximum_latency_ratio", "unpriced"]))
 
     def test_exactly_on_the_threshold_is_met(self):
         """Field case 27: three of five against 0.6; 28: 1999 of 2000 is not 1."""
@@ -229,6 +269,33 @@ class Stale(support.TemporaryFolder):
 
     def codes(self):
         return [reason["code"] for reason in json.loads(run_cli("gate", "change", "--json").stdout)["reasons"]]
+
+    def test_a_number_of_trials_that_no_run_has_is_refused(self):
+        """Every table is as long as the planned trials: a meta file or line that claims a billion would take all memory."""
+        for repetitions in (10**9, 1e308, None, "3", True, 0):
+            with self.subTest(repetitions=repetitions):
+                write("improvements/change/baseline.meta.json", json.dumps({"version": 1, "stage": "baseline", "repetitions": repetitions}))
+                done = run_cli("evaluate", "change")
+                self.assertEqual(done.status, 2, done.stderr)
+                self.assertIn("baseline.meta.json#/repetitions: must be a whole number from 1 to 1,000", done.stderr)
+        (self.folder / "improvements/change/baseline.meta.json").unlink()
+        meta = self.folder / "improvements/change/baseline.evaluated.meta.json"
+        write(meta, json.dumps({**read_json(meta), "repetitions": 10**9}))
+        done = run_cli("gate", "change", "--json")
+        self.assertEqual((done.status, json.loads(done.stdout)["reasons"][0]["code"]), (3, "invalid_evidence"))
+        write("improvements/change/candidate.jsonl", json.dumps({"case_id": "a", "trial": 10**9, "status": "completed", "output": "yes"}) + "\n")
+        done = run_cli("evaluate", "change")
+        self.assertEqual((done.status, "candidate.jsonl:1: has no trial (a number from 1 to 1,000)" in done.stderr), (2, True), done.stderr)
+
+    def test_costs_and_times_whose_sum_overflows_have_a_mean(self):
+        for stage in ("baseline", "candidate"):
+            place = self.folder / f"improvements/change/{stage}.jsonl"
+            lines = [json.loads(line) for line in place.read_text().splitlines()]
+            write(place, "".join(json.dumps({**line, "cost": {"total_usd": 1.7e308}, "execution": {"duration_ms": 1.7e308}}) + "\n" for line in lines))
+        self.assertEqual(run_cli("evaluate", "change").status, 0)
+        done = run_cli("review", "change", "--json")
+        self.assertEqual(done.status, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["rates"]["candidate"]["mean_cost_usd"], 1.7e308)
 
     def test_fresh_results_are_not_stale(self):
         self.assertEqual(self.codes(), [])

@@ -152,6 +152,13 @@ class KeptFiles(Coding):
         self.assertEqual({key: value for key, value in self.files()["long"].items() if key != "sha256"},
                          {"change": "added", "bytes": 70000, "added_lines": 1, "removed_lines": 0})  # fmt: skip
 
+    def test_a_secret_in_a_text_is_masked_in_the_observation(self):
+        secret = "ghp_" + ("a1B2c3D4e5" * 4)[:36]
+        self.runner(f'#!/bin/sh\necho "{secret}" > "$KAIZEN_WORKDIR/a"\necho \'{{"output": 1}}\'\n')
+        self.run_stage("--keep", "*", "--id", "c1")
+        self.assertNotIn(secret, Path("imp/s.jsonl").read_text())
+        self.assertEqual(self.files()["a"]["sha256"], sha256(f"{secret}\n"))
+
     def test_names_of_any_bytes_can_be_kept(self):
         self.runner('#!/bin/sh\ncd "$KAIZEN_WORKDIR"\ntouch "$(printf "a\\377b")" "new\nline"\necho \'{"output": 1}\'\n')
         self.run_stage("--keep", "*", "--id", "c1")

@@ -92,6 +92,15 @@ class Retries(StageRun):
         self.assertEqual([each["run"]["attempt"] for each in read_lines("requests.txt")], [1, 2, 3])
         self.assertEqual(len({each["run"]["seed"] for each in read_lines("requests.txt")}), 1)
 
+    def test_a_secret_in_an_earlier_attempt_is_masked_and_listed(self):
+        secret = "ghp_" + "a1B2c3D4e5" * 4
+        how = f'echo \'{{"error": {{"message": "token {secret[:40]}", "class": "environment"}}}}\'; exit 0'
+        attempts = self.attempts("--retries", "2", "--id", "c1", how=how)
+        self.assertNotIn(secret[:40], Path("imp/s.jsonl").read_text())
+        self.assertIn("***REDACTED:", attempts[0]["error"]["message"])
+        pointers = [hit["pointer"] for hit in observation("c1")["redacted"]]
+        self.assertEqual(pointers, [f"/execution/attempts/{index}/error/message" for index in (0, 1)])
+
     def test_a_persistent_runner_is_tried_again_too(self):
         write(
             "agent.py",

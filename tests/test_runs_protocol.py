@@ -167,9 +167,9 @@ class Answers(support.StrictTestCase):
         self.assertEqual(fields, {"output": 1, "notes": ["field 'step' is not in the protocol and was left out (did you mean 'steps'?)"]})
 
     def test_an_excerpt_shows_both_ends(self):
-        self.assertEqual(kaizen.excerpt(b" short "), "short")
-        shown = kaizen.excerpt(b"a" * 5000 + b"\xff" + b"b" * 5000)
-        self.assertEqual(shown, f"{'a' * 240} … (9,521 characters left out) … {'b' * 240}")
+        self.assertEqual(kaizen.cut_middle(b" short ", "/x"), ("short", []))
+        shown = kaizen.cut_middle(b"a" * 5000 + b"\xff" + b"b" * 5000, "/x")
+        self.assertEqual(shown, (f"{'a' * 240} … (9,521 characters left out) … {'b' * 240}", []))
 
 
 class Seeds(support.StrictTestCase):

@@ -78,7 +78,7 @@ class Replays(support.TemporaryFolder):
             '{"case_id": "b", "output": 1}', '{"case_id": "b", "trial": 1, "output": 2}',
         ]
         done = self.replay(lines, status=2)
-        for place in ("answers.jsonl:1: NaN", "answers.jsonl:3", "answers.jsonl:4#/case_id", "answers.jsonl:5#/trial", "answers.jsonl:7: a second"):
+        for place in ("answers.jsonl:1: NaN", "answers.jsonl:3", "answers.jsonl:4#/case_id", "answers.jsonl:5#/trial", "answers.jsonl:7: is for the same case and trial"):
             self.assertIn(place, done.stderr)
         self.assertFalse((self.folder / "imp/s.jsonl").exists())
 

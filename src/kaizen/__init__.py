@@ -26,6 +26,8 @@ LAYERS = {
         "foundation.schema_builder",
         "foundation.schema_keywords",
         "foundation.schema",
+        "foundation.secret_shapes",
+        "foundation.redact",
         "foundation.process",
         "foundation.conversation",
         "foundation.progress",
@@ -33,6 +35,14 @@ LAYERS = {
     "stats": [
         "stats.intervals",
         "stats.aggregates",
+        "stats.lattice",
+        "stats.exact_tests",
+        "stats.sampler",
+        "stats.agreement",
+        "stats.multiple",
+        "stats.planning",
+        "stats.sequential",
+        "stats.looks",
     ],
     "cases": [
         "cases.improvement",
@@ -44,6 +54,7 @@ LAYERS = {
     ],
     "runs": [
         "runs.observation",
+        "runs.cuts",
         "runs.protocol",
         "runs.commit",
         "runs.plan",
@@ -84,6 +95,11 @@ LAYERS = {
     "policy": [
         "policy.comparison",
         "policy.acceptance",
+        "policy.reliability",
+        "policy.reliability_words",
+        "policy.plan",
+        "policy.noise",
+        "policy.replay",
         "policy.recommendation",
     ],
     "exporters": [
@@ -96,6 +112,7 @@ LAYERS = {
         "web.review_words",
         "web.review_html",
         "web.review_markdown",
+        "web.reliability_section",
         "web.review",
     ],
     "commands": [
@@ -103,6 +120,8 @@ LAYERS = {
         "commands.context",
         "commands.openings",
         "commands.reporting",
+        "commands.check_runner",
+        "commands.run",
         "commands.*",
     ],
     "cli": [

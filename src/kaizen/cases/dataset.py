@@ -9,7 +9,7 @@ import hashlib
 import os
 from typing import Any, NamedTuple
 
-from kaizen.cases.case import CASE_FIELDS, Case, case_fingerprint_document, case_input_fingerprint, check_case, is_holdout
+from kaizen.cases.case import CASE_FIELDS, HOLDOUT, Case, case_fingerprint_document, case_input_fingerprint, check_case, is_holdout
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import shown_path
@@ -68,7 +68,9 @@ def add_cases(path: str, cases: dict[str, Case], breaches: Breaches, hint: str =
     seen: dict[str, Case] = {}
     unknown: dict[str, list[int]] = {}
     try:
-        for number, _, document in checked_lines(path, breaches, hint):
+        for number, _, document in checked_lines(path, breaches, hint, f'"{HOLDOUT}"'.encode()):
+            if is_holdout(document):
+                breaches.conceal(shown, number)
             for name in document.keys() - CASE_FIELDS.keys():
                 unknown.setdefault(name, []).append(number)
             if check_case(document, shown, number, breaches):

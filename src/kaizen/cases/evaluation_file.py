@@ -20,7 +20,7 @@ from kaizen.cases.case import Case
 from kaizen.cases.dataset import CASES_FILE, EVALUATION_FILE, checked_includes, is_inside, note_unreadable
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breach, Breaches, InputError
-from kaizen.foundation.files import read_text
+from kaizen.foundation.files import read_text, shown_path
 from kaizen.foundation.jsonio import (
     LARGEST_EXACT_INTEGER,
     MAX_DEPTH,
@@ -116,14 +116,15 @@ class Evaluation(NamedTuple):
         return nearest_line(self.text, pointer)
 
 
-def load_evaluation(improvement: Improvement, breaches: Breaches) -> Evaluation | None:
-    """The evaluation of *improvement*; None when evaluation.json holds no JSON object.
+def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = "") -> Evaluation | None:
+    """The evaluation of *improvement*, or the one in the file *path* in its place; None when the file holds no JSON object.
 
     What is wrong goes to *breaches*; the parts that are right are then filled in, and the caller raises.
     """
-    shown = improvement.shown(EVALUATION_FILE)
+    shown = shown_path(path) if path else improvement.shown(EVALUATION_FILE)
     try:
-        found = checked_object(improvement.path(EVALUATION_FILE), breaches, "start an improvement with: kaizen init NAME")
+        hint = "" if path else "start an improvement with: kaizen init NAME"
+        found = checked_object(path or improvement.path(EVALUATION_FILE), breaches, hint)
     except InputError as error:
         note_unreadable(shown, error, breaches)
         return None

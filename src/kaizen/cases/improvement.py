@@ -5,6 +5,7 @@ import re
 
 from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import read_json_lines
 from kaizen.foundation.text import did_you_mean, quoted
 
 STAGE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -31,6 +32,12 @@ class Improvement:
         """The folder, or a file of it, as printed in messages."""
         return shown_path(self.path(*parts))
 
+    def argument(self) -> str:
+        """The folder as a command that is printed for a shell names it."""
+        from shlex import quote
+
+        return quote(self.shown())
+
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
         return os.path.dirname(os.path.dirname(self.folder))
@@ -38,8 +45,18 @@ class Improvement:
     def stages(self) -> list[str]:
         """Names of the stages that have observations, sorted, baseline and candidate first."""
         names = [name[: -len(".jsonl")] for name in os.listdir(self.folder) if name.endswith(".jsonl")]
-        known = [name for name in names if STAGE_NAME.match(name) and name not in RESERVED_STAGES]
+        known = [name for name in names if STAGE_NAME.match(name) and name not in RESERVED_STAGES and self.is_stage(name)]
         return sorted(known, key=lambda name: (name != "baseline", name != "candidate", name))
+
+    def is_stage(self, name: str) -> bool:
+        """True when the file *name*.jsonl holds observations: it has a meta file, or its first line has a case and a status."""
+        if os.path.exists(self.stage_file(name, ".meta.json")):
+            return True
+        try:
+            first = next(read_json_lines(self.stage_file(name)), None)
+        except InputError:
+            return True  # broken, which whoever reads it says
+        return first is None or "status" in first.value
 
 
 def find_improvement(argument: str) -> Improvement:

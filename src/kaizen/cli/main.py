@@ -7,7 +7,7 @@ from typing import TextIO
 from kaizen.cli.parser import HelpShown, main_help, parse_command_line
 from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, BreachesError, KaizenError
-from kaizen.foundation.files import silence_descriptor
+from kaizen.foundation.files import open_missing_streams, silence_descriptor
 from kaizen.foundation.identity import own_path, version_line
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 
@@ -15,6 +15,7 @@ from kaizen.foundation.jsonio import JsonObject, encode_readable
 def main(argv: list[str] | None = None) -> int:
     """Runs one command; returns its exit status (formats.md section 7)."""
     arguments = sys.argv[1:] if argv is None else argv
+    open_missing_streams()
     if arguments[:1] == ["--version"]:
         print(version_line())
         return 0
@@ -64,12 +65,23 @@ def print_answer(answer: Answer, wants_json: bool) -> int:
     """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
-        print(encode_readable({**document, "next": answer.next, **answer.data}))
+        write_out(encode_readable({**document, "next": answer.next, **answer.data}))
         return answer.code
-    print("\n".join(answer.lines or [answer.message]))
-    if answer.next:
-        print(f"next: {answer.next}")
+    write_out("\n".join([*(answer.lines or [answer.message]), *([f"next: {answer.next}"] if answer.next else [])]))
     return answer.code
+
+
+def write_out(text: str) -> None:
+    """Prints *text* on standard output, and out of this process. Raises KaizenError when there is no room for it."""
+    try:
+        print(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_descriptor(sys.stdout.fileno())  # what did not fit must not be tried again when the interpreter ends
+        message = f"standard output: cannot be written: {error.strerror}"
+        raise KaizenError(message, "make room, or send it elsewhere", "unwritable") from None
 
 
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:

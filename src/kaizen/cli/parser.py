@@ -68,9 +68,12 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
+    options = [option for action in parser._actions for option in action.option_strings]
+    for word in (each.split("=")[0] for each in before if each.startswith("--")):
+        if word not in options:  # said before argparse misses the one that was meant
+            raise UsageError(f"unknown option {quoted(word)}", did_you_mean(word, options) or f"see: kaizen {name} --help")
     namespace, unknown = parser.parse_known_args(before)
     if unknown:
-        options = [option for action in parser._actions for option in action.option_strings]
         word = unknown[0].split("=")[0]
         what = "unknown option" if word.startswith("-") else "unexpected argument"
         hint = (

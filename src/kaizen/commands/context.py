@@ -11,7 +11,7 @@ from kaizen.cases.improvement import Improvement, check_stage_name, find_improve
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
 from kaizen.evaluators.suite import Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
-from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.jsonio import JsonObject, read_json_object
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.recommendation import comparison_document
 
@@ -26,11 +26,15 @@ class Project(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """The comparison of two stages and what it was made from; `problems` are the reasons of rule 1."""
+    """The comparison of two stages and what it was made from, by role; `problems` are the reasons of rule 1.
+
+    `tallies` is empty where one stage stands alone.
+    """
 
     comparison: JsonObject
     states: dict[str, StageState]
     problems: list[tuple[str, str]]
+    tallies: dict[str, StageTally] = {}  # noqa: RUF012 (never changed)
 
 
 def diagnose(text: str) -> None:
@@ -58,7 +62,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
     check_stage_name(stage)
     if not os.path.exists(improvement.stage_file(stage)):
         known = improvement.stages()
-        hint = f"run: kaizen run {improvement.shown()} --stage {stage} -- COMMAND" + (f" (there is: {', '.join(known)})" if known else "")
+        others = f" (there is: {', '.join(known)})" if known else ""
+        hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -89,7 +94,18 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems.sort(key=lambda problem: order.index(problem[0]))
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
-    return Assessment(document, states, problems)
+    return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
+
+
+def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
+    """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
+    improvement = project.improvement
+    hint = f"run: kaizen review {improvement.argument()}"
+    document = read_json_object(improvement.path("comparison.json"), hint)
+    names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"{improvement.shown('comparison.json')}: does not say which stages were compared", hint, "invalid_file")
+    return document, assess(project, str(names[0]), str(names[1]))
 
 
 def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
@@ -116,7 +132,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.shown()}, then kaizen review {improvement.shown()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
         )
 
 

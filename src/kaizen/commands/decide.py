@@ -4,12 +4,12 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.decision import DECIDED, Decision, write_decision
-from kaizen.commands.context import assess, load_project, refuse_stale
+from kaizen.commands.context import assess_reviewed, load_project, refuse_stale
 from kaizen.commands.reporting import headline
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import RefusedError, UsageError
-from kaizen.foundation.jsonio import read_json_object
+from kaizen.foundation.text import visible
 
 # Environment variables that coding agents set for the programs they start.
 CODING_AGENTS = (
@@ -45,22 +45,21 @@ def command_decide(args: Namespace) -> Answer:
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
         raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.shown()}", "not_reviewed"
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
         )
-    document = read_json_object(reviewed)
-    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.shown()}, look at the page, then decide"
+        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
     decision = Decision(
         args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
     )
     write_decision(decision)
-    lines = [f"{args.status} by {args.by}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
+    lines = [f"{args.status} by {visible(args.by)}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
     lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
-    following = f"kaizen promote {improvement.shown()}" if args.status != "rejected" else ""
+    following = f"kaizen promote {improvement.argument()}" if args.status != "rejected" else ""
     data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
     return Answer(0, "decided", lines[0], lines, data, following)
 

@@ -4,7 +4,7 @@ from argparse import Namespace
 
 from kaizen.commands.context import load_project, require_stage
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
-from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage
+from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
@@ -29,14 +29,17 @@ def command_evaluate(args: Namespace) -> Answer:
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
-        hint = f"run: kaizen run {improvement.shown()} --stage baseline -- COMMAND"
+        hint = f"run: kaizen run {improvement.argument()} --stage baseline -- COMMAND"
         raise InputError(f"{improvement.shown()}: no stage has been run yet", hint, "missing_stage")
     for stage in stages:
         require_stage(improvement, stage)
     metas: list[JsonObject] = []
     for stage in stages:
-        with Progress(f"evaluate {stage}", len(project.dataset.cases), args.progress) as progress:
+        planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
+        with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+    open_names = project.suite.names_outside(project.dataset)
+    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
     lines = []
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
@@ -48,7 +51,7 @@ def command_evaluate(args: Namespace) -> Answer:
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
-    following = f"kaizen review {improvement.shown()}" if len(improvement.stages()) > 1 else ""
+    following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 

@@ -19,7 +19,6 @@ from kaizen.foundation.shapes import (
     BOOLEAN,
     COUNT,
     OBJECT,
-    POSITIVE_COUNT,
     RATE,
     TEXT,
     Kind,
@@ -32,13 +31,14 @@ from kaizen.foundation.shapes import (
     or_null,
 )
 from kaizen.foundation.text import counted, listed
-from kaizen.runs.observation import STATUSES, check_observation
+from kaizen.runs.observation import MAX_TRIALS, STATUSES, check_observation
 
 VERSION_1 = Kind(lambda value: is_whole(value) and value == 1, "1, the version this program reads", shows_value=True)
+TRIAL_COUNT = Kind(lambda value: is_whole(value) and 1 <= value <= MAX_TRIALS, f"a whole number from 1 to {MAX_TRIALS:,}", shows_value=True)
 STAGE_META_FIELDS = {
     "version": VERSION_1,
     "stage": TEXT,
-    "repetitions": POSITIVE_COUNT,
+    "repetitions": TRIAL_COUNT,
     "planned": COUNT,
     "selected": COUNT,
     "complete": BOOLEAN,
@@ -49,14 +49,14 @@ STAGE_META_FIELDS = {
 RESULTS_META_FIELDS = {
     "version": VERSION_1,
     "stage": TEXT,
-    "repetitions": POSITIVE_COUNT,
+    "repetitions": TRIAL_COUNT,
     **dict.fromkeys(("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint"), TEXT),
     "evaluators": OBJECT,
     "counts": OBJECT,
 }
 RESULT_FIELDS = {
     "case_id": TEXT,
-    "trial": POSITIVE_COUNT,
+    "trial": TRIAL_COUNT,
     "status": one_of(*STATUSES),
     "outcome": one_of(PASS, FAIL, ERROR),
     "score": or_null(RATE),
@@ -124,7 +124,7 @@ def check_earlier_observations(check: FileCheck) -> None:
     for line in checked_lines(check.path, check.breaches):
         check_fields(
             line.value,
-            {"case_id": TEXT, "trial": POSITIVE_COUNT, "status": one_of(*STATUSES)},
+            {"case_id": TEXT, "trial": TRIAL_COUNT, "status": one_of(*STATUSES)},
             "",
             check.at(line),
             ("case_id", "trial", "status"),

@@ -5,11 +5,11 @@ from argparse import Namespace
 
 from kaizen.cases.case import Case, case_input_fingerprint
 from kaizen.cases.evaluation_file import case_entries
-from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project, refuse_stale
+from kaizen.commands.context import Assessment, Project, assess_reviewed, decision_of, load_project, refuse_stale
 from kaizen.commands.table import IMPROVEMENT, Answer, command
 from kaizen.foundation.errors import Breaches, RefusedError
 from kaizen.foundation.files import make_folder, read_bytes, replacing, shown_path
-from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_lines, read_json_object
+from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_lines
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import counted, quoted
 
@@ -29,13 +29,12 @@ def command_promote(args: Namespace) -> Answer:
     decision = decision_of(improvement)
     if decision is None or decision.status not in ACCEPTED:
         status = "there is no decision yet" if decision is None else f"the decision is {quoted(decision.status)}"
-        hint = f"run: kaizen decide {improvement.shown()} --status accepted --by NAME --because TEXT"
+        hint = f"run: kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
         raise RefusedError(f"{improvement.shown('decision.yaml')}: {status}", hint, "no_decision" if decision is None else decision.status)
-    document = read_json_object(improvement.path("comparison.json"), f"run: kaizen review {improvement.shown()}")
-    assessment = assess(project, str(document["baseline"]["stage"]), str(document["candidate"]["stage"]))
+    _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.shown()}, then decide about what it shows"
+        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )

@@ -11,6 +11,7 @@ from kaizen.evaluators.stage_results import RESULTS
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, read_json_object
 from kaizen.foundation.text import counted, listed, percent, visible
+from kaizen.policy.reliability import Compared, clusters_of, default_reliability, detailed_entry, judge_family
 from kaizen.web.review import ReviewData, StageView, review_markdown, write_review_page
 
 BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})
@@ -29,6 +30,14 @@ def write_review(project: Project, assessment: Assessment, is_open: bool = False
     write_file(improvement.path("review.md"), review_markdown(review))
     names = {"html": "review.html", "markdown": "review.md", "comparison": "comparison.json", "decision": "decision.yaml"}
     return {kind: improvement.shown(name) for kind, name in names.items()}
+
+
+def write_single_review(project: Project, assessment: Assessment) -> str:
+    """Writes review.html and review.md of one stage alone, and nothing to decide about; returns the page's shown path."""
+    review = review_data(project, assessment, None, False)
+    write_review_page(project.improvement.path("review.html"), review)
+    write_file(project.improvement.path("review.md"), review_markdown(review))
+    return project.improvement.shown("review.html")
 
 
 def comparison_text(comparison: JsonObject) -> str:
@@ -57,14 +66,27 @@ def review_data(project: Project, assessment: Assessment, decision: Decision | N
         holdout_opened=holdout_openings(improvement),
         decision=decision,
         decide_command=decide_command(improvement),
+        reliability=judged_entry(project, assessment) if assessment.tallies else None,
     )
+
+
+def assessed_entry(project: Project, assessment: Assessment) -> JsonObject:
+    """How sure the change of *assessment* is, by the settings of the improvement; `judge_family` adds the verdict."""
+    cases = project.dataset.cases
+    compared = Compared(assessment.comparison["cases"], cases, clusters_of(cases), project.dataset.holdout, assessment.tallies)
+    return detailed_entry(compared, project.evaluation.reliability or default_reliability())
+
+
+def judged_entry(project: Project, assessment: Assessment) -> JsonObject:
+    """`assessed_entry` of a candidate that stands alone, with its verdict and the settings that gave it."""
+    entry, settings = assessed_entry(project, assessment), project.evaluation.reliability or default_reliability()
+    judge_family([entry], settings)
+    return {**entry, "settings": settings, "gates": project.evaluation.reliability is not None}
 
 
 def decide_command(improvement: Improvement) -> str:
     """The command that records the decision, to be completed by the person who decides."""
-    from shlex import quote
-
-    return f"kaizen decide {quote(improvement.shown())} --status accepted --by NAME --because TEXT"
+    return f"kaizen decide {improvement.argument()} --status accepted --by NAME --because TEXT"
 
 
 def bring_decision_up_to_date(improvement: Improvement, evidence: str) -> Decision:
@@ -104,7 +126,7 @@ def rate_text(rates: JsonObject) -> str:
     counts += f", {rates['not_run']:,} not run" if rates["not_run"] else ""
     if rate is None:
         return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
-    limits = f"{rates['low'] * 100:.1f} % to {rates['high'] * 100:.1f} %"
+    limits = " to ".join(f"{rates[name] * 100:.1f}".removesuffix(".0") + " %" for name in ("low", "high"))
     measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
     shown = percent(rate["numerator"], rate["denominator"])
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"

@@ -12,6 +12,7 @@ from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.progress import PROGRESS_MODES
+from kaizen.foundation.redact import environment_secrets, redact_arguments
 from kaizen.foundation.text import counted, duration, listed, quoted, visible
 from kaizen.runs.bridge import PERSISTENT, PLAIN, PROCESS, REPLAY, RunRequest, RunSummary, run_stage
 from kaizen.runs.budget import RETRY_REASONS, Budget
@@ -67,7 +68,7 @@ def descriptor_argument(text: str) -> int:
     return int(text)
 
 
-REPEATABLE = {"action": "append", "default": []}
+REPEATED = {"action": "append", "default": []}
 # What `run` and `test` have in common.
 RUN_ARGUMENTS = [
     Argument("--repetitions", "N", "trials of each case (default: 1, or as the stage has them)", {"type": count_argument, "default": 0}),
@@ -80,16 +81,16 @@ RUN_ARGUMENTS = [
         f"with commas (default: {','.join(RETRY_REASONS)}); exit:N is any code",
         {"type": retry_reasons, "default": RETRY_REASONS},
     ),
-    Argument("--id", "ID", "only this case (repeatable)", REPEATABLE),
-    Argument("--tag", "TAG", "only cases with this tag (repeatable)", REPEATABLE),
-    Argument("--split", "SPLIT", "only cases of this split (repeatable)", {**REPEATABLE, "choices": SPLITS_ON_COMMAND_LINE}),
+    Argument("--id", "ID", "only this case (repeatable)", REPEATED),
+    Argument("--tag", "TAG", "only cases with this tag (repeatable)", REPEATED),
+    Argument("--split", "SPLIT", "only cases of this split (repeatable)", {**REPEATED, "choices": SPLITS_ON_COMMAND_LINE}),
     Argument("--cwd", "DIR", "folder in which the command is started (default: the current one)", {"default": ""}),
     Argument("--persistent", "", "one process per job answers many trials, a line each way"),
     Argument("--plain", "", "the input as text on standard input, or as {input} or {input_file} in ARG; standard output is the output"),
     Argument("--replay", "FILE", "recorded answers in place of a command", {"default": ""}),
-    Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATABLE),
+    Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATED),
     Argument("--workspace", "DIR", "copy DIR into the work folder before each trial", {"default": ""}),
-    Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATABLE),
+    Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATED),
     Argument("--max-cost", "USD", "begin no further trial beyond this cost, or if it is unknown", {"type": positive_number("US dollars")}),
     Argument("--max-minutes", "M", "begin no further trial after this time", {"type": positive_number("minutes")}),
     Argument("--fail-fast", "", "begin no further trial after the first without usable evidence"),
@@ -276,7 +277,9 @@ def estimate_lines(found: Estimate, jobs: int) -> list[str]:
 
 def after_run(args: Namespace, summary: RunSummary) -> str:
     """What the main flow does after this stage: the candidate after the baseline, then the review; all shards are merged first."""
-    improvement = args.improvement
+    from shlex import quote
+
+    improvement = quote(args.improvement)
     if getattr(args, "shard", ""):
         return f"kaizen merge {improvement} --stage {summary.stage}, when all {args.shard.partition('/')[2]} shards are there"
     if summary.stage == "baseline" and not os.path.exists(os.path.join(os.path.dirname(summary.path), "candidate.jsonl")):
@@ -303,5 +306,5 @@ def run_again(args: Namespace, options: list[str]) -> str:
             words += [argument.name, shown]
     words += options
     if args.rest:
-        words += ["--", *args.rest]
+        words += ["--", *redact_arguments(args.rest, environment_secrets(os.environ))]
     return visible(" ".join(map(quote, words)), None)

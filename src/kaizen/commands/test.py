@@ -4,17 +4,18 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.evaluation_file import exact_fraction
-from kaizen.commands.context import Project, assess, load_project
+from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.gate import GATE_EXITS, JUNIT, SUMMARY, write_gate_files
-from kaizen.commands.reporting import BASELINE, headline, rate_text, recommendation_lines, shown_reasons, write_review
+from kaizen.commands.reporting import BASELINE, headline, rate_text, recommendation_lines, shown_reasons, write_review, write_single_review
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
-from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
+from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, stage_state
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, percent, visible
 from kaizen.policy.acceptance import exact_percent
-from kaizen.policy.comparison import stage_rates, tally_stage
+from kaizen.policy.comparison import tally_stage
+from kaizen.policy.recommendation import single_stage_document
 from kaizen.runs.bridge import run_stage
 from kaizen.runs.journal import OVERWRITE
 from kaizen.runs.plan import select_cases
@@ -43,6 +44,11 @@ def command_test(args: Namespace) -> Answer:
     has_baseline = os.path.exists(improvement.stage_file(args.baseline))
     if args.stage == args.baseline:
         raise UsageError(f"--stage {args.stage} is the baseline itself", "test runs what is compared with it: leave --stage out")
+    if not has_baseline and (args.junit or args.summary):
+        raise UsageError(
+            "--junit and --summary need a baseline to compare with",
+            f"run: kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND",
+        )
     summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
@@ -67,15 +73,13 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
     """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
-    if args.junit or args.summary:
-        raise UsageError(
-            "--junit and --summary need a baseline to compare with",
-            f"run: kaizen run {args.improvement} --stage {args.baseline} -- COMMAND",
-        )
     improvement = project.improvement
     asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
     tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
-    rates = stage_rates(asked, tally)
+    state = stage_state(improvement, args.stage, project.dataset, project.suite)
+    document = single_stage_document(asked, tally, state.meta)
+    rates = document["rates"]["candidate"]
+    page = write_single_review(project, Assessment(document, {"candidate": state}, []))
     wanted = project.evaluation.acceptance["minimum_pass_rate"]
     limit = exact_fraction(1 if wanted is None else wanted)
     rate = rates["rate"]
@@ -86,9 +90,9 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
-    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared"]
-    following = f"kaizen run {args.improvement} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
-    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data}
+    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
+    following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 
 

@@ -1,6 +1,5 @@
 """`kaizen validate`: every file of an improvement checked, every breach with its place."""
 
-import re
 from argparse import Namespace
 from collections import Counter
 from typing import NamedTuple
@@ -56,7 +55,6 @@ def validate_improvement(improvement: Improvement) -> Validation:
     files = check_other_files(improvement, dataset, breaches)
     if suite is not None and not breaches.errors:
         check_results_fit(improvement, dataset, suite, breaches)
-    hide_holdout(dataset, breaches)
     return Validation(improvement, evaluation, dataset, suite, files, breaches)
 
 
@@ -103,16 +101,7 @@ def check_results_fit(improvement: Improvement, dataset: Dataset, suite: Suite, 
             problems = [("invalid_evidence", error.message)]
         for code, sentence in problems:
             note = breaches.add if code == "invalid_evidence" else breaches.warn
-            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.shown()}")
-
-
-def hide_holdout(dataset: Dataset, breaches: Breaches) -> None:
-    """Takes what is quoted out of every breach that stands in a holdout case: nothing of it may be shown."""
-    places = {(case.path, case.line) for case in dataset.cases.values() if case.id in dataset.holdout}
-    for found in (breaches.errors, breaches.warnings):
-        for index, breach in enumerate(found):
-            if (breach.path, breach.line) in places:
-                found[index] = breach._replace(message=re.sub(r"'.*'", "'…'", breach.message), hint=re.sub(r"'.*'", "'…'", breach.hint))
+            note(shown, None, "", sentence, f"run: kaizen evaluate {improvement.argument()}")
 
 
 def validation_answer(found: Validation) -> Answer:

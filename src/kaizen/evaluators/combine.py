@@ -42,7 +42,7 @@ def combined_outcome(found: list[tuple[str, Outcome]], status: str, score: float
 def combinator(settings: JsonObject, needed: int | None, is_negative: bool = False, is_share: bool = False) -> Check:
     """The check that asks *needed* (None: all) of `of` to pass, or with *is_negative* that this is not so.
 
-    The score is 1 or 0, or with *is_share* the share of the entries that passed.
+    The score is 1 or 0, or with *is_share* the share of the entries that passed, of *needed* when fewer apply.
     """
     children: list[PreparedEntry] = settings["of"]
 
@@ -56,7 +56,7 @@ def combinator(settings: JsonObject, needed: int | None, is_negative: bool = Fal
         if is_negative and status != ERROR:
             status = FAIL if status == PASS else PASS
         telling = ERROR if status == ERROR else (PASS if is_negative or needed is not None and status == PASS else FAIL)
-        score = None if status == ERROR else passed / len(found) if is_share else float(status == PASS)
+        score = None if status == ERROR else passed / max(len(found), needed or 1) if is_share else float(status == PASS)
         return combined_outcome(found, status, score, telling)
 
     return check

@@ -75,7 +75,7 @@ class ConsentFinding(NamedTuple):
 
 @evaluator("confirmation", 1, "The user agreed before the agent acted.", CONFIRMATION_PARAMETERS, CONFIRMATION_EXAMPLE, selects=False)
 def evaluate_confirmation(settings: JsonObject) -> Check:
-    """The check that every action had consent."""
+    """Every action that matches had consent."""
     rule = compile_consent(settings)
 
     def check(view: View) -> Outcome:

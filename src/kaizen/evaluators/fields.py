@@ -83,7 +83,7 @@ def fields_outcome(fields: list[Field], wants_all: bool) -> Outcome:
     default_select="output.json",
 )  # fmt: skip
 def evaluate_fields(settings: JsonObject) -> Check:
-    """Rules that are about the reference raise NotMeasurable for one that has nothing at their path."""
+    """A rule about the reference that finds nothing there is not measurable."""
     lists = parse_list_mode(settings["lists"], "/lists")
     rules, list_rules = compile_field_rules(settings["rules"] or [], lists)
     counts_rest, counts_extra = settings["rest"] == "equals", settings["extra"] == "forbid"

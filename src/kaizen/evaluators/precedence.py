@@ -89,7 +89,7 @@ class OrderPartner(NamedTuple):
 
 @evaluator("order", 1, "Some steps come before others, about the same thing.", ORDER_PARAMETERS, ORDER_EXAMPLE, selects=False)
 def evaluate_order(settings: JsonObject) -> Check:
-    """The check that every step asked about has its partner on the right side."""
+    """Every step asked about has its partner on the right side."""
     before, after = compile_matchers(settings["before"], "/before"), compile_matchers(settings["after"], "/after")
     rule = OrderRule(settings["direction"] == "followed_by", compile_same(settings["same"]), settings["require_success"])
     wanted = settings["after" if rule.is_followed else "before"]

@@ -85,7 +85,7 @@ class ListedSteps(NamedTuple):
 
 @evaluator("sequence", 1, "The listed steps happened, and nothing that may not.", SEQUENCE_PARAMETERS, SEQUENCE_EXAMPLE, selects=False)
 def evaluate_sequence(settings: JsonObject) -> Check:
-    """The check that pairs the listed with the recorded steps."""
+    """Pairs the listed with the recorded steps, one to one, as many as possible."""
     documents = settings["steps"]
     if not documents and not isinstance(documents, EmptyFromCase):
         raise ConfigurationError("/steps", "is an empty list", 'to forbid steps: {"type": "steps", "match": {…}, "max": 0}')

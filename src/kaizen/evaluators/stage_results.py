@@ -19,8 +19,8 @@ from kaizen.foundation.files import replacing, shown_path
 from kaizen.foundation.identity import VERSION
 from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_object, write_json
 from kaizen.foundation.locks import FileLock
-from kaizen.foundation.text import listed, quoted
-from kaizen.runs.journal import read_stage_meta
+from kaizen.foundation.text import listed
+from kaizen.runs.journal import checked_repetitions, read_stage_meta
 from kaizen.runs.observation import LineDigest, file_digest, iter_observations
 
 RESULTS = ".evaluated.jsonl"
@@ -39,7 +39,7 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
     """Repetitions as the stage's meta file says; None when there is no meta file."""
     if not os.path.exists(improvement.stage_file(stage, ".meta.json")):
         return None
-    return int(read_stage_meta(improvement, stage)["repetitions"])
+    return checked_repetitions(read_stage_meta(improvement, stage), improvement.shown(stage + ".meta.json"))
 
 
 def evaluate_stage(
@@ -74,7 +74,7 @@ def evaluate_locked_stage(
             earlier = seen.setdefault(key, line.number)
             if earlier != line.number:
                 raise InputError(
-                    f"{shown}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice (first at line {earlier})",
+                    f"{shown}:{line.number}: is the same case and trial as line {earlier}",
                     "remove one of the two lines, or run the stage again with --overwrite",
                     "invalid_evidence",
                 )
@@ -124,12 +124,12 @@ def has_results(improvement: Improvement, stage: str) -> bool:
 
 def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
     """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
+    meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.argument()}")
     try:
-        meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.shown()}")
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
-        int(meta["repetitions"])
-    except (KeyError, TypeError, ValueError):
+        checked_repetitions(meta, "")
+    except (KeyError, TypeError, ValueError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )

@@ -32,12 +32,14 @@ CASES_KEPT = 1000  # whose own evaluators stay prepared; beyond, memory would gr
 
 class Suite:
     """The prepared evaluators. `entry_fingerprints`: id to fingerprint of those in evaluation.json; `fingerprint` covers all of
-    them, in any order, and the semantics version of every type that they or the cases' own evaluators use."""
+    them, in any order, the semantics version of every type that they or the cases' own evaluators use, and what the references
+    in these lead to (`referring`; what they say themselves is in the dataset fingerprint)."""
 
     def __init__(self, entries: list[PreparedEntry], evaluation: Evaluation) -> None:
         self.entries = entries
         self.evaluation = evaluation
         self.versions: dict[str, int] = {}
+        self.referring: dict[str, list[JsonObject]] = {}
         self.of_cases: dict[str, list[PreparedEntry]] = {}
         for entry in entries:
             self.versions.update(entry.versions)
@@ -45,13 +47,22 @@ class Suite:
 
     @property
     def fingerprint(self) -> str:
-        """'sha256:…' of the entries and the versions of their types."""
-        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions})
+        """'sha256:…' of the entries, the versions of their types, and the cases' entries that take something from elsewhere."""
+        referring = {"cases": self.referring} if self.referring else {}
+        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions, **referring})
 
     @property
     def types_used(self) -> set[str]:
         """Names of the types of all entries, also inside combinators and in the cases' own evaluators."""
         return set(self.versions)
+
+    def names_outside(self, dataset: Dataset) -> set[str]:
+        """Ids of the entries that are not only in holdout cases."""
+        names = {entry.id for entry in self.entries}
+        for case in dataset.cases.values():
+            if case.id not in dataset.holdout and case.document.get("evaluators"):
+                names.update(entry.id for entry in self.entries_for(case))
+        return names
 
     def entries_for(self, case: Case) -> list[PreparedEntry]:
         """The entries with those that *case* brings itself, which replace the ones of the same id."""
@@ -220,6 +231,8 @@ def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
             if name in entry.versions:
                 breaches.add(case.path, case.line, pointer, f"type {name} cannot stand in a case", "write it into evaluation.json")
         suite.versions.update(entry.versions)
+        if document != case.document["evaluators"][index]:  # it had a $use or $file, which the dataset fingerprint cannot see through
+            suite.referring.setdefault(case.id, []).append(entry.document)
         note_case_value(entry, case, breaches)
 
 

@@ -28,7 +28,7 @@ STEPS_EXAMPLE = {
 
 @evaluator("steps", 1, "So many steps were taken, and they are as they must be.", STEPS_PARAMETERS, STEPS_EXAMPLE, selects=False)
 def evaluate_steps(settings: JsonObject) -> Check:
-    """The check that counts the steps meant and asks `must` of `which` of them."""
+    """Counts the steps meant, and asks `must` of `which` of them."""
     match, must = compile_matcher(settings["match"], "/match"), settings["must"]
     duty = None if must is None else compile_matcher(must, "/must")
     low, high = steps_bounds(settings)

@@ -11,6 +11,7 @@
     └── Interrupted           130  Ctrl-C or SIGTERM
 """
 
+import re
 from typing import NamedTuple
 
 EXIT_DONE = 0
@@ -105,20 +106,40 @@ class Breach(NamedTuple):
         return f"{self.place()}: {self.message}" + (f" [{self.hint}]" if self.hint else "")
 
 
+    def concealed(self) -> "Breach":
+        """The breach without anything that it quotes, and without the names and values inside the field it is about."""
+        kept = re.match(r"(/[^/]*(/\d+(?=/|$))?)?", self.pointer)
+        message, hint = (re.sub(r"'.*'|\".*\"", "'…'", text) for text in (self.message, self.hint))
+        message = re.sub(r"\bnot (-?\d|true\b|false\b|null\b)\S*", "not this one", message)
+        return self._replace(pointer=kept.group() if kept else "", message=message, hint=hint)
+
+
 class Breaches:
-    """Collects breaches and warnings while a file is checked, so that all are reported at once."""
+    """Collects breaches and warnings while a file is checked, so that all are reported at once.
+
+    Of a line that was named with `conceal` nothing is quoted, whoever reports it.
+    """
 
     def __init__(self) -> None:
         self.errors: list[Breach] = []
         self.warnings: list[Breach] = []
+        self.secret: set[tuple[str, int | None]] = set()
+
+    def conceal(self, path: str, line: int) -> None:
+        """From now on nothing of this line is shown."""
+        self.secret.add((path, line))
+
+    def shown(self, breach: Breach) -> Breach:
+        """*breach* as it may be shown."""
+        return breach.concealed() if (breach.path, breach.line) in self.secret else breach
 
     def add(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
         """Notes something that makes the file unusable."""
-        self.errors.append(Breach(path, line, pointer, message, hint))
+        self.errors.append(self.shown(Breach(path, line, pointer, message, hint)))
 
     def warn(self, path: str, line: int | None, pointer: str, message: str, hint: str = "") -> None:
         """Notes something that the user should know and that stops nothing."""
-        self.warnings.append(Breach(path, line, pointer, message, hint, True))
+        self.warnings.append(self.shown(Breach(path, line, pointer, message, hint, True)))
 
     def raise_if_any(self) -> None:
         """Raises BreachesError when there is an error among them."""

@@ -6,6 +6,7 @@ a symbolic link that leaves the folder it stands in.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, NoReturn
@@ -43,6 +44,7 @@ def refuse_writing(path: str, error: OSError) -> NoReturn:
 
 def read_bytes(path: str, hint: str = "") -> bytes:
     """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
+    refuse_pipe(path)
     try:
         with open(path, "rb") as stream:
             return stream.read()
@@ -65,10 +67,23 @@ def read_text(path: str, hint: str = "") -> str:
 
 def open_for_reading(path: str, hint: str = "", block: int = BLOCK) -> IO[bytes]:
     """*path* opened for reading bytes, *block* at a time, to be closed by the caller. Raises InputError."""
+    refuse_pipe(path)
     try:
         return open(path, "rb", block)
     except OSError as error:
         refuse_reading(path, error, hint)
+
+
+def refuse_pipe(path: str) -> None:
+    """Raises InputError when *path* is a named pipe, which would be waited for; one that a shell made for a command is fine."""
+    import stat
+
+    try:
+        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return  # opening it says what is wrong
+    if is_pipe and not path.startswith(("/dev/", "/proc/")):
+        raise InputError(f"{shown_path(path)}: is a named pipe, not a file", "put a file in its place")
 
 
 def refuse_link_out(path: str) -> None:
@@ -185,6 +200,13 @@ def truncate_file(path: str, size: int) -> None:
         refuse_writing(path, error)
 
 
+def open_missing_streams() -> None:
+    """Gives a standard stream that the caller has closed a place where what is written goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 (open for as long as the process)
+
+
 def silence_descriptor(descriptor: int) -> None:
     """Points *descriptor* at nothing, so that what is still written to it goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
@@ -242,9 +264,36 @@ def write_all(descriptor: int, data: bytes, path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Removes the folder *path* with all that is in it; links in it are removed, not followed. Raises InputError."""
-    import shutil
-
     try:
-        shutil.rmtree(path)
+        remove_tree(path)
     except OSError as error:
         refuse_writing(path, error)
+
+
+def remove_tree(path: str) -> None:
+    """Removes the folder *path*, however deep and whatever its permissions. Raises OSError.
+
+    Folders inside are moved to its top before they are emptied: neither the stack nor the length of a path
+    then grows with the depth, which a program may have made as deep as it likes.
+    """
+    waiting, moved = [path], 0
+    while waiting:
+        folder = waiting[-1]
+        os.chmod(folder, 0o700)
+        inner = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                elif folder == path:
+                    inner.append(entry.path)
+                else:
+                    os.chmod(entry.path, 0o700)  # a folder that is moved has its '..' rewritten
+                    while os.path.lexists(os.path.join(path, f".moved-{moved}")):
+                        moved += 1
+                    os.rename(entry.path, os.path.join(path, f".moved-{moved}"))
+        if inner:
+            waiting += inner
+        else:
+            os.rmdir(folder)
+            waiting.pop()

@@ -44,6 +44,9 @@ class JsonError(ValueError):
         self.token = token  # what was refused, as it stands in the text
 
 
+MAX_WHOLE = int(1.7976931348623157e308)  # the largest double
+
+
 def unique_pairs(pairs: list[tuple[str, Any]]) -> JsonObject:
     """The object of *pairs*. Raises JsonError when a key comes twice."""
     found = dict(pairs)
@@ -69,7 +72,17 @@ def finite_float(text: str) -> float:
     return value
 
 
-STRICT_DECODER = json.JSONDecoder(object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float)
+def bounded_int(text: str) -> int:
+    """The whole number that *text* writes. Raises JsonError when no double holds it: what is measured is counted in doubles."""
+    value = int(text)
+    if len(text) > 300 and abs(value) > MAX_WHOLE:
+        raise JsonError(f"number {visible(text, 40)} is too large", hint="write it as a string", token=text)
+    return value
+
+
+STRICT_DECODER = json.JSONDecoder(
+    object_pairs_hook=unique_pairs, parse_constant=refuse_constant, parse_float=finite_float, parse_int=bounded_int
+)
 decode_strict = STRICT_DECODER.decode
 decode_strict_at = STRICT_DECODER.raw_decode
 
@@ -239,10 +252,11 @@ def read_json_lines(path: str, hint: str = "") -> Iterator[Line]:
         yield Line(number, raw, parse_line(raw, f"{shown}:{number}"))
 
 
-def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Line]:
+def checked_lines(path: str, breaches: Breaches, hint: str = "", secret: bytes | None = None) -> Iterator[Line]:
     """Each good line of the JSON Lines file *path*; each bad one goes to *breaches*, a BOM and CRLF as warnings.
 
-    Raises InputError with *hint* when the file cannot be read at all.
+    Of a bad line that holds the word *secret* nothing is told but that it is bad. Raises InputError with *hint* when the
+    file cannot be read at all.
     """
     shown = shown_path(path)
     has_crlf = False
@@ -258,6 +272,8 @@ def checked_lines(path: str, breaches: Breaches, hint: str = "") -> Iterator[Lin
                 try:
                     yield Line(number, line, decode_line(line))
                 except JsonError as error:
+                    if secret is not None and secret in line:
+                        breaches.conceal(shown, number)
                     breaches.add(shown, number, "", error.message, error.hint or "each line is one JSON object, {…}")
 
 

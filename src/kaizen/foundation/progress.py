@@ -41,6 +41,7 @@ class Progress:
         """Shows that *done* are done, *errors* of them with an error, if it is time to."""
         if not self.is_shown:
             return
+        self.total = max(self.total, done)
         if not self.is_live:
             if done * 10 // self.total > self.tenths:
                 self.tenths = done * 10 // self.total

@@ -59,32 +59,67 @@ def number_text(value: "Fraction", limit: "Fraction") -> tuple[str, str]:
     return shown
 
 
+class CaseBounds(NamedTuple):
+    """What the share of one case can be once its missing trials have come out: least and most passed of *planned*, on both sides."""
+
+    baseline_least: "Fraction"
+    baseline_most: "Fraction"
+    candidate_least: "Fraction"
+    candidate_most: "Fraction"
+
+    def can_improve(self) -> bool:
+        """True when some outcome of the missing trials makes the case `improved`."""
+        return self.baseline_least * 2 <= 1 < self.candidate_most * 2
+
+    def must_weaken(self) -> bool:
+        """True when every outcome of the missing trials makes the case `weakened`, none `regressed`."""
+        return self.candidate_most < self.baseline_least and not (self.baseline_most == 1 and self.candidate_least == 0)
+
+
+def case_bounds(case_ids: list[str], baseline: StageTally, candidate: StageTally) -> list[CaseBounds]:
+    """The bounds of each case, in the order of *case_ids*."""
+    from fractions import Fraction
+
+    found = []
+    for case_id in case_ids:
+        limits = []
+        for stage in (baseline, candidate):
+            tally = stage.tally(case_id)
+            planned = max(stage.repetitions, tally.valid())
+            limits += [Fraction(tally.passed, planned), Fraction(planned - tally.failed, planned)]
+        found.append(CaseBounds(*limits))
+    return found
+
+
 def missed_thresholds(
-    acceptance: JsonObject, counts: dict[str, int], delta: "Fraction | None", candidate: StageTally, case_ids: list[str]
+    acceptance: JsonObject, counts: dict[str, int], delta: "Fraction | None", stages: tuple[StageTally, StageTally], case_ids: list[str]
 ) -> list[Missed]:
-    """Thresholds of *acceptance* on counts, rate and delta that are not met, in a fixed order."""
-    tallies = [candidate.tally(case_id) for case_id in case_ids]
-    open_cases = counts["not_comparable"]
+    """Thresholds of *acceptance* on counts, rate and delta that are not met by *stages* (before, after), in a fixed order."""
+    candidate = stages[1]
+    bounds = case_bounds(case_ids, *stages)
     missed = []
-    if acceptance["maximum_weakened"] is not None and counts["weakened"] > acceptance["maximum_weakened"]:
-        text = f"{counted(counts['weakened'], 'case')} weakened (at most {acceptance['maximum_weakened']})"
-        missed.append(Missed("above_maximum_weakened", text, True))
+    limit = acceptance["maximum_weakened"]
+    if limit is not None and counts["weakened"] > limit:
+        text = f"{counted(counts['weakened'], 'case')} weakened (at most {limit})"
+        missed.append(Missed("above_maximum_weakened", text, sum(case.must_weaken() for case in bounds) > limit))
     minimum = acceptance["minimum_improvements"]
     if minimum is not None and counts["improved"] < minimum:
         text = f"{counted(counts['improved'], 'improvement')} (at least {minimum})"
-        missed.append(Missed("below_minimum_improvements", text, counts["improved"] + open_cases < minimum))
+        missed.append(Missed("below_minimum_improvements", text, sum(case.can_improve() for case in bounds) < minimum))
     limit = acceptance["minimum_pass_rate"]
+    tallies = [candidate.tally(case_id) for case_id in case_ids]
     rate = case_weighted_rate([(tally.passed, tally.valid()) for tally in tallies])
+    best = sum(case.candidate_most for case in bounds) / len(bounds) if bounds else None
     if limit is not None and rate is not None and rate < exact_fraction(limit):
-        planned = candidate.repetitions
-        best = case_weighted_rate([(planned - tally.failed, planned) for tally in tallies])
         shown = exact_percent(rate, exact_fraction(limit))
         text = f"pass rate {shown[0]} (at least {shown[1]})"
         missed.append(Missed("below_minimum_pass_rate", text, best is not None and best < exact_fraction(limit)))
     limit = acceptance["minimum_delta"]
     if limit is not None and delta is not None and delta < exact_fraction(limit):
         shown = exact_percent(delta, exact_fraction(limit))
-        missed.append(Missed("below_minimum_delta", f"change of the pass rate {shown[0]} (at least {shown[1]})", False))
+        best = sum(case.candidate_most - case.baseline_least for case in bounds) / len(bounds)
+        text = f"change of the pass rate {shown[0]} (at least {shown[1]})"
+        missed.append(Missed("below_minimum_delta", text, best < exact_fraction(limit)))
     return missed
 
 
@@ -100,7 +135,11 @@ def missed_pass_k(acceptance: JsonObject, candidate: StageTally, case_ids: list[
         return Unmeasured("unmeasured_minimum_pass_k", text)
     limit = exact_fraction(wanted["rate"])
     shown = exact_percent(value, limit)
-    return Missed("below_minimum_pass_k", f"pass^{wanted['k']} {shown[0]} (at least {shown[1]})", True) if value < limit else None
+    if value >= limit:
+        return None
+    planned = candidate.repetitions
+    best, _ = pass_hat_k([(planned - tally.failed, planned) for tally in tallies], wanted["k"])
+    return Missed("below_minimum_pass_k", f"pass^{wanted['k']} {shown[0]} (at least {shown[1]})", best is not None and best < limit)
 
 
 def missed_ratios(acceptance: JsonObject, baseline: StageTally, candidate: StageTally, comparable: list[str]) -> list[Missed | Unmeasured]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted
+from kaizen.runs.observation import NOT_RUN
 from kaizen.stats.aggregates import case_weighted_rate, mean, median
 from kaizen.stats.intervals import effective_sample_size, wilson_interval
 
@@ -43,7 +44,7 @@ class CaseTally:
             self.passed += 1
         elif outcome == "fail":
             self.failed += 1
-        else:
+        elif result["status"] != NOT_RUN:  # which is missing from the planned trials like one without a line
             self.errors += 1
         if any(entry["status"] == "fail" and entry["severity"] == "hard" for entry in result["evaluations"]):
             self.hard += 1

@@ -21,7 +21,10 @@ from kaizen.policy.comparison import (
     paired_delta,
     split_rates,
     stage_rates,
+    tally_document,
 )
+from kaizen.policy.reliability import Compared, clusters_of, gate_codes, judge_family, reliability_entry
+from kaizen.policy.reliability_words import obstacle_text
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -80,6 +83,30 @@ def comparison_document(
     }
 
 
+def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject) -> JsonObject:
+    """The document that a page shows when there is no baseline: rates and cases of one stage, nothing about a change."""
+    rows: list[JsonObject] = []
+    for case_id in case_ids:
+        tally = stage.tally(case_id)
+        row = {"id": case_id, "change": None, "reason": None, "newly_flaky": False, "hard": tally.hard > 0}
+        rows.append({**row, "candidate": tally_document(tally, stage.repetitions)})
+    return {
+        "version": 1,
+        "candidate": stage_document(stage, meta),
+        "recommendation": None,
+        "reasons": [],
+        "notes": ["There is no baseline, so nothing can be said about a change."],
+        "counts": {"cases": len(rows)},
+        "rates": {"candidate": stage_rates(case_ids, stage)},
+        "delta": None,
+        "delta_reason": "no_baseline",
+        "flaky": [case_id for case_id in case_ids if is_flaky(stage.tally(case_id))],
+        "newly_flaky": [],
+        "splits": {},
+        "cases": rows,
+    }
+
+
 def stage_document(stage: StageTally, meta: JsonObject) -> JsonObject:
     """The entry of a stage in comparison.json: its name, digests and repetitions."""
     return {
@@ -100,7 +127,7 @@ def recommendation_of(reasons: list[JsonObject]) -> str:
     """The recommendation of the first rule that fired; eligible when none did. *reasons* are in the order of rules."""
     if not reasons:
         return ELIGIBLE
-    return REJECTED if reasons[0]["rule"] in (2, 3, 4) else MANUAL_REVIEW
+    return REJECTED if reasons[0]["rule"] in (2, 3, 4) or reasons[0]["code"] == "reliability_worse" else MANUAL_REVIEW
 
 
 def fired_rules(
@@ -113,18 +140,28 @@ def fired_rules(
     comparable = [row["id"] for row in rows if row["change"] != "not_comparable"]
     ratios = missed_ratios(acceptance, before, after, comparable)
     pass_k = missed_pass_k(acceptance, after, case_ids)
-    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, after, case_ids), *ratios, *([pass_k] if pass_k else [])]
-    found = veto_rules(acceptance, cases, rows, after)
+    measured = [*missed_thresholds(acceptance, change_counts(rows), delta, stages, case_ids), *ratios, *([pass_k] if pass_k else [])]
+    found, unmeasured = veto_rules(acceptance, cases, rows, after), []
     for item in measured:
         if not isinstance(item, Missed):
-            missing.append(reason(5, item.code, item.text))
-        elif item.is_certain or not missing:
+            unmeasured.append(reason(5, item.code, item.text))
+        elif item.is_certain or not missing:  # that another quantity was not measured excuses nothing
             found.append(reason(4, item.code, item.text))
-    found += missing
-    if evaluation.reliability is not None:
-        text = "a reliability block is present, and this version of Kaizen does not measure reliability yet"
-        found.append(reason(6, "reliability_not_measured", text))
-    return found
+    found += [*missing, *unmeasured]
+    return found + unmet_reliability(evaluation, cases, rows, before, after)
+
+
+def unmet_reliability(
+    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], before: StageTally, after: StageTally
+) -> list[JsonObject]:
+    """The reasons of rule 6: what keeps the `reliability` block from being met; [] when it is, or there is none."""
+    settings = evaluation.reliability
+    if settings is None:
+        return []
+    compared = Compared(rows, cases, clusters_of(cases), frozenset(), {"baseline": before, "candidate": after})
+    entry = reliability_entry(compared, settings)
+    judge_family([entry], settings)
+    return [reason(6, f"reliability_{code}", obstacle_text(code, entry, settings)) for code in gate_codes(entry, settings)]
 
 
 def veto_rules(acceptance: JsonObject, cases: dict[str, Case], rows: list[JsonObject], after: StageTally) -> list[JsonObject]:

@@ -23,17 +23,28 @@ from kaizen.cases.improvement import Improvement, check_stage_name
 from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.identity import VERSION
-from kaizen.foundation.jsonio import JsonObject, encode_compact, without_surrogates
+from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import CannotStart, StopSwitch, heeding_signals
 from kaizen.foundation.progress import Progress
-from kaizen.foundation.text import counted, quoted, visible
+from kaizen.foundation.redact import environment_secrets, redact_arguments
+from kaizen.foundation.text import counted, listed, quoted, visible
 from kaizen.runs.budget import RETRY_REASONS, Budget, earlier_attempt, is_worth_a_retry
 from kaizen.runs.commit import commit_of
 from kaizen.runs.events import EventStream
 from kaizen.runs.journal import REFUSE, StageIndex, StageWriter
 from kaizen.runs.kept_files import WorkFiles, workspace_document
-from kaizen.runs.observation import CANCELLED, COMPLETED, NOT_RUN, STATUSES, Attempt, error_document, file_digest, observation_document
+from kaizen.runs.observation import (
+    CANCELLED,
+    COMPLETED,
+    NOT_RUN,
+    STATUSES,
+    Attempt,
+    error_document,
+    file_digest,
+    masked_observation,
+    observation_document,
+)
 from kaizen.runs.persistent import SILENT_STARTS, PersistentWorker
 from kaizen.runs.plain import PlainWorker, context_notes
 from kaizen.runs.plan import select_cases, trial_seed
@@ -43,7 +54,7 @@ from kaizen.runs.replay import Recording
 from kaizen.runs.shards import Shard, is_in_shard, shard_stage
 from kaizen.runs.tally import RunTally
 from kaizen.runs.watchdog import Watchdog
-from kaizen.runs.workers import ProcessWorker, ReplayWorker, Worker, WorkFolders, check_command, passed_environment
+from kaizen.runs.workers import ProcessWorker, ReplayWorker, Worker, WorkFolders, check_command, passed_environment, shown_word
 
 TICK_SECONDS = 0.1
 PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay"  # ways to run, as the meta file names them
@@ -156,7 +167,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
     return {
         "version": 1,
         "stage": request.stage,
-        "command": None if replay else without_surrogates(request.command),
+        "command": None if replay else redact_arguments(without_surrogates(request.command), environment_secrets(os.environ)),
         "mode": REPLAY if replay else request.mode,
         "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
@@ -207,6 +218,8 @@ class Dispatch:
         self.tally, self.watchdog = RunTally(request.dataset.holdout), Watchdog(request.dataset.holdout)
         self.stopped: tuple[str, str] | None = None
         self.started = monotonic_seconds()
+        self.secrets = environment_secrets(os.environ)
+        self.masked: dict[str, int] = {}  # observations in which a secret of this family was masked
 
     def pending_trials(self) -> Iterator[tuple[Case, int]]:
         """(case, trial) of what has no line yet, in the order of a run."""
@@ -222,6 +235,9 @@ class Dispatch:
                     self.work_off(make_worker, progress)
             elif self.request.shard:
                 self.writer.begin_if_new()  # a shard without cases is there all the same, for merge
+            if self.masked:
+                found = listed(f"{family} in {counted(number, 'trial')}" for family, number in sorted(self.masked.items()))
+                self.writer.notes.append(f"secrets were masked before they were written: {found}")
             is_interrupted = self.recorded < self.pending
             is_complete = not is_interrupted and not (self.stopped and self.writer.is_beside)
             self.writer.finish(is_complete)
@@ -384,31 +400,38 @@ class Dispatch:
         if attempt.status == CANCELLED:
             return
         self.has_started = True
-        with self.lock:
-            self.watchdog.ends(request.case, request.trial)
-            if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
+        if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
+            with self.lock:
+                self.watchdog.ends(request.case, request.trial)
                 self.again.append((request, attempt))
-            else:
-                self.record(request.case, request.trial, attempt, number)
-            self.lock.notify()
+                self.lock.notify()
+        else:
+            self.record(request.case, request.trial, attempt, number)
 
     def record(self, case: Case, trial: int, attempt: Attempt, number: int) -> None:
         """Appends the observation of a trial whose last *attempt* worker *number* made, and counts it unless it never ran."""
         earlier = self.earlier.pop((case.id, trial), [])
         document = observation_document(case.id, trial, case.input_fingerprint, attempt, number, earlier)
-        self.writer.record(case.id, trial, attempt.status, encode_compact(document).encode("utf-8") + b"\n")
-        self.recorded += 1
-        if number:
-            self.queue.release(case)
-            cost = self.tally.add(case, trial, attempt, earlier)
-            self.events.trial(case, trial, attempt, len(earlier) + 1, cost, self.tally, self.pending)
-        elif attempt.error:
-            self.tally.note_example(case, trial, attempt.error)
+        document, line = masked_observation(document, self.secrets)
+        attempt = attempt._replace(error=document.get("error"))  # nothing unmasked is told of it
+        with self.lock:
+            self.writer.record(case.id, trial, attempt.status, line + b"\n")
+            self.recorded += 1
+            for family in {hit["family"] for hit in document.get("redacted", ())}:
+                self.masked[family] = self.masked.get(family, 0) + 1
+            if number:
+                self.watchdog.ends(case, trial)
+                self.queue.release(case)
+                cost = self.tally.add(case, trial, attempt, earlier)
+                self.events.trial(case, trial, attempt, len(earlier) + 1, cost, self.tally, self.pending)
+            elif attempt.error:
+                self.tally.note_example(case, trial, attempt.error)
+            self.lock.notify()
 
     def cannot_start(self, error: CannotStart) -> Attempt:
         """The attempt of a runner that could not be started. Raises UsageError when not even the first one could."""
         if not self.has_started:
-            message = f"{quoted(self.request.command[0])} cannot be started: {error}; nothing was run"
+            message = f"{shown_word(self.request.command[0])} cannot be started: {error}; nothing was run"
             raise UsageError(message, "try the command by itself", "cannot_start") from None
         return Attempt("error", {}, error_document("environment", "cannot_start", f"the runner could not be started: {error}"), utc_now())
 

@@ -49,7 +49,7 @@ def is_worth_a_retry(attempt: Attempt, reasons: tuple[str, ...]) -> bool:
 
 def earlier_attempt(attempt: Attempt) -> JsonObject:
     """What `execution.attempts` keeps of an attempt that was followed by another; without `cost` where it reported none."""
-    document: JsonObject = {"status": attempt.status, "error": attempt.error, "duration_ms": attempt.duration_ms}
+    document: JsonObject = {"status": attempt.status, "error": dict(attempt.error or {}), "duration_ms": attempt.duration_ms}
     if attempt.duration_ms is not None:
         document["duration_ms"] = round(attempt.duration_ms, 3)
     if "cost" in attempt.fields:

@@ -36,7 +36,7 @@ from kaizen.foundation.journals import AppendLog, torn_tail
 from kaizen.foundation.jsonio import JsonObject, encode_compact, parse_line, read_json_object, write_json
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.runs.kept_files import kept_folder
-from kaizen.runs.observation import CANCELLED, COMPLETED, NOT_RUN, STATUSES, check_observation, lines_digest
+from kaizen.runs.observation import CANCELLED, COMPLETED, MAX_TRIALS, NOT_RUN, STATUSES, check_observation, lines_digest
 
 if TYPE_CHECKING:
     pass
@@ -66,6 +66,15 @@ HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sh
 def read_stage_meta(improvement: Improvement, stage: str) -> JsonObject:
     """The document `<stage>.meta.json`: how the stage was made. Raises InputError when it is absent or broken."""
     return read_json_object(improvement.stage_file(stage, STAGE_META), "it is written by `kaizen run`")
+
+
+def checked_repetitions(meta: JsonObject, shown: str) -> int:
+    """The repetitions that the meta file *shown* tells. Raises InputError when that is no number of trials."""
+    value = meta.get("repetitions")
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_TRIALS:
+        return value
+    message = f"{shown}#/repetitions: must be a whole number from 1 to {MAX_TRIALS:,}"
+    raise InputError(message, "put back the file that Kaizen wrote", "invalid_file")
 
 
 def stage_lines(path: str) -> Iterator[tuple[int, bytes, JsonObject]]:
@@ -284,8 +293,9 @@ class StageWriter:
         """Repetitions of the stage: as *asked*, or for 0 as before, else 1. Raises RefusedError when they would become fewer."""
         if not has_file:
             return asked or 1
-        known = before.get("repetitions") if before else None
-        if not isinstance(known, int):
+        if before and before.get("repetitions") is not None:
+            known = checked_repetitions(before, shown_path(self.meta_path))
+        else:
             known = max((value["trial"] for _, _, value in stage_lines(self.path)), default=1)
         if asked and asked < known:
             raise RefusedError(

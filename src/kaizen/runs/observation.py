@@ -7,16 +7,19 @@
 A field that the runner did not report is absent, never null (but for `output`, which may be
 null). `error` {"class", "type", "message", "stderr_tail"} is there unless the status is
 completed; of a completed trial the end of standard error stands in `execution`. Two runs
-of a deterministic agent differ in `execution` and `stderr_tail` alone.
+of a deterministic agent differ in `execution` and `stderr_tail` alone. Secrets are masked
+in everything but the fields that name the trial; `redacted` [{"pointer", "family", "count"}]
+lists them where there were any.
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import shown_path
-from kaizen.foundation.jsonio import JsonObject, Line, raw_lines, read_json_lines
+from kaizen.foundation.jsonio import JsonObject, Line, encode_compact, follow_pointer, pointer_tokens, raw_lines, read_json_lines
+from kaizen.foundation.redact import redact_evidence
 from kaizen.foundation.text import quoted
 
 COMPLETED = "completed"
@@ -24,16 +27,20 @@ NOT_RUN = "not_run"
 CANCELLED = "cancelled"
 STATUSES = (COMPLETED, "error", "timeout", "protocol_error", CANCELLED, NOT_RUN)
 ERROR_CLASSES = ("agent", "runner", "timeout", "protocol", "environment", "cancelled")
+MAX_TRIALS = 1000  # repetitions of a case; a stage file that claims more would make every table as long as it says
 # What a runner may report, in the order in which it is written.
 REPORTED_FIELDS = (
     "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata", "log", "notes",
 )
+# What names the trial, and must stay as it is to be found again.
+NAMING_FIELDS = ("case_id", "trial", "input_fingerprint", "status", "redacted")
 
 
 class Attempt(NamedTuple):
     """What one attempt at a trial gave: status, the runner's fields, the error, and what the engine measured.
 
-    `fields` has keys of REPORTED_FIELDS only; `error` is None exactly when the status is completed.
+    `fields` has keys of REPORTED_FIELDS only; beside them, and in `error`, `redacted` lists what was masked before a
+    text was cut or in an earlier recording. `error` is None exactly when the status is completed.
     `duration_ms` and `exit_code` are None when there is nothing to measure; `stderr` is the tail that is kept.
     """
 
@@ -47,7 +54,7 @@ class Attempt(NamedTuple):
 
 
 def observation_document(
-    case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int, earlier: list[JsonObject]
+    case_id: str, trial: int, input_fingerprint: str, attempt: Attempt, worker: int, earlier: Sequence[JsonObject] = ()
 ) -> JsonObject:
     """The observation of a trial whose last *attempt* was made by *worker* after the *earlier* ones, with its keys in their order."""
     document: JsonObject = {"case_id": case_id, "trial": trial, "input_fingerprint": input_fingerprint, "status": attempt.status}
@@ -55,7 +62,7 @@ def observation_document(
     document["execution"] = {
         "duration_ms": None if attempt.duration_ms is None else round(attempt.duration_ms, 3),
         "exit_code": attempt.exit_code,
-        "attempts": earlier,
+        "attempts": list(earlier),
         "started_at": attempt.started_at,
         "worker": worker,
     }
@@ -63,7 +70,29 @@ def observation_document(
         document["error"] = {**attempt.error, "stderr_tail": attempt.stderr}
     elif attempt.stderr:
         document["execution"]["stderr_tail"] = attempt.stderr
+    known = [*attempt.fields.get("redacted", ()), *document.get("error", {}).pop("redacted", ())]
+    for index, each in enumerate(earlier):
+        hits = each["error"].pop("redacted", ())
+        known += [{**hit, "pointer": f"/execution/attempts/{index}{hit['pointer']}"} for hit in hits]
+    if known:
+        document["redacted"] = known
     return document
+
+
+def masked_observation(document: JsonObject, exact: list[str]) -> tuple[JsonObject, bytes]:
+    """(*document* with its secrets and the values *exact* masked and listed, its line without line end)."""
+    line = encode_compact(document).encode("utf-8")
+    evidence = {name: value for name, value in document.items() if name not in NAMING_FIELDS}
+    fingerprint = document["input_fingerprint"].encode("utf-8")  # no evidence, and long enough to be looked at twice
+    masked, hits = redact_evidence(evidence, exact, line.replace(fingerprint, b""))
+    known = document.pop("redacted", [])
+    if not hits and not known:
+        return document, line
+    document.update(masked)
+    listed = [hit for hit in known if follow_pointer(document, pointer_tokens(hit["pointer"]))[0]] + hits
+    if listed:
+        document["redacted"] = listed
+    return document, encode_compact(document).encode("utf-8")
 
 
 def error_document(kind: str, error_type: str, message: str) -> JsonObject:
@@ -76,8 +105,8 @@ def check_observation(value: JsonObject, place: str) -> JsonObject:
     trial = value.get("trial")
     if not isinstance(value.get("case_id"), str):
         problem = "has no case_id"
-    elif not isinstance(trial, int) or isinstance(trial, bool) or trial < 1:
-        problem = "has no trial (a number from 1)"
+    elif not isinstance(trial, int) or isinstance(trial, bool) or not 1 <= trial <= MAX_TRIALS:
+        problem = f"has no trial (a number from 1 to {MAX_TRIALS:,})"
     elif value.get("status") not in STATUSES:
         problem = f"has the status {quoted(str(value.get('status')))}, which is none of {', '.join(STATUSES)}"
     else:

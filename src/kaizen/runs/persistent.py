@@ -23,6 +23,7 @@ from kaizen.foundation.conversation import Conversation
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, CannotStart
 from kaizen.foundation.text import quoted
+from kaizen.runs.cuts import CUT_MARGIN
 from kaizen.runs.observation import COMPLETED, Attempt, error_document
 from kaizen.runs.protocol import (
     STDERR_LIMIT,
@@ -139,7 +140,7 @@ class PersistentWorker(ProcessWorker):
         environment = {name: value for name, value in self.environment.items() if name not in TRIAL_VARIABLES}
         environment[b"KAIZEN_STAGE"] = self.again[0].stage.encode("utf-8")
         environment[b"KAIZEN_WORKDIR"] = os.fsencode(self.folder)
-        limits, mark = (STDOUT_LIMIT, STDERR_LIMIT), b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
+        limits, mark = (STDOUT_LIMIT, STDERR_LIMIT + CUT_MARGIN), b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
         try:
             return Conversation(self.command, self.cwd, environment, limits=limits, stop=self.stop, mark=mark)
         except BaseException:
@@ -209,7 +210,9 @@ class PersistentWorker(ProcessWorker):
             status, error = (COMPLETED, None) if reported is None else ("error", reported_error(reported, "agent"))
         except ProtocolError as problem:
             status, error = "protocol_error", with_excerpt(protocol_document(problem), line)
-        stderr = kept_errors(*talk.take_errors(), error is None) if is_only and not self.is_crowded else ""
+        stderr = ""
+        if is_only and not self.is_crowded:
+            fields, stderr = kept_errors(fields, *talk.take_errors(), error is None)
         self.settle(flight.request, Attempt(status, fields, error, flight.started_at, seconds * 1000, None, stderr))
 
     def hear_end(self, talk: Conversation) -> None:
@@ -248,9 +251,9 @@ class PersistentWorker(ProcessWorker):
         if not talk or not flights:
             self.note(f"{error['message']}, and was started anew")
             return
-        stderr = kept_errors(*talk.take_errors(), False)
+        fields, stderr = kept_errors({}, *talk.take_errors(), False)
         code = talk.process.returncode if error["type"] in ("exit", "signal") else None
-        attempt = Attempt(status, {}, with_excerpt(error, printed), flights[0].started_at, seconds * 1000, code, stderr)
+        attempt = Attempt(status, fields, with_excerpt(error, printed), flights[0].started_at, seconds * 1000, code, stderr)
         self.settle(flights[0].request, attempt)
 
     def end(self) -> None:

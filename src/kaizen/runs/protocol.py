@@ -27,14 +27,14 @@ from kaizen.foundation.shapes import (
     list_of,
     one_of,
 )
-from kaizen.foundation.text import counted, listed, nearest, quoted, visible
+from kaizen.foundation.text import listed, nearest, quoted, visible
+from kaizen.runs.cuts import cut_head, cut_tail
 from kaizen.runs.observation import error_document
 
 PROTOCOL = "1.2"
 STDOUT_LIMIT = 8 << 20  # bytes
 STDERR_LIMIT = 64 << 10  # bytes kept of the end of standard error, and of the log lines
 MESSAGE_LIMIT = 4000  # characters kept of an error message
-EXCERPT = 240  # characters of standard output shown from each end in a protocol error
 
 # Each escape of a JSON text as one match; group 1 is half of a surrogate pair without its other half.
 JSON_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
@@ -123,7 +123,8 @@ def recorded_answer(value: JsonObject, log: bytes, is_repaired: bool) -> tuple[J
     """What `read_answer` gives for the answer *value* with the lines *log* before it. Raises ProtocolError."""
     fields, error = answer_fields(value)
     if log:
-        fields["log"] = tail_text(log[-STDERR_LIMIT:], len(log) - min(len(log), STDERR_LIMIT), "standard output")
+        fields["log"], hits = cut_tail(log, STDERR_LIMIT, 0, "standard output", "/log")
+        fields.update({"redacted": hits} if hits else {})
     if is_repaired:
         fields.setdefault("notes", []).append("half of a surrogate pair in the answer was replaced by U+FFFD")
     return fields, error
@@ -195,7 +196,9 @@ def answer_fields(answer: JsonObject) -> tuple[JsonObject, JsonObject | None]:
 def reported_error(error: JsonObject, kind: str) -> JsonObject:
     """The observation's `error` for one that the runner reported, of class *kind* unless it says otherwise."""
     kind = error.get("class") or kind
-    return error_document(kind, shortened(error.get("type") or "reported"), shortened(error["message"]))
+    name, hits = cut_head(error.get("type") or "reported", MESSAGE_LIMIT, "/error/type")
+    message, more = cut_head(error["message"], MESSAGE_LIMIT, "/error/message")
+    return {**error_document(kind, name, message), **({"redacted": hits + more} if hits or more else {})}
 
 
 def present(document: JsonObject) -> JsonObject:
@@ -228,23 +231,3 @@ def unknown_field_note(key: str) -> str:
     """What is noted about a field of an answer that is not in the protocol."""
     near = nearest(key, ANSWER_FIELDS)
     return f"field {quoted(key)} is not in the protocol and was left out" + (f" (did you mean '{near}'?)" if near else "")
-
-
-def tail_text(tail: bytes, cut: int, what: str) -> str:
-    """*tail* as text, headed by a line that says how many bytes of *what* were cut off before it."""
-    if cut:
-        tail = tail.lstrip(bytes(range(0x80, 0xC0)))  # the rest of a character that was cut in two
-    text = tail.decode("utf-8", "replace")
-    return f"[{counted(cut, 'byte')} of {what} before this were cut]\n{text}" if cut else text
-
-
-def excerpt(stdout: bytes) -> str:
-    """The beginning and the end of what was printed, for a protocol error; '' when nothing was."""
-    text = stdout.decode("utf-8", "replace").strip()
-    hidden = len(text) - 2 * EXCERPT
-    return text if hidden <= 0 else f"{text[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {text[-EXCERPT:]}"
-
-
-def shortened(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """*text*, or its first *limit* characters and the number left out."""
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} more characters)"

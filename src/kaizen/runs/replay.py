@@ -9,11 +9,13 @@ recorded answer is never passed off as several. Further fields are ignored. Late
 cost were not measured here, so they are kept in `metadata.recorded` and count nowhere.
 """
 
+from typing import Any
+
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import open_for_reading, shown_path
 from kaizen.foundation.jsonio import JsonObject, parse_line
-from kaizen.foundation.text import counted, quoted
+from kaizen.foundation.text import counted
 from kaizen.runs.journal import StageIndex, bare_line
 from kaizen.runs.observation import COMPLETED, ERROR_CLASSES, NOT_RUN, STATUSES, Attempt, error_document
 from kaizen.runs.protocol import ANSWER_FIELDS, CLAIMS, ProtocolError, answer_fields, present, reported_error
@@ -66,7 +68,7 @@ class Recording:
         elif self.index.slot(name, trial) < 0:
             return -2
         elif self.index.status(name, trial):
-            breaches.add(shown, number, "", f"a second answer for trial {trial} of case {quoted(name)}", REPLAY_HINT)
+            breaches.add(shown, number, "", "is for the same case and trial as a line before it", REPLAY_HINT)
         else:
             return self.index.slot(name, trial)
         return -3
@@ -96,6 +98,10 @@ def replayed_attempt(line: JsonObject) -> Attempt:
         fields, error = answer_fields(answer)
     except ProtocolError as problem:
         return Attempt("protocol_error", {}, error_document("protocol", problem.error_type, problem.message), utc_now())
+    listed_before = line.get("redacted")
+    known_hits = [hit for hit in listed_before if is_hit(hit)] if isinstance(listed_before, list) else []
+    if known_hits:  # what was masked when it was recorded was leaked then
+        fields["redacted"] = [*fields.get("redacted", ()), *known_hits]
     execution = line.get("execution")
     recorded = {"cost": fields.pop("cost", None), "duration_ms": execution.get("duration_ms") if isinstance(execution, dict) else None}
     if present(recorded):
@@ -105,3 +111,10 @@ def replayed_attempt(line: JsonObject) -> Attempt:
     if status == COMPLETED:
         return Attempt(status, fields, None, utc_now())
     return Attempt(status, fields, reported_error(error or {"message": f"recorded with status {status}"}, kind), utc_now())
+
+
+def is_hit(value: Any) -> bool:
+    """True when *value* is an entry of an observation's `redacted`."""
+    kinds = {"pointer": str, "family": str, "count": int}
+    is_entry = isinstance(value, dict) and value.keys() == kinds.keys() and all(isinstance(value[key], kind) for key, kind in kinds.items())
+    return is_entry and bool(value["pointer"].startswith("/"))

@@ -23,7 +23,7 @@ class Watchdog:
 
     def ends(self, case: Case, trial: int) -> None:
         """Notes that a trial has ended."""
-        del self.outstanding[case.id, trial]
+        self.outstanding.pop((case.id, trial), None)
         self.heard_at, self.patience = monotonic_seconds(), QUIET_SECONDS
 
     def complaint(self) -> str:

@@ -13,11 +13,13 @@ from typing import Any
 
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError, RefusedError, UsageError
-from kaizen.foundation.files import open_for_reading, refuse_writing, shown_path
+from kaizen.foundation.files import open_for_reading, refuse_writing, remove_tree, shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, Ended, StopSwitch, find_program, run_program, signal_name
+from kaizen.foundation.redact import environment_secrets, redact_arguments
 from kaizen.foundation.text import quoted, visible
+from kaizen.runs.cuts import CUT_MARGIN, cut_middle, cut_tail
 from kaizen.runs.kept_files import WorkFiles
 from kaizen.runs.observation import CANCELLED, COMPLETED, Attempt, error_document
 from kaizen.runs.protocol import (
@@ -25,11 +27,9 @@ from kaizen.runs.protocol import (
     STDOUT_LIMIT,
     ProtocolError,
     TrialRequest,
-    excerpt,
     read_answer,
     reported_error,
     request_line,
-    tail_text,
 )
 from kaizen.runs.replay import Recording
 
@@ -108,31 +108,14 @@ def make_private_folder(path: str) -> None:
 
 
 def remove_work_folder(path: str) -> None:
-    """Removes the folder *path*, also one that was made read-only; links are removed, not followed. What cannot be removed stays.
-
-    Folders in it are moved up before they are emptied, so that none can be nested too deeply.
-    """
-    folders = [path]
-    for folder in folders:
+    """Removes the folder *path*, also one that was made read-only; links are removed, not followed. What cannot be removed stays."""
+    try:
+        os.rmdir(path)
+    except FileNotFoundError:
+        return
+    except OSError:
         with suppress(OSError):
-            os.rmdir(folder)
-            continue
-        names: list[str] = []
-        with suppress(OSError):
-            os.chmod(folder, 0o700)
-            names = os.listdir(folder)
-        for name in names:
-            place, raised = os.path.join(folder, name), os.path.join(path, f"{REMOVED_PREFIX}{len(folders)}")
-            with suppress(OSError):
-                if os.path.isdir(place) and not os.path.islink(place):
-                    os.chmod(place, 0o700)
-                    os.rename(place, raised)
-                    folders.append(raised)
-                else:
-                    os.unlink(place)
-    for folder in reversed(folders):
-        with suppress(OSError):
-            os.rmdir(folder)
+            remove_tree(path)
 
 
 def sweep_work_folders(parent: str) -> None:
@@ -180,7 +163,7 @@ class ProcessWorker(Worker):
                 environment={**self.environment, **trial_environment(request), b"KAIZEN_WORKDIR": os.fsencode(folder)},
                 timeout_seconds=self.timeout_seconds,
                 stdout_limit=STDOUT_LIMIT,
-                stderr_limit=STDERR_LIMIT,
+                stderr_limit=STDERR_LIMIT + CUT_MARGIN,
                 stop=self.stop,
                 mark=mark,
                 watches_input=self.watches_input,
@@ -231,14 +214,15 @@ def trial_environment(request: TrialRequest) -> dict[bytes, bytes]:
 def process_attempt(ended: Ended, started_at: str, timeout_seconds: float, read: ReadOutput = read_answer) -> Attempt:
     """The attempt that a runner which *ended* like this has made; *read* makes fields of what it printed."""
     status, fields, error = judged_end(ended, timeout_seconds, read)
-    stderr = kept_errors(ended.stderr, ended.stderr_cut, error is None)
+    fields, stderr = kept_errors(fields, ended.stderr, ended.stderr_cut, error is None)
     return Attempt(status, fields, error, started_at, ended.seconds * 1000, ended.exit_code, stderr)
 
 
-def kept_errors(stderr: bytes, cut: int, is_completed: bool) -> str:
-    """What is kept of the tail *stderr* of standard error, before which *cut* bytes are gone already."""
-    kept = stderr[-(COMPLETED_STDERR_LIMIT if is_completed else STDERR_LIMIT) :]
-    return tail_text(kept, cut + len(stderr) - len(kept), "standard error")
+def kept_errors(fields: JsonObject, stderr: bytes, cut: int, is_completed: bool) -> tuple[JsonObject, str]:
+    """(*fields* with what was masked, what is kept) of the tail *stderr* of standard error, before which *cut* bytes are gone already."""
+    limit, place = (COMPLETED_STDERR_LIMIT, "execution") if is_completed else (STDERR_LIMIT, "error")
+    text, hits = cut_tail(stderr, limit, cut, "standard error", f"/{place}/stderr_tail")
+    return {**fields, "redacted": [*fields.get("redacted", ()), *hits]} if hits else fields, text
 
 
 def judged_end(ended: Ended, timeout_seconds: float, read: ReadOutput) -> tuple[str, JsonObject, JsonObject | None]:
@@ -266,8 +250,8 @@ def exit_error(code: int) -> JsonObject:
 
 def with_excerpt(error: JsonObject, stdout: bytes) -> JsonObject:
     """*error* with the beginning and end of what was printed, if anything was."""
-    shown = excerpt(stdout)
-    return {**error, "stdout_excerpt": shown} if shown else error
+    shown, hits = cut_middle(stdout, "/error/stdout_excerpt")
+    return {**error, **({"stdout_excerpt": shown} if shown else {}), **({"redacted": hits} if hits else {})}
 
 
 def check_command(command: list[str], cwd: str) -> list[str]:
@@ -277,22 +261,30 @@ def check_command(command: list[str], cwd: str) -> list[str]:
     if path is None:
         raise no_such_program(word, cwd)
     if os.path.basename(os.path.dirname(path)) == "shims" and is_script(path):
-        return [f"{quoted(word)} is the shim of a version manager, which costs time at every start; the real path of the program is faster"]
+        cost = "which costs time at every start; the real path of the program is faster"
+        return [f"{shown_word(word)} is the shim of a version manager, {cost}"]
     return []
 
 
 def no_such_program(word: str, cwd: str) -> UsageError:
     """The error for a first word that starts nothing from the folder *cwd*, with what the user may have meant."""
     place = os.path.join(cwd, word)
-    what = f"there is no program {quoted(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
-    if os.path.isfile(place) and not os.access(place, os.X_OK):
-        what = f"{quoted(word)} is not executable" if "/" in word else what
+    what = f"there is no program {shown_word(word)} " + (f"in {shown_path(cwd)}" if "/" in word else "on PATH")
+    if os.path.isdir(place) and "/" in word:
+        what, hint = f"{shown_word(word)} is a folder", "name the program in it"
+    elif os.path.isfile(place) and not os.access(place, os.X_OK):
+        what = f"{shown_word(word)} is not executable" if "/" in word else what
         hint = "make it executable (chmod +x), or name its interpreter: python agent.py"
     elif "/" not in word:
         hint = f"did you mean ./{word}?" if os.path.isfile(place) else "is it installed? one of your own is given by its path, ./agent"
     else:
         hint = "the command is started in the folder that --cwd names" if os.path.exists(word) else "check the path"
     return UsageError(f"{what}; nothing was run", visible(hint), "no_such_program")
+
+
+def shown_word(word: str) -> str:
+    """The first word of a command as a message names it: people write `API_KEY=… ./agent`, which only a shell understands."""
+    return quoted(redact_arguments([word], environment_secrets(os.environ))[0])
 
 
 def is_script(path: str) -> bool:

@@ -18,6 +18,7 @@ from kaizen.foundation.text import counted
 from kaizen.web.case_data import BIG_PAGE, TextLimits, case_detail, case_title, text_limits
 from kaizen.web.evidence import EvaluatorTable, StageEvidence
 from kaizen.web.page import fill_template, html_text, page_frame, script_data
+from kaizen.web.reliability_section import reliability_html, reliability_markdown
 from kaizen.web.review_html import (
     TONES,
     StaticRow,
@@ -67,7 +68,7 @@ class ReviewData(NamedTuple):
     """What a review shows.
 
     `comparison` is the document of comparison.json; `stages` has "candidate" and, unless one stage stands
-    alone, "baseline"; ids in `holdout` are counted and not shown.
+    alone, "baseline"; ids in `holdout` are counted and not shown; `reliability` is what `judged_entry` gives.
     """
 
     comparison: JsonObject
@@ -79,6 +80,7 @@ class ReviewData(NamedTuple):
     holdout_opened: int
     decision: Decision | None
     decide_command: str
+    reliability: JsonObject | None = None
 
 
 class PageRow(NamedTuple):
@@ -217,6 +219,7 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
             "numbers": numbers_html(comparison, names),
             "splits": splits_html(comparison, names),
             "side": review_side(review) if len(stages) > 1 else "",
+            "reliability": reliability_html(review.reliability),
             "cases": static_cases_html(static, len(stages) > 1),
             "provenance": provenance_html(comparison, made, lines),
         },
@@ -268,4 +271,5 @@ def review_markdown(review: ReviewData) -> str:
     rows = [MarkdownRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in wanted]
     hidden = hidden_sentence(hidden_count((row["id"] for row in review.comparison["cases"]), review.holdout), review.holdout_opened)
     names = {role: review.stages[role].stage for role in stages}
-    return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command)
+    sure = reliability_markdown(review.reliability)
+    return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command, sure)

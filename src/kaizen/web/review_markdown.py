@@ -129,10 +129,21 @@ def tail_lines(decision: Any, evidence: str, command: str) -> list[str]:
 
 
 def markdown_document(
-    comparison: JsonObject, name: str, names: dict[str, str], rows: list[MarkdownRow], hidden: str, decision: Any, command: str
+    comparison: JsonObject,
+    name: str,
+    names: dict[str, str],
+    rows: list[MarkdownRow],
+    hidden: str,
+    decision: Any,
+    command: str,
+    sure: list[str],
 ) -> str:
-    """The comment; lists of cases that would make it longer than 60,000 characters are left out and counted."""
+    """The comment, with the sentences *sure* about how sure the change is.
+
+    Lists of cases that would make it longer than 60,000 characters are left out and counted.
+    """
     head = head_lines(comparison, name, names, hidden)
+    head += ["How sure is this?", "", *[f"- {markdown_item(sentence)}" for sentence in sure], ""] if sure else []
     tail = tail_lines(decision, str(comparison.get("evidence", "")), command)
     room = MAX_COMMENT - sum(len(line) + 1 for line in head + tail) - 200
     body: list[str] = []

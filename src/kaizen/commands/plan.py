@@ -1,0 +1,100 @@
+"""`kaizen plan`: how many cases and trials it takes, before they are run."""
+
+import os
+from argparse import ArgumentTypeError, Namespace
+
+from kaizen.commands.context import Project, assess, load_project, tallied_stage
+from kaizen.commands.reporting import BASELINE, CANDIDATE
+from kaizen.commands.run import count_argument
+from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.text import counted, duration, quoted
+from kaizen.policy.comparison import StageTally
+from kaizen.policy.plan import TYPICAL_CHANGE, TYPICAL_NOISE, TYPICAL_RATE, measured_means, plan_document, planning_spread
+from kaizen.policy.reliability import Quad, comparable_rows, share_quad
+
+USUAL_CASES = (20, 50, 100, 200, 500)
+USUAL_TRIALS = (1, 3, 5, 10)
+REPEATABLE = {"action": "append", "default": [], "type": count_argument}
+
+
+def share_argument(text: str) -> float:
+    """*text* as a number above 0 and below 1. Raises ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number between 0 and 1")
+    return value
+
+
+def assumption(name: str, value: str, what: str, default: float) -> Argument:
+    """An argument that says what to assume where nothing was measured."""
+    return Argument(name, value, f"{what} to assume where it is not measured ({default:g})", {"type": share_argument, "default": default})
+
+
+@command(
+    "plan",
+    "Says which change each number of cases and trials could show, and what running them would cost; runs nothing.",
+    [
+        IMPROVEMENT,
+        BASELINE,
+        CANDIDATE,
+        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", {**REPEATABLE}),
+        Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", {**REPEATABLE}),
+        Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": share_argument}),
+        assumption("--rate", "R", "pass rate", TYPICAL_RATE),
+        assumption("--noise", "S", "share of noise in the variance of a trial", TYPICAL_NOISE),
+        assumption("--change", "V", "variance of the change over cases", TYPICAL_CHANGE),
+        Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    ],
+    "kaizen plan refund\nkaizen plan refund --effect 0.05 --jobs 4",
+    group="surer",
+)
+def command_plan(args: Namespace) -> Answer:
+    """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
+    project = load_project(args.improvement)
+    quads, sides = pilot(project, args.baseline, args.candidate)
+    spread, sources = planning_spread(quads, sides, {"rate": args.rate, "noise": args.noise, "change": args.change})
+    own = len(project.dataset.cases)
+    cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
+    trials = sorted(set(args.trials or USUAL_TRIALS))
+    document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)
+    message = f"what {counted(own, 'case')} and other numbers of them could show"
+    return Answer(0, "planned", message, plan_lines(document, cases, trials, own), {"cases": own, **document})
+
+
+def pilot(project: Project, baseline: str, candidate: str) -> tuple[list[Quad], list[StageTally]]:
+    """([comparable cases of both stages], [the stages that are there]); nothing is run."""
+    there = [stage for stage in (baseline, candidate) if os.path.exists(project.improvement.stage_file(stage))]
+    if len(there) == 2 and baseline != candidate:
+        assessment = assess(project, baseline, candidate)
+        return [share_quad(row) for row in comparable_rows(assessment.comparison["cases"])], list(assessment.tallies.values())
+    return [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)]
+
+
+def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: int) -> list[str]:
+    """The tables for a terminal: effects, then cost and time where they were measured."""
+    cells = {(cell["cases"], cell["trials"]): cell for cell in document["cells"]}
+
+    def table(key: str, shown: "dict[tuple[int, int], str]") -> list[str]:
+        rows = [[key, *[counted(k, "trial") for k in trials]]]
+        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[shown[n, k] for k in trials]] for n in cases]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(trials) + 1)]
+        return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+    lines = ["smallest change of the pass rate seen four times out of five, in points (two-sided 5 %):"]
+    lines += table("", {place: f"{100 * cell['smallest_effect']:.1f}" for place, cell in cells.items()})
+    if document["trial_cost_usd"] is not None:
+        lines += ["cost of both stages in USD, from what was measured:"]
+        lines += table("", {place: f"{cell['cost_usd']:,.2f}" for place, cell in cells.items()})
+    if document["trial_seconds"] is not None:
+        lines += [f"time of both stages at {counted(document['jobs'], 'job')}, from what was measured:"]
+        lines += table("", {place: duration(cell["seconds"]) for place, cell in cells.items()})
+    else:
+        lines.append("cost and time: not known before something was measured; run a few cases")
+    if document["needed"]:
+        wanted = ", ".join(f"{entry['cases']:,} at {counted(entry['trials'], 'trial')}" for entry in document["needed"])
+        lines.append(f"to see a change of {100 * document['effect']:.1f} points: {wanted} (with a tenth more for the exact test)")
+    return [*lines, *[f"note: {source}" for source in document["sources"]], *(["* the cases of this improvement"] if own else [])]
