@@ -87,6 +87,13 @@ class Check(support.TemporaryFolder):
         self.assertIn("wrong: the runner ended with exit code 0 before it answered", told)
         self.assertIn("hint: a persistent runner reads until its input ends", told)
 
+    def test_secrets_are_masked_on_the_terminal_and_in_json(self):
+        code = READS + "import os; print('log', os.environ['MY_API_KEY']); print(json.dumps({'output': os.environ['MY_API_KEY']}))"
+        code += "; print(os.environ['MY_API_KEY'], file=sys.stderr)"
+        for options in ((), ("--json",)):
+            done = run_cli("run", "imp", "--check", *options, "--", *PYTHON, code, env={"MY_API_KEY": "q7Zx-vb81-Lm"})
+            self.assertEqual((done.status, "q7Zx-vb81-Lm" in done.stdout + done.stderr, "REDACTED" in done.stdout), (0, False, True))
+
     def test_holdout_cases_are_not_shown(self):
         done = run_cli("run", "imp", "--check", "--split", "holdout", "--", "cat")
         self.assertEqual((done.status, "holdout" in done.stderr, "hidden words" in done.stdout), (2, True, False))

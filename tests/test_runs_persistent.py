@@ -207,6 +207,22 @@ for line in iter(sys.stdin.buffer.raw.readline, b""):
         self.assertTrue(all("log" not in record for record in self.records().values()))
         self.assertIn("note: lines on standard output that belong to no single trial were not kept", done.stderr)
 
+    def test_secrets_are_masked_wherever_they_stand(self):
+        self.make_cases(3)
+        self.runner("""key = os.environ["MY_API_KEY"]
+for request in requests():
+    print("with", key, file=sys.stderr, flush=True); say("log " + key)
+    if request["case"]["id"] == "c3": sys.exit(3)
+    answer(request, output={"used": key})
+""")
+        with mock.patch.dict(os.environ, {"MY_API_KEY": "q7Zx-vb81-Lm"}):
+            self.run_stage(status=4)
+        text = Path("imp/s.jsonl").read_text()
+        self.assertNotIn("q7Zx-vb81-Lm", text)
+        pointers = [hit["pointer"] for hit in self.records()["c1"]["redacted"]]
+        self.assertEqual(sorted(pointers), ["/execution/stderr_tail", "/log", "/output/used"])
+        self.assertIn("REDACTED", self.records()["c3"]["error"]["stdout_excerpt"])
+
     def test_a_trials_clock_begins_at_the_answer_before_it(self):
         self.make_cases(12)
         self.runner("""for request in requests():

@@ -8,8 +8,10 @@ from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.process import CannotStart, Ended, StopSwitch, heeding_signals
+from kaizen.foundation.redact import environment_secrets, redact_evidence, redact_text
 from kaizen.foundation.text import counted, duration, listed, nearest, quoted, visible, visible_lines
 from kaizen.runs.bridge import PERSISTENT, PLAIN, RunRequest, check_runner
+from kaizen.runs.cuts import CUT_MARGIN
 from kaizen.runs.kept_files import WorkFiles
 from kaizen.runs.observation import CANCELLED, COMPLETED, Attempt
 from kaizen.runs.persistent import PersistentWorker
@@ -73,7 +75,8 @@ def checked_runner(request: RunRequest) -> Answer:
         "stderr": first.attempt.stderr,
     }
     following = "the same without --check, with --stage baseline" if is_good else ""
-    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", message, lines, data, following)
+    masked, _ = redact_evidence(data, environment_secrets(os.environ))
+    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", message, lines, masked, following)
 
 
 def wanted_trials(request: RunRequest) -> int:
@@ -134,11 +137,12 @@ def shown_trial(tried: Tried, request: RunRequest) -> list[str]:
 
 
 def shown_text(what: str, text: str) -> list[str]:
-    """*text* under the heading *what*, indented, cut, safe to print; nothing when it is empty."""
+    """*text* under the heading *what*, indented, masked, cut, safe to print; nothing when it is empty."""
     if not text.strip():
         return []
     cut = f"… ({len(text) - SHOWN:,} more characters)" if len(text) > SHOWN else ""
-    return [f"  {what}:", *(f"    {line}" for line in (visible_lines(text[:SHOWN]).rstrip("\n") + cut).split("\n"))]
+    masked, _ = redact_text(text[: SHOWN + CUT_MARGIN], environment_secrets(os.environ))
+    return [f"  {what}:", *(f"    {line}" for line in (visible_lines(masked[:SHOWN]).rstrip("\n") + cut).split("\n"))]
 
 
 def trial_problems(tried: Tried, request: RunRequest) -> list[str]:
