@@ -19717,7 +19717,8 @@ def checked_runner(request: RunRequest) -> Answer:
         "stderr": first.attempt.stderr,
     }
     following = "the same without --check, with --stage baseline" if is_good else ""
-    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", message, lines, data, following)
+    masked, _ = redact_evidence(data, environment_secrets(os.environ))
+    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", message, lines, masked, following)
 
 
 def wanted_trials(request: RunRequest) -> int:
@@ -19778,11 +19779,12 @@ def shown_trial(tried: Tried, request: RunRequest) -> list[str]:
 
 
 def shown_text(what: str, text: str) -> list[str]:
-    """*text* under the heading *what*, indented, cut, safe to print; nothing when it is empty."""
+    """*text* under the heading *what*, indented, masked, cut, safe to print; nothing when it is empty."""
     if not text.strip():
         return []
     cut = f"… ({len(text) - SHOWN:,} more characters)" if len(text) > SHOWN else ""
-    return [f"  {what}:", *(f"    {line}" for line in (visible_lines(text[:SHOWN]).rstrip("\n") + cut).split("\n"))]
+    masked, _ = redact_text(text[: SHOWN + CUT_MARGIN], environment_secrets(os.environ))
+    return [f"  {what}:", *(f"    {line}" for line in (visible_lines(masked[:SHOWN]).rstrip("\n") + cut).split("\n"))]
 
 
 def trial_problems(tried: Tried, request: RunRequest) -> list[str]:
