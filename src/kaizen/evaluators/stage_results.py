@@ -17,7 +17,7 @@ from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import replacing, shown_path
 from kaizen.foundation.identity import VERSION
-from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_object, write_json
+from kaizen.foundation.jsonio import JsonObject, Line, encode_compact, read_json_object, write_json
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import listed
 from kaizen.runs.journal import checked_repetitions, read_stage_meta
@@ -59,26 +59,22 @@ def evaluate_locked_stage(
 ) -> JsonObject:
     """As `evaluate_stage`, for a caller that holds the stage's lock."""
     path = improvement.stage_file(stage)
-    shown = shown_path(path)
     repetitions = repetitions_of(improvement, stage)
     observed, written = LineDigest(), LineDigest()
     counts = {"pass": 0, "fail": 0, "error": 0}
     by_evaluator: dict[str, dict[str, int]] = {}
-    seen: dict[tuple[str, int], int] = {}
-    highest = 0
+    seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
+    done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
         for line in iter_observations(path):
             observed.add(line.raw)
             observation = line.value
-            key = (observation["case_id"], observation["trial"])
-            earlier = seen.setdefault(key, line.number)
-            if earlier != line.number:
-                raise InputError(
-                    f"{shown}:{line.number}: is the same case and trial as line {earlier}",
-                    "remove one of the two lines, or run the stage again with --overwrite",
-                    "invalid_evidence",
-                )
-            highest = max(highest, key[1])
+            case_id, trial = observation["case_id"], observation["trial"]
+            trials = seen.get(case_id, 0)
+            if trials >> trial & 1:
+                raise repeated_trial(path, line)
+            seen[case_id] = trials | 1 << trial
+            done, highest = done + 1, max(highest, trial)
             result = evaluate_observation(observation, dataset, suite)
             counts[result["outcome"]] += 1
             for entry in result["evaluations"]:
@@ -87,7 +83,7 @@ def evaluate_locked_stage(
             raw = encode_compact(result).encode("utf-8")
             written.add(raw)
             stream.write(raw + b"\n")
-            report(len(seen))
+            report(done)
     meta: JsonObject = {
         "version": 1,
         "stage": stage,
@@ -105,6 +101,17 @@ def evaluate_locked_stage(
     }
     write_json(improvement.stage_file(stage, RESULTS_META), meta)
     return meta
+
+
+def repeated_trial(path: str, line: Line) -> InputError:
+    """The error of *line*, whose case and trial an earlier line of the stage file *path* has; neither is named, it may be of the holdout."""
+    key = (line.value["case_id"], line.value["trial"])
+    earlier = next(each.number for each in iter_observations(path) if (each.value["case_id"], each.value["trial"]) == key)
+    return InputError(
+        f"{shown_path(path)}:{line.number}: is the same case and trial as line {earlier}",
+        "remove one of the two lines, or run the stage again with --overwrite",
+        "invalid_evidence",
+    )
 
 
 def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
