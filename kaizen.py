@@ -15068,7 +15068,7 @@ def evaluate_locked_stage(
 
 
 def repeated_trial(path: str, line: Line) -> InputError:
-    """The error of *line*, whose case and trial an earlier line of the stage file *path* has; neither is named, it may be of the holdout."""
+    """The error of *line*, which repeats an earlier line of the stage file *path*; the case is not named, it may be of the holdout."""
     key = (line.value["case_id"], line.value["trial"])
     earlier = next(each.number for each in iter_observations(path) if (each.value["case_id"], each.value["trial"]) == key)
     return InputError(
@@ -21718,7 +21718,8 @@ def main_help(is_full: bool) -> str:
     lines = [MAIN_HELP.rstrip("\n")]
     for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
         lines += ["", f"{group}:"]
-        lines += [f"  {entry.name:<12} {entry.summary}" for entry in COMMANDS.values() if entry.group == group]
+        entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
+        lines += [f"  {entry.name:<15} {entry.summary}" for entry in entries]
     return "\n".join(lines) + "\n"
 
 # endregion

@@ -28,14 +28,14 @@ def cell(text: str) -> str:
 
 def command_table() -> str:
     """One row a command: what it does, and how it is called."""
-    rows = [f"| `{entry.name}` | {cell(entry.summary)} |" for entry in kaizen.COMMANDS.values()]
+    rows = [f"| `{entry.name}` | {cell(entry.summary)} |" for entry in sorted(kaizen.COMMANDS.values())]
     return "\n".join(["| command | what it does |", "|---|---|", *rows])
 
 
 def command_reference() -> str:
     """A section a command: sentence, arguments, example."""
     parts = []
-    for entry in kaizen.COMMANDS.values():
+    for entry in sorted(kaizen.COMMANDS.values()):
         rest = f" -- {entry.rest}" if entry.rest else ""
         rows = []
         for argument in entry.arguments:

@@ -93,5 +93,6 @@ def main_help(is_full: bool) -> str:
     lines = [MAIN_HELP.rstrip("\n")]
     for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
         lines += ["", f"{group}:"]
-        lines += [f"  {entry.name:<12} {entry.summary}" for entry in COMMANDS.values() if entry.group == group]
+        entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
+        lines += [f"  {entry.name:<15} {entry.summary}" for entry in entries]
     return "\n".join(lines) + "\n"

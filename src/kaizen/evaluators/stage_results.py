@@ -104,7 +104,7 @@ def evaluate_locked_stage(
 
 
 def repeated_trial(path: str, line: Line) -> InputError:
-    """The error of *line*, whose case and trial an earlier line of the stage file *path* has; neither is named, it may be of the holdout."""
+    """The error of *line*, which repeats an earlier line of the stage file *path*; the case is not named, it may be of the holdout."""
     key = (line.value["case_id"], line.value["trial"])
     earlier = next(each.number for each in iter_observations(path) if (each.value["case_id"], each.value["trial"]) == key)
     return InputError(
