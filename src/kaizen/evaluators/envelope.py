@@ -5,6 +5,7 @@ each case, checked like one written in the file, and prepared anew. The order in
 is worked through: when, $case, select, transform, the type's check, threshold, negate.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -244,7 +245,7 @@ def check_entry_id(entry: JsonObject, is_nested: bool) -> None:
     identity = entry.get("id", "")
     if not identity and not is_nested:
         raise ConfigurationError("", "has no id", "give each evaluator a short name of its own")
-    if len(identity) > MAX_ENTRY_ID or UNSAFE.search(identity):
+    if len(identity) > MAX_ENTRY_ID or re.search(UNSAFE, identity):
         raise ConfigurationError("/id", f"id is longer than {MAX_ENTRY_ID} characters, or holds control characters")
 
 

@@ -30,7 +30,7 @@ YAML_VALUE = re.compile(
     r"""(?P<comment>\s+\#.*|\s*)\Z"""
 )
 YAML_SPECIAL = re.compile(r"[\[\]{}|>&*!%@`,?]|-(?:\s|\Z)|.*:(?:\s|\Z)")
-YAML_PLAIN_WORD = re.compile(r"(?!(?i:true|false|yes|no|on|off|null|y|n)\Z)[A-Za-z][A-Za-z0-9_:./@+-]*(?<!:)\Z")
+YAML_PLAIN_WORD = r"(?!(?i:true|false|yes|no|on|off|null|y|n)\Z)[A-Za-z][A-Za-z0-9_:./@+-]*(?<!:)\Z"
 ONE_LINE = "write the text on one line in double quotes, with \\n for a line end"
 REFUSED_LINES = (
     (r"---|\.\.\.|%", "document marks are not read", "remove the line"),
@@ -101,9 +101,9 @@ def block_value(text: str, path: str, number: int, breaches: Breaches) -> str | 
 
 def block_scalar(text: str) -> str:
     """*text* as a value: as it is when every YAML reader takes it for that word, else in double quotes."""
-    if YAML_PLAIN_WORD.match(text):
+    if re.match(YAML_PLAIN_WORD, text):
         return text
-    return UNSAFE.sub(lambda match: f"\\u{ord(match.group()):04x}", encode_compact(SURROGATE.sub("\ufffd", text)))
+    return re.sub(UNSAFE, lambda match: f"\\u{ord(match.group()):04x}", encode_compact(SURROGATE.sub("\ufffd", text)))
 
 
 def block_entry(key: str, value: Any, comment: str = "") -> str:

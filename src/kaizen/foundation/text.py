@@ -4,8 +4,9 @@ import hashlib
 import re
 from collections.abc import Iterable
 
-# C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text.
-UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]")
+# C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text. Kept as text: `re` compiles
+# it when it is first used, which not every command does.
+UNSAFE = "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 ESCAPED_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -15,7 +16,8 @@ def visible(text: str, limit: int | None = 120) -> str:
     Longer texts are cut to *limit* characters with the number left out; None does not cut.
     """
     shown, left_out = (text, 0) if limit is None or len(text) <= limit else (text[:limit], len(text) - limit)
-    shown = UNSAFE.sub(escaped_character, shown)
+    if not (shown.isascii() and shown.isprintable()):
+        shown = re.sub(UNSAFE, escaped_character, shown)
     return f"{shown}… ({left_out} more characters)" if left_out else shown
 
 
@@ -27,7 +29,7 @@ def escaped_character(match: "re.Match[str]") -> str:
 
 def visible_lines(text: str) -> str:
     """*text* made safe like `visible`, but with its line ends and tabs kept and nothing cut."""
-    return re.sub(r"[^\n\t]+", lambda match: UNSAFE.sub(escaped_character, match.group()), text)
+    return re.sub(r"[^\n\t]+", lambda match: re.sub(UNSAFE, escaped_character, match.group()), text)
 
 
 def quoted(text: str, limit: int = 120) -> str:
