@@ -697,8 +697,8 @@ def open_missing_streams() -> None:
     """Gives a standard stream that the caller has closed a place where what is written goes nowhere."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            nowhere = os.open(os.devnull, os.O_WRONLY)  # for as long as the process
-            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            setattr(sys, name, open(nowhere, "w", encoding="utf-8", closefd=False))  # noqa: SIM115 (open for as long as the process)
 
 
 def silence_descriptor(descriptor: int) -> None:
