@@ -93,6 +93,8 @@ def smallest_effect_text(entry: JsonObject) -> str:
     if found is None:
         return ""
     suite = f"A suite of {counted(found['n'], entry['unit'])} at {trials_text(entry)}"
+    if found["value"] > 1:
+        return f"{suite} shows no change four times out of five, however large it is."
     effect = points_text(found["value"], is_signed=False)
     return f"{suite} shows a change of {effect} four times out of five; smaller ones mostly stay unseen."
 

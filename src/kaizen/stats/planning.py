@@ -13,6 +13,7 @@ from kaizen.stats.intervals import normal_point
 from kaizen.stats.lattice import MINIMUM_INFORMATIVE
 
 ALPHA, POWER = 0.05, 0.8
+EQUAL_VARIANCE = 1e-20  # of differences that are all equal, but for rounding
 
 
 class Spread(NamedTuple):
@@ -66,8 +67,12 @@ def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None
 
 
 def smoothed_variance(variance: float, n: int, total: float, informative: int) -> float:
-    """The variance of *n* differences that add up to *total*, with one of +1 and one of -1 added where few are *informative*."""
-    if informative >= MINIMUM_INFORMATIVE:
+    """The variance of *n* differences that add up to *total*, with one of +1 and one of -1 added where few are *informative*, or all equal.
+
+    >>> smoothed_variance(0.0, 12, 12.0, 12) == 1 - (12 / 14) ** 2
+    True
+    """
+    if informative >= MINIMUM_INFORMATIVE and variance > EQUAL_VARIANCE:
         return variance
     squares = variance * (n - 1) + total * total / n
     return max(variance, (squares + 2) / (n + 2) - (total / (n + 2)) ** 2)
