@@ -1,11 +1,14 @@
 """`kaizen noise`: the unchanged agent against itself."""
 
+import os
 from argparse import Namespace
 
-from kaizen.commands.context import load_project, require_stage
+from kaizen.cases.improvement import check_stage_name
+from kaizen.commands.context import Project, load_project, require_stage
 from kaizen.commands.run import RUN_ARGUMENTS, count_argument, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
+from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.policy.noise import PassResults, noise_document
@@ -14,6 +17,7 @@ from kaizen.runs.bridge import run_stage
 from kaizen.runs.journal import OVERWRITE
 
 SHOWN_UNSTABLE = 10
+NOISE_STAGE = "noise"  # replaced by each call
 
 
 @command(
@@ -21,7 +25,7 @@ SHOWN_UNSTABLE = 10
     "Runs the unchanged agent several times and says how often its verdicts flip; without a command, of a stage that is there.",
     [
         IMPROVEMENT,
-        Argument("--stage", "S", "stage that holds the passes (noise)", {"default": "noise"}),
+        Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
         Argument("--passes", "N", "how often each case runs (default: 3)", {"type": count_argument, "default": 3}),
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
@@ -33,8 +37,10 @@ def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence."""
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
+    check_stage_name(args.stage)
     args.repetitions = args.passes
     if args.rest or args.replay:
+        refuse_evidence(project, args.stage)
         summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
         ran = run_answer(args, summary)
         if summary.is_interrupted or summary.is_beside:
@@ -50,6 +56,13 @@ def command_noise(args: Namespace) -> Answer:
     lines = noise_lines(document)
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
     return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
+
+
+def refuse_evidence(project: Project, stage: str) -> None:
+    """Raises RefusedError for a *stage* that is there, unless it is the one that only this command writes."""
+    if stage != NOISE_STAGE and os.path.lexists(project.improvement.stage_file(stage)):
+        hint = "leave out the command to count the flips in it, or --stage to run beside it"
+        raise RefusedError(f"{project.improvement.shown(stage + '.jsonl')}: is there already; nothing was run", hint, "existing_stage")
 
 
 def noise_lines(document: JsonObject) -> list[str]:
