@@ -2,6 +2,8 @@
 
 import os
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
+from typing import Any
 
 from kaizen.commands.context import Project, assess, load_project, tallied_stage
 from kaizen.commands.reporting import BASELINE, CANDIDATE
@@ -15,7 +17,23 @@ from kaizen.policy.reliability import Quad, comparable_rows, share_quad
 
 USUAL_CASES = (20, 50, 100, 200, 500)
 USUAL_TRIALS = (1, 3, 5, 10)
-REPEATABLE = {"action": "append", "default": [], "type": count_argument}
+MOST_CASES = 10_000_000
+SMALLEST_ASKED = 0.0001  # a change of the pass rate that nobody plans for
+
+
+def cases_argument(text: str) -> int:
+    """*text* as a whole number of cases. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 8 or not 1 <= int(text) <= MOST_CASES:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_CASES:,}")
+    return int(text)
+
+
+def effect_argument(text: str) -> float:
+    """*text* as a change of the pass rate. Raises ArgumentTypeError."""
+    value = share_argument(text)
+    if value < SMALLEST_ASKED:
+        raise ArgumentTypeError(f"{quoted(text)} is below {SMALLEST_ASKED:g}")
+    return value
 
 
 def share_argument(text: str) -> float:
@@ -27,6 +45,11 @@ def share_argument(text: str) -> float:
     if not 0 < value < 1:
         raise ArgumentTypeError(f"{quoted(text)} is not a number between 0 and 1")
     return value
+
+
+def repeated(kind: Callable[[str], int]) -> dict[str, Any]:
+    """The options of an argument that may be given several times."""
+    return {"action": "append", "default": [], "type": kind}
 
 
 def assumption(name: str, value: str, what: str, default: float) -> Argument:
@@ -41,9 +64,9 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         IMPROVEMENT,
         BASELINE,
         CANDIDATE,
-        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", {**REPEATABLE}),
-        Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", {**REPEATABLE}),
-        Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": share_argument}),
+        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", repeated(cases_argument)),
+        Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", repeated(count_argument)),
+        Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": effect_argument}),
         assumption("--rate", "R", "pass rate", TYPICAL_RATE),
         assumption("--noise", "S", "share of noise in the variance of a trial", TYPICAL_NOISE),
         assumption("--change", "V", "variance of the change over cases", TYPICAL_CHANGE),
@@ -74,6 +97,11 @@ def pilot(project: Project, baseline: str, candidate: str) -> tuple[list[Quad], 
     return [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)]
 
 
+def effect_text(effect: float) -> str:
+    """*effect* in points; no pass rate changes by more than a hundred."""
+    return f"{100 * effect:.1f}" if effect <= 1 else "none"
+
+
 def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: int) -> list[str]:
     """The tables for a terminal: effects, then cost and time where they were measured."""
     cells = {(cell["cases"], cell["trials"]): cell for cell in document["cells"]}
@@ -85,7 +113,7 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
         return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
     lines = ["smallest change of the pass rate seen four times out of five, in points (two-sided 5 %):"]
-    lines += table("", {place: f"{100 * cell['smallest_effect']:.1f}" for place, cell in cells.items()})
+    lines += table("", {place: effect_text(cell["smallest_effect"]) for place, cell in cells.items()})
     if document["trial_cost_usd"] is not None:
         lines += ["cost of both stages in USD, from what was measured:"]
         lines += table("", {place: f"{cell['cost_usd']:,.2f}" for place, cell in cells.items()})
