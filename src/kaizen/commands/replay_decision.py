@@ -8,7 +8,7 @@ from kaizen.cases.evaluation_file import Evaluation, load_evaluation
 from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
-from kaizen.evaluators.stage_results import evaluate_observation
+from kaizen.evaluators.stage_results import evaluate_observation, repetitions_of
 from kaizen.evaluators.suite import build_suite
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import shown_path
@@ -97,5 +97,5 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
             unknown[key[0]] = None
             continue
         cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite))
-    repetitions = max([stage.repetitions, *(trial for _, trial in seen)])
+    repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage.stage, repetitions, cases, list(unknown))
