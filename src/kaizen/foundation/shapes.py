@@ -44,7 +44,7 @@ OBJECT = Kind(lambda value: isinstance(value, dict), "an object, {…}")
 COUNT = Kind(lambda value: is_whole(value) and value >= 0, "a whole number, 0 or more", shows_value=True)
 POSITIVE_COUNT = Kind(lambda value: is_whole(value) and value >= 1, "a whole number, 1 or more", shows_value=True)
 RATE = Kind(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1", shows_value=True)
-OPEN_RATE = Kind(lambda value: is_number(value) and 0 < value < 1, "a number between 0 and 1", shows_value=True)
+OPEN_RATE = Kind(lambda value: is_number(value) and 0 < value <= 0.999999999, "a number above 0, at most 0.999999999", shows_value=True)
 RATIO = Kind(lambda value: is_number(value) and value > 0, "a number above 0", shows_value=True)
 DIFFERENCE = Kind(lambda value: is_number(value) and -1 <= value <= 1, "a number from -1 to 1", shows_value=True)
 

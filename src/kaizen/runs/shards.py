@@ -77,11 +77,11 @@ def parse_shard(text: str, environment: Mapping[str, str]) -> Shard:
 def shard_of_environment(environment: Mapping[str, str], count: int) -> Shard:
     """The shard of which the *environment* tells; *count* (0: as it says) is how many there are. Raises UsageError."""
     for mark, index_name, first, count_name in SHARD_VARIABLES:
-        if mark in environment and environment.get(index_name, "").isdigit():
-            index = int(environment[index_name]) - first
+        if mark in environment and environment.get(index_name):
+            index = environment_number(environment, index_name) - first
             if index_name.startswith("SLURM"):  # an array may begin anywhere and go in steps
                 index = slurm_place(environment, index)
-            total = count or int(environment.get(count_name, "0"))
+            total = count or (environment_number(environment, count_name) if environment.get(count_name) else 0)
             if not total:
                 raise UsageError(f"{index_name} says which shard this is, but nobody how many there are", "write --shard auto/N")
             return Shard(index + 1, total)
@@ -89,9 +89,17 @@ def shard_of_environment(environment: Mapping[str, str], count: int) -> Shard:
     raise UsageError("--shard auto: the environment does not say which part this is", f"it would say so in {known}; else write --shard I/N")
 
 
+def environment_number(environment: Mapping[str, str], name: str) -> int:
+    """The whole number in variable *name*; 0 when there is none. Raises UsageError for anything else."""
+    text = environment.get(name, "0")
+    if not re.fullmatch(r"[0-9]{1,18}", text, re.ASCII):
+        raise UsageError(f"--shard auto: {name} is {quoted(text)}, not a whole number", "write --shard I/N")
+    return int(text)
+
+
 def slurm_place(environment: Mapping[str, str], task: int) -> int:
     """The place (from 0) of array task *task* among those from SLURM_ARRAY_TASK_MIN to _MAX, SLURM_ARRAY_TASK_COUNT in number."""
-    low, high, count = (int(environment.get(f"SLURM_ARRAY_TASK_{name}", "0")) for name in ("MIN", "MAX", "COUNT"))
+    low, high, count = (environment_number(environment, f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "COUNT"))
     step = (high - low) // (count - 1) if count > 1 else 1
     if step < 1 or (task - low) % step or low + step * (count - 1) != high:
         raise UsageError("the Slurm array has gaps, so the place of this task is not known", "use an array like 0-9, or write --shard I/N")
