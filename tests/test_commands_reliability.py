@@ -79,6 +79,20 @@ class Reliability(Improvement):
         self.assertEqual(entries["candidate"]["informative_needed"], 6)
         self.assertTrue(any("confirm it on cases that did not choose it" in note for note in answer["notes"]))
 
+    def test_a_suite_that_is_fixed_as_a_whole_is_better(self):
+        for before, after in (("nnn", "yyy"), ("nny", "nyy")):
+            self.make(*suite((24, before, after)), reliability={})
+            entry = self.ask("reliability", "change")["candidates"][0]
+            self.assertEqual((entry["verdict"], entry["se"]), ("better", 0.0))
+            self.assertEqual(self.ask("gate", "change")["recommendation"], "eligible")
+            # All alike is no proof that the next will be: one of +1 and one of -1 are added.
+            self.assertGreater(entry["smallest_effect"]["value"], 0.1)
+            shutil.rmtree("improvements")
+
+    def test_two_cases_promise_nothing(self):
+        self.make(*suite((2, "n", "y")))
+        self.assertIn("A suite of 2 cases at 1 trial shows no change four times out of five, however large it is.", run_cli("reliability", "change").stdout)
+
     def test_groups_are_exploratory_and_adjusted(self):
         self.make(*suite((6, "n", "y"), (20, "y", "y")), fields=lambda name: {"tags": ["odd" if int(name[1:]) % 2 else "even"]})
         groups = self.ask("reliability", "change")["candidates"][0]["groups"]
@@ -230,6 +244,12 @@ class Plan(Improvement):
         cell = answer["cells"][0]
         self.assertEqual((cell["cost_usd"], cell["seconds"]), (20 * 3 * 2 * 0.25, 20 * 3 * 2 * 3.0 / 2))
 
+    def test_a_large_suite_can_be_planned_and_a_tiny_one_shows_nothing(self):
+        make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
+        self.assertEqual(self.ask("plan", "change", "--cases", "100000", "--trials", "1")["cells"][0]["cases"], 100_000)
+        self.assertRegex(run_cli("plan", "change", "--cases", "1", "--trials", "1").stdout, r"1 cases \*\s+none")
+        self.assertIn("is below 0.0001", run_cli("plan", "change", "--effect", "1e-300").stderr)
+
     def test_a_share_is_between_0_and_1(self):
         make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
         done = run_cli("plan", "change", "--effect", "5")
@@ -262,6 +282,16 @@ class Noise(Improvement):
         self.assertEqual((answer["flip_rate"], answer["flip_rate_reason"], answer["reason"]), (None, "fewer_trials_than_k", "not_measured"))
 
 
+    def test_evidence_that_is_there_is_not_replaced(self):
+        self.make(*suite((2, "y", "n")))
+        with open("improvements/change/baseline.jsonl", "rb") as file:
+            kept = file.read()
+        answer = self.ask("noise", "change", "--stage", "baseline", "--", sys.executable, "-c", "print(1)", status=5)
+        self.assertEqual(answer["reason"], "existing_stage")
+        with open("improvements/change/baseline.jsonl", "rb") as file:
+            self.assertEqual(file.read(), kept)
+
+
 class ReplayDecision(Improvement):
     """Kept evidence under another policy."""
 
@@ -281,6 +311,16 @@ class ReplayDecision(Improvement):
         write("lenient.json", json.dumps({"version": 1, "evaluators": [{"id": "right", "type": "contains", "values": ["o"]}]}))
         answer = self.ask("replay-decision", "change", "--policy", "lenient.json")
         self.assertEqual([entry["after"] for entry in answer["cases"]], ["regressed", "regressed"])
+
+    def test_the_trials_that_are_there_now_count_and_not_those_evaluated_before(self):
+        make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
+        agent = ["--", sys.executable, "-c", "print('{\"output\": \"yes\"}')"]
+        for stage in ("baseline", "candidate"):
+            run_cli("run", "change", "--stage", stage, "--repetitions", "3", *agent)
+        run_cli("evaluate", "change")
+        run_cli("run", "change", "--stage", "baseline", "--overwrite", *agent)
+        answer = self.ask("replay-decision", "change", "--policy", "improvements/change/evaluation.json")
+        self.assertEqual(answer["after"]["rates"]["baseline"]["planned"], 1)
 
     def test_a_broken_policy_is_told_with_its_line(self):
         self.make(*suite((1, "n", "y")))

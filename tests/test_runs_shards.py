@@ -58,6 +58,15 @@ class Naming(StrictTestCase):
             kaizen.parse_shard("auto", {"GITHUB_ACTIONS": "true", "CI": "true"})
         self.assertIn("--shard I/N", caught.exception.hint)
 
+    def test_an_environment_with_no_numbers_is_an_error(self):
+        for index, total in (("2", "two"), ("x", "4"), ("²", "4"), ("1.5", "4")):
+            with self.subTest(index=index, total=total), self.assertRaisesRegex(kaizen.UsageError, "not a whole number"):
+                kaizen.parse_shard("auto", {"GITLAB_CI": "true", "CI_NODE_INDEX": index, "CI_NODE_TOTAL": total})
+        with self.assertRaisesRegex(kaizen.UsageError, "nobody how many"):
+            kaizen.parse_shard("auto", {"GITLAB_CI": "true", "CI_NODE_INDEX": "1", "CI_NODE_TOTAL": ""})
+        with self.assertRaisesRegex(kaizen.UsageError, "not a whole number"):
+            kaizen.parse_shard("auto", {"SLURM_ARRAY_TASK_ID": "1", "SLURM_ARRAY_TASK_COUNT": "many"})
+
     def test_a_case_is_in_one_shard_whatever_other_cases_there_are(self):
         for total in (1, 2, 7):
             for name in ("a", "refund-001", "日本"):
