@@ -157,6 +157,12 @@ class Budgets(StageRun):
         meta = read_json("imp/s.meta.json")
         self.assertEqual((meta["stopped"]["reason"], meta["counts"]), ("max_cost", {"completed": 2, "not_run": 2}))
 
+    def test_beyond_the_cost_no_attempt_begins(self):
+        self.runner("#!/bin/sh\necho '{\"error\": {\"type\": \"busy\", \"message\": \"m\", \"class\": \"environment\"}, \"cost\": {\"total_usd\": 0.3}}'\n")
+        done = self.run_stage("--max-cost", "0.5", "--retries", "9", status=4)
+        self.assertIn("stopped: the cost has reached 0.6 of at most 0.5 USD", done.stdout)
+        self.assertIn("cost 0.60 USD", done.stdout)
+
     def test_ten_dimes_are_a_dollar(self):
         self.make_cases(12)
         self.runner(PRICED)

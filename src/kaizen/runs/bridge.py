@@ -400,13 +400,14 @@ class Dispatch:
         if attempt.status == CANCELLED:
             return
         self.has_started = True
-        if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
-            with self.lock:
+        with self.lock:
+            self.tally.add_attempt(attempt)
+            if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
                 self.watchdog.ends(request.case, request.trial)
                 self.again.append((request, attempt))
                 self.lock.notify()
-        else:
-            self.record(request.case, request.trial, attempt, number)
+                return
+        self.record(request.case, request.trial, attempt, number)
 
     def record(self, case: Case, trial: int, attempt: Attempt, number: int) -> None:
         """Appends the observation of a trial whose last *attempt* worker *number* made, and counts it unless it never ran."""

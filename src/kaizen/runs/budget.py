@@ -28,10 +28,10 @@ class Budget(NamedTuple):
         if self.max_cost_usd is not None:
             from decimal import Decimal
 
-            if tally.cost >= Decimal(repr(self.max_cost_usd)):
-                return "max_cost", f"the cost has reached {tally.cost:f} of at most {self.max_cost_usd:g} USD"
-            if tally.priced < tally.ran:
-                what = counted(tally.ran - tally.priced, "trial")
+            if tally.spent >= Decimal(repr(self.max_cost_usd)):
+                return "max_cost", f"the cost has reached {tally.spent:f} of at most {self.max_cost_usd:g} USD"
+            if tally.unpriced:
+                what = counted(tally.unpriced, "attempt" if tally.priced == tally.ran else "trial")
                 return "cost_unknown", f"{what} reported no cost, so --max-cost {self.max_cost_usd:g} could not be kept"
         if self.max_minutes is not None and monotonic_seconds() - started >= self.max_minutes * 60:
             return "max_minutes", f"the {self.max_minutes:g} minutes of --max-minutes are over"

@@ -34,6 +34,8 @@ class RunTally:
         self.holdout = holdout
         self.ran = self.errors = self.priced = 0
         self.cost: Decimal | int = 0
+        self.spent: Decimal | int = 0  # by every attempt, also of trials that have not ended
+        self.unpriced = 0  # attempts without a price
         self.classes: dict[str, int] = {}
         self.examples: dict[str, str] = {}
         self.slowest: list[tuple[float, str, int]] = []  # (-milliseconds, case, trial)
@@ -49,6 +51,14 @@ class RunTally:
         if attempt.duration_ms is not None and case.id not in self.holdout:
             self.slowest = sorted([*self.slowest, (-attempt.duration_ms, case.id, trial)])[:SLOWEST]
         return cost
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        """Counts what *attempt* has spent, whether its trial ends with it or not."""
+        from decimal import Decimal
+
+        price = attempt_cost(attempt.fields)
+        self.unpriced += price is None
+        self.spent += Decimal(repr(price or 0))
 
     def add_cost(self, prices: list[float | None]) -> float | None:
         """Adds the *prices* of a trial's attempts; returns their sum, None, and nothing added, when one is not known."""
