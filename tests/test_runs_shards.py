@@ -158,6 +158,13 @@ class Sharded(Sharding):
         found = {path.parent.parent.name: path.read_text() for path in Path("imp/s.files").rglob("out.txt")}
         self.assertEqual(found, {kaizen.slug(f"c{index}"): f"c{index}\n" for index in (1, 2, 3, 4)})
 
+    def test_kept_files_that_did_not_come_along_are_missed(self):
+        self.runner('#!/bin/sh\necho 1 > "$KAIZEN_WORKDIR/out.txt"\necho \'{"output": 1}\'\n')
+        self.shards("--keep", "*.txt", total=2)
+        shutil.rmtree("imp/s.shard-1-of-2.files")
+        self.assertIn("s.shard-1-of-2.files: lacks kept files of its trials", self.merge(status=5).stderr)
+        self.assertFalse(Path("imp/s.jsonl").exists())
+
     def test_a_selection_is_kept(self):
         self.shards("--id", "c1", "--id", "c2", total=2)
         self.merge()

@@ -31,7 +31,7 @@ from kaizen.runs.journal import (
     read_stage_meta,
     stage_lines,
 )
-from kaizen.runs.kept_files import copy_tree
+from kaizen.runs.kept_files import KEPT_LIMIT, copy_tree, kept_folder
 from kaizen.runs.observation import lines_digest
 from kaizen.runs.plan import select_cases
 
@@ -206,8 +206,18 @@ def merged_index(improvement: Improvement, stage: str, shards: list[Shard], meta
                 shown = improvement.shown(name + ".jsonl")
                 raise RefusedError(f"{shown}: holds a line that is not of its cases and trials", "run it again", "unlike_shards")
             index.note(slot, value["status"], offset)
+            refuse_lost_files(improvement, name, meta, value)
     refuse_gaps(improvement.shown(stage), shards[0].total, index, meta, dataset)
     return index
+
+
+def refuse_lost_files(improvement: Improvement, name: str, meta: JsonObject, observation: JsonObject) -> None:
+    """Raises RefusedError when *observation* tells of files kept with shard *name* whose folder did not come along."""
+    told = observation.get("files") if meta.get("keep") else None
+    if told and any(entry["change"] != "deleted" and entry["bytes"] <= KEPT_LIMIT for entry in told.values()):
+        if not os.path.isdir(kept_folder(improvement.stage_file(name, FILES), observation["case_id"], observation["trial"])):
+            shown = improvement.shown(name + FILES)
+            raise RefusedError(f"{shown}: lacks kept files of its trials", "bring the folder along with the shard", "gap")
 
 
 def refuse_gaps(shown: str, count: int, index: StageIndex, meta: JsonObject, dataset: Dataset) -> None:
