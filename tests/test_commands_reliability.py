@@ -250,6 +250,11 @@ class Plan(Improvement):
         self.assertRegex(run_cli("plan", "change", "--cases", "1", "--trials", "1").stdout, r"1 cases \*\s+none")
         self.assertIn("is below 0.0001", run_cli("plan", "change", "--effect", "1e-300").stderr)
 
+    def test_clusters_are_no_independent_cases(self):
+        cases = [{"id": f"c{number}", "input": 1, "cluster": f"k{number // 10}"} for number in range(40)]
+        make_improvement("change", [*cases, {"id": "alone", "input": 1}], {"version": 1, "evaluators": [CHECK]})
+        self.assertIn("the 41 cases are 5 clusters", " ".join(self.ask("plan", "change")["sources"]))
+
     def test_a_share_is_between_0_and_1(self):
         make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
         done = run_cli("plan", "change", "--effect", "5")

@@ -13,7 +13,7 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, duration, quoted
 from kaizen.policy.comparison import StageTally
 from kaizen.policy.plan import TYPICAL_CHANGE, TYPICAL_NOISE, TYPICAL_RATE, measured_means, plan_document, planning_spread
-from kaizen.policy.reliability import Quad, comparable_rows, share_quad
+from kaizen.policy.reliability import Quad, clusters_of, comparable_rows, share_quad
 
 USUAL_CASES = (20, 50, 100, 200, 500)
 USUAL_TRIALS = (1, 3, 5, 10)
@@ -81,6 +81,10 @@ def command_plan(args: Namespace) -> Answer:
     quads, sides = pilot(project, args.baseline, args.candidate)
     spread, sources = planning_spread(quads, sides, {"rate": args.rate, "noise": args.noise, "change": args.change})
     own = len(project.dataset.cases)
+    clusters = clusters_of(project.dataset.cases)
+    if clusters:
+        units = own - len(clusters) + len(set(clusters.values()))
+        sources.append(f"the {counted(own, 'case')} are {counted(units, 'cluster')}, which the table takes for as many independent cases; see reliability")
     cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
     trials = sorted(set(args.trials or USUAL_TRIALS))
     document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)
