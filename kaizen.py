@@ -1446,7 +1446,7 @@ OBJECT = Kind(lambda value: isinstance(value, dict), "an object, {…}")
 COUNT = Kind(lambda value: is_whole(value) and value >= 0, "a whole number, 0 or more", shows_value=True)
 POSITIVE_COUNT = Kind(lambda value: is_whole(value) and value >= 1, "a whole number, 1 or more", shows_value=True)
 RATE = Kind(lambda value: is_number(value) and 0 <= value <= 1, "a number from 0 to 1", shows_value=True)
-OPEN_RATE = Kind(lambda value: is_number(value) and 0 < value < 1, "a number between 0 and 1", shows_value=True)
+OPEN_RATE = Kind(lambda value: is_number(value) and 0 < value <= 0.999999999, "a number above 0, at most 0.999999999", shows_value=True)
 RATIO = Kind(lambda value: is_number(value) and value > 0, "a number above 0", shows_value=True)
 DIFFERENCE = Kind(lambda value: is_number(value) and -1 <= value <= 1, "a number from -1 to 1", shows_value=True)
 
@@ -5298,6 +5298,7 @@ def pareto_front(
 # =============================================================================
 
 ALPHA, POWER = 0.05, 0.8
+EQUAL_VARIANCE = 1e-20  # of differences that are all equal, but for rounding
 
 
 class Spread(NamedTuple):
@@ -5351,8 +5352,12 @@ def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None
 
 
 def smoothed_variance(variance: float, n: int, total: float, informative: int) -> float:
-    """The variance of *n* differences that add up to *total*, with one of +1 and one of -1 added where few are *informative*."""
-    if informative >= MINIMUM_INFORMATIVE:
+    """The variance of *n* differences that add up to *total*, with one of +1 and one of -1 added where few are *informative*, or all equal.
+
+    >>> smoothed_variance(0.0, 12, 12.0, 12) == 1 - (12 / 14) ** 2
+    True
+    """
+    if informative >= MINIMUM_INFORMATIVE and variance > EQUAL_VARIANCE:
         return variance
     squares = variance * (n - 1) + total * total / n
     return max(variance, (squares + 2) / (n + 2) - (total / (n + 2)) ** 2)
@@ -6912,7 +6917,7 @@ def keep_pattern(glob: str) -> "re.Pattern[str]":
     (True, False)
     """
     if not glob or glob.startswith("/") or ".." in glob.split("/"):
-        raise UsageError(f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it", "as as '**/*.py' or 'out/**'")
+        raise UsageError(f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it", "such as '**/*.py' or 'out/**'")
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./") + ("**" if glob.endswith("/") else ""))
     return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
 
@@ -8377,6 +8382,8 @@ class RunTally:
         self.holdout = holdout
         self.ran = self.errors = self.priced = 0
         self.cost: Decimal | int = 0
+        self.spent: Decimal | int = 0  # by every attempt, also of trials that have not ended
+        self.unpriced = 0  # attempts without a price
         self.classes: dict[str, int] = {}
         self.examples: dict[str, str] = {}
         self.slowest: list[tuple[float, str, int]] = []  # (-milliseconds, case, trial)
@@ -8392,6 +8399,14 @@ class RunTally:
         if attempt.duration_ms is not None and case.id not in self.holdout:
             self.slowest = sorted([*self.slowest, (-attempt.duration_ms, case.id, trial)])[:SLOWEST]
         return cost
+
+    def add_attempt(self, attempt: Attempt) -> None:
+        """Counts what *attempt* has spent, whether its trial ends with it or not."""
+        from decimal import Decimal
+
+        price = attempt_cost(attempt.fields)
+        self.unpriced += price is None
+        self.spent += Decimal(repr(price or 0))
 
     def add_cost(self, prices: list[float | None]) -> float | None:
         """Adds the *prices* of a trial's attempts; returns their sum, None, and nothing added, when one is not known."""
@@ -8443,10 +8458,10 @@ class Budget(NamedTuple):
         if self.max_cost_usd is not None:
             from decimal import Decimal
 
-            if tally.cost >= Decimal(repr(self.max_cost_usd)):
-                return "max_cost", f"the cost has reached {tally.cost:f} of at most {self.max_cost_usd:g} USD"
-            if tally.priced < tally.ran:
-                what = counted(tally.ran - tally.priced, "trial")
+            if tally.spent >= Decimal(repr(self.max_cost_usd)):
+                return "max_cost", f"the cost has reached {tally.spent:f} of at most {self.max_cost_usd:g} USD"
+            if tally.unpriced:
+                what = counted(tally.unpriced, "attempt" if tally.priced == tally.ran else "trial")
                 return "cost_unknown", f"{what} reported no cost, so --max-cost {self.max_cost_usd:g} could not be kept"
         if self.max_minutes is not None and monotonic_seconds() - started >= self.max_minutes * 60:
             return "max_minutes", f"the {self.max_minutes:g} minutes of --max-minutes are over"
@@ -8641,11 +8656,11 @@ def parse_shard(text: str, environment: Mapping[str, str]) -> Shard:
 def shard_of_environment(environment: Mapping[str, str], count: int) -> Shard:
     """The shard of which the *environment* tells; *count* (0: as it says) is how many there are. Raises UsageError."""
     for mark, index_name, first, count_name in SHARD_VARIABLES:
-        if mark in environment and environment.get(index_name, "").isdigit():
-            index = int(environment[index_name]) - first
+        if mark in environment and environment.get(index_name):
+            index = environment_number(environment, index_name) - first
             if index_name.startswith("SLURM"):  # an array may begin anywhere and go in steps
                 index = slurm_place(environment, index)
-            total = count or int(environment.get(count_name, "0"))
+            total = count or (environment_number(environment, count_name) if environment.get(count_name) else 0)
             if not total:
                 raise UsageError(f"{index_name} says which shard this is, but nobody how many there are", "write --shard auto/N")
             return Shard(index + 1, total)
@@ -8653,9 +8668,17 @@ def shard_of_environment(environment: Mapping[str, str], count: int) -> Shard:
     raise UsageError("--shard auto: the environment does not say which part this is", f"it would say so in {known}; else write --shard I/N")
 
 
+def environment_number(environment: Mapping[str, str], name: str) -> int:
+    """The whole number in variable *name*; 0 when there is none. Raises UsageError for anything else."""
+    text = environment.get(name, "0")
+    if not re.fullmatch(r"[0-9]{1,18}", text, re.ASCII):
+        raise UsageError(f"--shard auto: {name} is {quoted(text)}, not a whole number", "write --shard I/N")
+    return int(text)
+
+
 def slurm_place(environment: Mapping[str, str], task: int) -> int:
     """The place (from 0) of array task *task* among those from SLURM_ARRAY_TASK_MIN to _MAX, SLURM_ARRAY_TASK_COUNT in number."""
-    low, high, count = (int(environment.get(f"SLURM_ARRAY_TASK_{name}", "0")) for name in ("MIN", "MAX", "COUNT"))
+    low, high, count = (environment_number(environment, f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "COUNT"))
     step = (high - low) // (count - 1) if count > 1 else 1
     if step < 1 or (task - low) % step or low + step * (count - 1) != high:
         raise UsageError("the Slurm array has gaps, so the place of this task is not known", "use an array like 0-9, or write --shard I/N")
@@ -8762,8 +8785,18 @@ def merged_index(improvement: Improvement, stage: str, shards: list[Shard], meta
                 shown = improvement.shown(name + ".jsonl")
                 raise RefusedError(f"{shown}: holds a line that is not of its cases and trials", "run it again", "unlike_shards")
             index.note(slot, value["status"], offset)
+            refuse_lost_files(improvement, name, meta, value)
     refuse_gaps(improvement.shown(stage), shards[0].total, index, meta, dataset)
     return index
+
+
+def refuse_lost_files(improvement: Improvement, name: str, meta: JsonObject, observation: JsonObject) -> None:
+    """Raises RefusedError when *observation* tells of files kept with shard *name* whose folder did not come along."""
+    told = observation.get("files") if meta.get("keep") else None
+    if told and any(entry["change"] != "deleted" and entry["bytes"] <= KEPT_LIMIT for entry in told.values()):
+        if not os.path.isdir(kept_folder(improvement.stage_file(name, FILES), observation["case_id"], observation["trial"])):
+            shown = improvement.shown(name + FILES)
+            raise RefusedError(f"{shown}: lacks kept files of its trials", "bring the folder along with the shard", "gap")
 
 
 def refuse_gaps(shown: str, count: int, index: StageIndex, meta: JsonObject, dataset: Dataset) -> None:
@@ -9259,13 +9292,14 @@ class Dispatch:
         if attempt.status == CANCELLED:
             return
         self.has_started = True
-        if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
-            with self.lock:
+        with self.lock:
+            self.tally.add_attempt(attempt)
+            if request.attempt <= self.request.retries and is_worth_a_retry(attempt, self.request.retry_on):
                 self.watchdog.ends(request.case, request.trial)
                 self.again.append((request, attempt))
                 self.lock.notify()
-        else:
-            self.record(request.case, request.trial, attempt, number)
+                return
+        self.record(request.case, request.trial, attempt, number)
 
     def record(self, case: Case, trial: int, attempt: Attempt, number: int) -> None:
         """Appends the observation of a trial whose last *attempt* worker *number* made, and counts it unless it never ran."""
@@ -15982,6 +16016,8 @@ def smallest_effect_text(entry: JsonObject) -> str:
     if found is None:
         return ""
     suite = f"A suite of {counted(found['n'], entry['unit'])} at {trials_text(entry)}"
+    if found["value"] > 1:
+        return f"{suite} shows no change four times out of five, however large it is."
     effect = points_text(found["value"], is_signed=False)
     return f"{suite} shows a change of {effect} four times out of five; smaller ones mostly stay unseen."
 
@@ -20802,6 +20838,7 @@ def command_merge(args: Namespace) -> Answer:
 # =============================================================================
 
 SHOWN_UNSTABLE = 10
+NOISE_STAGE = "noise"  # replaced by each call
 
 
 @command(
@@ -20809,7 +20846,7 @@ SHOWN_UNSTABLE = 10
     "Runs the unchanged agent several times and says how often its verdicts flip; without a command, of a stage that is there.",
     [
         IMPROVEMENT,
-        Argument("--stage", "S", "stage that holds the passes (noise)", {"default": "noise"}),
+        Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
         Argument("--passes", "N", "how often each case runs (default: 3)", {"type": count_argument, "default": 3}),
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
@@ -20821,8 +20858,10 @@ def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence."""
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
+    check_stage_name(args.stage)
     args.repetitions = args.passes
     if args.rest or args.replay:
+        refuse_evidence(project, args.stage)
         summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
         ran = run_answer(args, summary)
         if summary.is_interrupted or summary.is_beside:
@@ -20838,6 +20877,13 @@ def command_noise(args: Namespace) -> Answer:
     lines = noise_lines(document)
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
     return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
+
+
+def refuse_evidence(project: Project, stage: str) -> None:
+    """Raises RefusedError for a *stage* that is there, unless it is the one that only this command writes."""
+    if stage != NOISE_STAGE and os.path.lexists(project.improvement.stage_file(stage)):
+        hint = "leave out the command to count the flips in it, or --stage to run beside it"
+        raise RefusedError(f"{project.improvement.shown(stage + '.jsonl')}: is there already; nothing was run", hint, "existing_stage")
 
 
 def noise_lines(document: JsonObject) -> list[str]:
@@ -20871,7 +20917,23 @@ def noise_lines(document: JsonObject) -> list[str]:
 
 USUAL_CASES = (20, 50, 100, 200, 500)
 USUAL_TRIALS = (1, 3, 5, 10)
-REPEATABLE = {"action": "append", "default": [], "type": count_argument}
+MOST_CASES = 10_000_000
+SMALLEST_ASKED = 0.0001  # a change of the pass rate that nobody plans for
+
+
+def cases_argument(text: str) -> int:
+    """*text* as a whole number of cases. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 8 or not 1 <= int(text) <= MOST_CASES:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_CASES:,}")
+    return int(text)
+
+
+def effect_argument(text: str) -> float:
+    """*text* as a change of the pass rate. Raises ArgumentTypeError."""
+    value = share_argument(text)
+    if value < SMALLEST_ASKED:
+        raise ArgumentTypeError(f"{quoted(text)} is below {SMALLEST_ASKED:g}")
+    return value
 
 
 def share_argument(text: str) -> float:
@@ -20883,6 +20945,11 @@ def share_argument(text: str) -> float:
     if not 0 < value < 1:
         raise ArgumentTypeError(f"{quoted(text)} is not a number between 0 and 1")
     return value
+
+
+def repeated(kind: Callable[[str], int]) -> dict[str, Any]:
+    """The options of an argument that may be given several times."""
+    return {"action": "append", "default": [], "type": kind}
 
 
 def assumption(name: str, value: str, what: str, default: float) -> Argument:
@@ -20897,9 +20964,9 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         IMPROVEMENT,
         BASELINE,
         CANDIDATE,
-        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", {**REPEATABLE}),
-        Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", {**REPEATABLE}),
-        Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": share_argument}),
+        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", repeated(cases_argument)),
+        Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", repeated(count_argument)),
+        Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": effect_argument}),
         assumption("--rate", "R", "pass rate", TYPICAL_RATE),
         assumption("--noise", "S", "share of noise in the variance of a trial", TYPICAL_NOISE),
         assumption("--change", "V", "variance of the change over cases", TYPICAL_CHANGE),
@@ -20914,6 +20981,10 @@ def command_plan(args: Namespace) -> Answer:
     quads, sides = pilot(project, args.baseline, args.candidate)
     spread, sources = planning_spread(quads, sides, {"rate": args.rate, "noise": args.noise, "change": args.change})
     own = len(project.dataset.cases)
+    clusters = clusters_of(project.dataset.cases)
+    if clusters:
+        units = own - len(clusters) + len(set(clusters.values()))
+        sources.append(f"the {counted(own, 'case')} are {counted(units, 'cluster')}, which the table takes for as many independent cases; see reliability")
     cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
     trials = sorted(set(args.trials or USUAL_TRIALS))
     document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)
@@ -20930,6 +21001,11 @@ def pilot(project: Project, baseline: str, candidate: str) -> tuple[list[Quad], 
     return [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)]
 
 
+def effect_text(effect: float) -> str:
+    """*effect* in points; no pass rate changes by more than a hundred."""
+    return f"{100 * effect:.1f}" if effect <= 1 else "none"
+
+
 def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: int) -> list[str]:
     """The tables for a terminal: effects, then cost and time where they were measured."""
     cells = {(cell["cases"], cell["trials"]): cell for cell in document["cells"]}
@@ -20941,7 +21017,7 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
         return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
     lines = ["smallest change of the pass rate seen four times out of five, in points (two-sided 5 %):"]
-    lines += table("", {place: f"{100 * cell['smallest_effect']:.1f}" for place, cell in cells.items()})
+    lines += table("", {place: effect_text(cell["smallest_effect"]) for place, cell in cells.items()})
     if document["trial_cost_usd"] is not None:
         lines += ["cost of both stages in USD, from what was measured:"]
         lines += table("", {place: f"{cell['cost_usd']:,.2f}" for place, cell in cells.items()})
@@ -21301,7 +21377,7 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
             unknown[key[0]] = None
             continue
         cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite))
-    repetitions = max([stage.repetitions, *(trial for _, trial in seen)])
+    repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage.stage, repetitions, cases, list(unknown))
 
 # endregion
