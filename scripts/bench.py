@@ -2,7 +2,7 @@
 """Measure Kaizen against the machine's own limits, and print one table.
 
     python scripts/bench.py                 all, a few minutes
-    python scripts/bench.py --only startup  one of: startup process persistent shards evaluate memory review statistics
+    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate memory review statistics
     python scripts/bench.py --write         also put the table into docs/performance.md
 
 Each figure stands beside a floor measured in the same run: a straight program, without
@@ -27,6 +27,7 @@ from typing import NamedTuple
 from bench_programs import (
     AGENT,
     ASK_FLOOR,
+    BUSY_AGENT,
     EVALUATE_FLOOR,
     PERSISTENT_AGENT,
     RELAY,
@@ -263,6 +264,22 @@ def bench_persistent(folder: Path) -> list[Row]:
     ]
 
 
+def bench_saturation(folder: Path) -> list[Row]:
+    """16 jobs of a persistent agent that computes: whose work fills the processors."""
+    write_suite(folder, "saturation", 4_000)
+    (folder / "busy.py").write_text(BUSY_AGENT.replace("\\\\", "\\"), encoding="utf-8")
+    used = folder / "used.txt"
+    agent = [*PYTHON, "-S", "busy.py", str(used)]
+    ran = spend(
+        kaizen("run", "saturation", "--stage", "measured", "--jobs", 16, "--progress", "none", "--persistent", "--", *agent), folder
+    )
+    agents = sum(map(float, used.read_text().split()))
+    room = ran.wall * (os.cpu_count() or 1)
+    measured = f"{agents / room:.0%} of the processors by agents, {(ran.cpu - agents) / room:.0%} by the engine, its start included"
+    floor = f"{os.cpu_count()} processors for {ran.wall:.1f} s"
+    return [Row("run `--persistent --jobs 16`, 4,000 trials of 4 ms", measured, floor, "", "agents, not the engine")]
+
+
 def bench_evaluate(folder: Path) -> list[Row]:
     """evaluate with contains, matches and json over 10,000 cases, against a straight loop."""
     place = write_suite(folder, "evaluate", 10_000)
@@ -383,6 +400,7 @@ BENCHES = {
     "startup": bench_startup,
     "process": bench_process,
     "persistent": bench_persistent,
+    "saturation": bench_saturation,
     "shards": bench_shards,
     "evaluate": bench_evaluate,
     "memory": bench_memory,

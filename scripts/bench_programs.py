@@ -155,3 +155,17 @@ with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "w", encoding="utf-8") 
         lines.seek(offset)
         out.write(json.dumps(json.loads(lines.readline()), ensure_ascii=False, separators=(",", ":")) + "\\n")
 """
+
+# Works 4 ms of processor time for each request, and in the end adds what it has used to the file that it is given.
+BUSY_AGENT = """
+import json, sys, time
+for line in sys.stdin.buffer:
+    request = json.loads(line)
+    until = time.process_time() + 0.004
+    while time.process_time() < until:
+        pass
+    sys.stdout.write(json.dumps({"request": request["request"], "output": "x"}) + "\\n")
+    sys.stdout.flush()
+with open(sys.argv[1], "a") as used:
+    used.write(f"{time.process_time()}\\n")
+"""

@@ -64,7 +64,7 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         IMPROVEMENT,
         BASELINE,
         CANDIDATE,
-        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", repeated(cases_argument)),
+        Argument("--cases", "N", "a number of cases (repeatable; default: the improvement's, and 20 to 500)", repeated(cases_argument)),
         Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", repeated(count_argument)),
         Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": effect_argument}),
         assumption("--rate", "R", "pass rate", TYPICAL_RATE),
@@ -84,7 +84,8 @@ def command_plan(args: Namespace) -> Answer:
     clusters = clusters_of(project.dataset.cases)
     if clusters:
         units = own - len(clusters) + len(set(clusters.values()))
-        sources.append(f"the {counted(own, 'case')} are {counted(units, 'cluster')}, which the table takes for as many independent cases; see reliability")
+        units_text = f"the {counted(own, 'case')} are {counted(units, 'cluster')}"
+        sources.append(f"{units_text}; the table takes every case for independent; see reliability")
     cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
     trials = sorted(set(args.trials or USUAL_TRIALS))
     document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)

@@ -59,6 +59,7 @@ SAME_RUN = {
     "replayed_from": "file",
     "workspace": "workspace",
     "keep": "patterns of files to keep",
+    "env": "variables that are passed on",
 }
 HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
 
@@ -143,7 +144,7 @@ def differing_settings(before: JsonObject, after: JsonObject, then: str = "then"
     """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) or None if key == "keep" else side.get(key) for side in (before, after))
+        old, new = (side.get(key) or None if key in ("keep", "env") else side.get(key) for side in (before, after))
         if key in HASHED_SETTINGS:
             old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:

@@ -83,7 +83,8 @@ def keep_pattern(glob: str) -> "re.Pattern[str]":
     (True, False)
     """
     if not glob or glob.startswith("/") or ".." in glob.split("/"):
-        raise UsageError(f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it", "such as '**/*.py' or 'out/**'")
+        message = f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it"
+        raise UsageError(message, "such as '**/*.py' or 'out/**'")
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./") + ("**" if glob.endswith("/") else ""))
     return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
 

@@ -214,10 +214,11 @@ def merged_index(improvement: Improvement, stage: str, shards: list[Shard], meta
 def refuse_lost_files(improvement: Improvement, name: str, meta: JsonObject, observation: JsonObject) -> None:
     """Raises RefusedError when *observation* tells of files kept with shard *name* whose folder did not come along."""
     told = observation.get("files") if meta.get("keep") else None
-    if told and any(entry["change"] != "deleted" and entry["bytes"] <= KEPT_LIMIT for entry in told.values()):
-        if not os.path.isdir(kept_folder(improvement.stage_file(name, FILES), observation["case_id"], observation["trial"])):
-            shown = improvement.shown(name + FILES)
-            raise RefusedError(f"{shown}: lacks kept files of its trials", "bring the folder along with the shard", "gap")
+    is_kept = told and any(entry["change"] != "deleted" and entry["bytes"] <= KEPT_LIMIT for entry in told.values())
+    folder = kept_folder(improvement.stage_file(name, FILES), observation["case_id"], observation["trial"])
+    if is_kept and not os.path.isdir(folder):
+        shown = improvement.shown(name + FILES)
+        raise RefusedError(f"{shown}: lacks kept files of its trials", "bring the folder along with the shard", "gap")
 
 
 def refuse_gaps(shown: str, count: int, index: StageIndex, meta: JsonObject, dataset: Dataset) -> None:

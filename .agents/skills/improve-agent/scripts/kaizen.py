@@ -6917,7 +6917,8 @@ def keep_pattern(glob: str) -> "re.Pattern[str]":
     (True, False)
     """
     if not glob or glob.startswith("/") or ".." in glob.split("/"):
-        raise UsageError(f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it", "such as '**/*.py' or 'out/**'")
+        message = f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it"
+        raise UsageError(message, "such as '**/*.py' or 'out/**'")
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./") + ("**" if glob.endswith("/") else ""))
     return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
 
@@ -7166,6 +7167,7 @@ SAME_RUN = {
     "replayed_from": "file",
     "workspace": "workspace",
     "keep": "patterns of files to keep",
+    "env": "variables that are passed on",
 }
 HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
 
@@ -7250,7 +7252,7 @@ def differing_settings(before: JsonObject, after: JsonObject, then: str = "then"
     """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) or None if key == "keep" else side.get(key) for side in (before, after))
+        old, new = (side.get(key) or None if key in ("keep", "env") else side.get(key) for side in (before, after))
         if key in HASHED_SETTINGS:
             old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:
@@ -8793,10 +8795,11 @@ def merged_index(improvement: Improvement, stage: str, shards: list[Shard], meta
 def refuse_lost_files(improvement: Improvement, name: str, meta: JsonObject, observation: JsonObject) -> None:
     """Raises RefusedError when *observation* tells of files kept with shard *name* whose folder did not come along."""
     told = observation.get("files") if meta.get("keep") else None
-    if told and any(entry["change"] != "deleted" and entry["bytes"] <= KEPT_LIMIT for entry in told.values()):
-        if not os.path.isdir(kept_folder(improvement.stage_file(name, FILES), observation["case_id"], observation["trial"])):
-            shown = improvement.shown(name + FILES)
-            raise RefusedError(f"{shown}: lacks kept files of its trials", "bring the folder along with the shard", "gap")
+    is_kept = told and any(entry["change"] != "deleted" and entry["bytes"] <= KEPT_LIMIT for entry in told.values())
+    folder = kept_folder(improvement.stage_file(name, FILES), observation["case_id"], observation["trial"])
+    if is_kept and not os.path.isdir(folder):
+        shown = improvement.shown(name + FILES)
+        raise RefusedError(f"{shown}: lacks kept files of its trials", "bring the folder along with the shard", "gap")
 
 
 def refuse_gaps(shown: str, count: int, index: StageIndex, meta: JsonObject, dataset: Dataset) -> None:
@@ -20964,7 +20967,7 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         IMPROVEMENT,
         BASELINE,
         CANDIDATE,
-        Argument("--cases", "N", "a number of cases (repeatable; default: those of the improvement, and 20 to 500)", repeated(cases_argument)),
+        Argument("--cases", "N", "a number of cases (repeatable; default: the improvement's, and 20 to 500)", repeated(cases_argument)),
         Argument("--trials", "K", "a number of trials (repeatable; default: 1, 3, 5, 10)", repeated(count_argument)),
         Argument("--effect", "D", "a change of the pass rate, such as 0.05: also print the cases it needs", {"type": effect_argument}),
         assumption("--rate", "R", "pass rate", TYPICAL_RATE),
@@ -20984,7 +20987,8 @@ def command_plan(args: Namespace) -> Answer:
     clusters = clusters_of(project.dataset.cases)
     if clusters:
         units = own - len(clusters) + len(set(clusters.values()))
-        sources.append(f"the {counted(own, 'case')} are {counted(units, 'cluster')}, which the table takes for as many independent cases; see reliability")
+        units_text = f"the {counted(own, 'case')} are {counted(units, 'cluster')}"
+        sources.append(f"{units_text}; the table takes every case for independent; see reliability")
     cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
     trials = sorted(set(args.trials or USUAL_TRIALS))
     document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)
