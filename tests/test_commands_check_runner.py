@@ -29,6 +29,13 @@ class Check(support.TemporaryFolder):
         self.assertEqual(sorted(path.name for path in Path("imp").iterdir()), before, "a check writes nothing")
         return done.stdout
 
+    def test_options_about_a_stage_cannot_go_with_it(self):
+        for options in (("--resume",), ("--overwrite",), ("--only", "errors"), ("--estimate",), ("--shard", "1/2")):
+            with self.subTest(options=options):
+                done = run_cli("run", "imp", "--check", *options, "--", "true")
+                self.assertEqual(done.status, 2)
+                self.assertIn(options[0], done.stderr)
+
     def test_a_good_answer_is_shown_with_what_was_sent(self):
         told = self.check(*PYTHON, READS + "print(json.dumps({'output': request['case']['input']}))", status=0)
         self.assertIn("case 'a': the answer can be used", told)

@@ -138,6 +138,11 @@ class Environment(StageRun):
     def test_a_name_that_is_not_set_is_noted(self):
         self.assertIn("note: not set, so not passed on: NEVER_SET", self.run_stage("--env", "NEVER_SET").stderr)
 
+    def test_other_variables_are_another_run(self):
+        self.runner(self.SHOW)
+        self.run_stage("--id", "c1", "--env", "ONE")
+        self.assertIn("variables that are passed on", self.run_stage("--resume", "--env", "TWO", status=5).stderr)
+
     def test_a_value_is_refused(self):
         self.assertIn("values are never given here", self.run_stage("--env", "A=secret", status=2).stderr)
 

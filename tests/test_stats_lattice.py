@@ -94,9 +94,12 @@ class ExactLaw(StrictTestCase):
         self.assertEqual((found.p_gt, found.interval, found.reason), (1.0, None, "fewer_than_two_comparable_cases"))
         self.assertEqual(kaizen.paired_mean({}).reason, "no_comparable_cases")
 
-    def test_all_equal_is_a_point_mass(self):
+    def test_all_equal_is_a_point_mass_and_no_certainty(self):
         found = kaizen.paired_mean({Fraction(1, 5): 30})
-        self.assertEqual((found.p_gt, found.p_eq, found.se, found.interval), (1.0, 0.0, 0.0, (0.2, 0.2)))
+        self.assertEqual((found.p_gt, found.p_eq, found.se, found.expanded), (1.0, 0.0, 0.0, (0.2, 0.2)))
+        # c = 6/32, v = (1.2 + 2)/32 - c², c ± 1.959964 × sqrt(v/32)
+        self.assertAlmostEqual(found.interval.low, 0.0992719, delta=1e-7)
+        self.assertAlmostEqual(found.interval.high, 0.2757281, delta=1e-7)
 
     def test_twelve_informative_cases_need_no_hull(self):
         self.assertEqual(kaizen.paired_mean({Fraction(1): 8, Fraction(-1): 3, Fraction(0): 20}).method, "expanded_hull_plus_two")

@@ -121,6 +121,9 @@ def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
+    beside = [f"--{name}" for name in ("estimate", "resume", "overwrite", "only", "shard") if args.check and getattr(args, name)]
+    if beside:
+        raise UsageError(f"--check tries one case and writes nothing; {listed(beside)} cannot go with it", "leave out one of them")
     if not args.stage and not args.check:
         raise UsageError("--stage S is missing", "it names what is recorded: baseline, candidate, or any other")
     existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE

@@ -82,8 +82,10 @@ def excluded_text_of(entry: JsonObject, role: str) -> str:
     side = entry["rates"][role]
     if not side["excluded"]:
         return ""
-    bounds = fraction_percent(side["bound_if_excluded_fail"]), fraction_percent(side["bound_if_excluded_pass"])
     share = percent(side["excluded"], side["planned"])
+    if side["bound_if_excluded_fail"] is None:
+        return f"{side['excluded']:,} of {side['planned']:,} ({share}): no trial has a verdict, so the rate may be anything"
+    bounds = fraction_percent(side["bound_if_excluded_fail"]), fraction_percent(side["bound_if_excluded_pass"])
     return f"{side['excluded']:,} of {side['planned']:,} ({share}): {bounds[0]} if they had failed, {bounds[1]} if they had passed"
 
 

@@ -232,8 +232,8 @@ class PairedMean(NamedTuple):
 def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: int = MINIMUM_INFORMATIVE) -> PairedMean:
     """The mean of the case differences *counts* {difference in [-1, 1]: how many cases} with its reported interval.
 
-    With fewer than *minimum_informative* cases that differ the interval is the hull of the expanded percentile and
-    the plus-two interval. No case: None (`no_comparable_cases`); one: no interval (`fewer_than_two_comparable_cases`).
+    With fewer than *minimum_informative* cases that differ, or all alike, the interval is the hull of the expanded
+    percentile and the plus-two interval. No case: None (`no_comparable_cases`); one: no interval (`fewer_than_two_comparable_cases`).
     Five of twelve better, two worse, by listing all 12^12 resamples:
 
     >>> from fractions import Fraction
@@ -259,7 +259,8 @@ def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: i
     tail = expanded_tail(n, confidence)
     expanded = law.limits(tail)
     plus_two = plus_two_interval(n, float(total), float(squares), confidence)
-    is_sparse = informative < minimum_informative
+    # Where all cases moved alike every resample is the same, and the percentile interval would be a point.
+    is_sparse = informative < minimum_informative or len(counts) == 1
     interval = Interval(min(expanded.low, plus_two.low), max(expanded.high, plus_two.high)) if is_sparse else expanded
     return PairedMean(
         n,

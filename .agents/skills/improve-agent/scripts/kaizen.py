@@ -4586,8 +4586,8 @@ class PairedMean(NamedTuple):
 def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: int = MINIMUM_INFORMATIVE) -> PairedMean:
     """The mean of the case differences *counts* {difference in [-1, 1]: how many cases} with its reported interval.
 
-    With fewer than *minimum_informative* cases that differ the interval is the hull of the expanded percentile and
-    the plus-two interval. No case: None (`no_comparable_cases`); one: no interval (`fewer_than_two_comparable_cases`).
+    With fewer than *minimum_informative* cases that differ, or all alike, the interval is the hull of the expanded
+    percentile and the plus-two interval. No case: None (`no_comparable_cases`); one: no interval (`fewer_than_two_comparable_cases`).
     Five of twelve better, two worse, by listing all 12^12 resamples:
 
     >>> from fractions import Fraction
@@ -4613,7 +4613,8 @@ def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: i
     tail = expanded_tail(n, confidence)
     expanded = law.limits(tail)
     plus_two = plus_two_interval(n, float(total), float(squares), confidence)
-    is_sparse = informative < minimum_informative
+    # Where all cases moved alike every resample is the same, and the percentile interval would be a point.
+    is_sparse = informative < minimum_informative or len(counts) == 1
     interval = Interval(min(expanded.low, plus_two.low), max(expanded.high, plus_two.high)) if is_sparse else expanded
     return PairedMean(
         n,
@@ -16008,8 +16009,10 @@ def excluded_text_of(entry: JsonObject, role: str) -> str:
     side = entry["rates"][role]
     if not side["excluded"]:
         return ""
-    bounds = fraction_percent(side["bound_if_excluded_fail"]), fraction_percent(side["bound_if_excluded_pass"])
     share = percent(side["excluded"], side["planned"])
+    if side["bound_if_excluded_fail"] is None:
+        return f"{side['excluded']:,} of {side['planned']:,} ({share}): no trial has a verdict, so the rate may be anything"
+    bounds = fraction_percent(side["bound_if_excluded_fail"]), fraction_percent(side["bound_if_excluded_pass"])
     return f"{side['excluded']:,} of {side['planned']:,} ({share}): {bounds[0]} if they had failed, {bounds[1]} if they had passed"
 
 
@@ -20002,6 +20005,9 @@ def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
+    beside = [f"--{name}" for name in ("estimate", "resume", "overwrite", "only", "shard") if args.check and getattr(args, name)]
+    if beside:
+        raise UsageError(f"--check tries one case and writes nothing; {listed(beside)} cannot go with it", "leave out one of them")
     if not args.stage and not args.check:
         raise UsageError("--stage S is missing", "it names what is recorded: baseline, candidate, or any other")
     existing = RESUME_OVERWRITE if args.resume and args.overwrite else RESUME if args.resume else OVERWRITE if args.overwrite else REFUSE
