@@ -132,6 +132,16 @@ class OtherFiles(support.TemporaryFolder):
                 self.assertIn("named pipe", done.stderr)
                 shutil.rmtree(folder)
 
+    def test_a_device_is_refused_and_never_read_to_an_end_it_has_not(self):
+        import os
+
+        folder = self.improvement()
+        (folder / "evaluation.json").unlink()
+        os.symlink("/dev/zero", folder / "evaluation.json")
+        done = run_process("evaluate", "change", cwd=self.folder, timeout=20)
+        self.assertEqual(done.status, 2)
+        self.assertIn("is a device, not a file", done.stderr)
+
     def test_recorded_answers_beside_the_stages_are_no_stage(self):
         folder = self.improvement()
         write(folder / "answers.jsonl", '{"case_id": "a", "output": "y"}\n')

@@ -44,7 +44,7 @@ def refuse_writing(path: str, error: OSError) -> NoReturn:
 
 def read_bytes(path: str, hint: str = "") -> bytes:
     """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
-    refuse_pipe(path)
+    refuse_special(path)
     try:
         with open(path, "rb") as stream:
             return stream.read()
@@ -67,23 +67,27 @@ def read_text(path: str, hint: str = "") -> str:
 
 def open_for_reading(path: str, hint: str = "", block: int = BLOCK) -> IO[bytes]:
     """*path* opened for reading bytes, *block* at a time, to be closed by the caller. Raises InputError."""
-    refuse_pipe(path)
+    refuse_special(path)
     try:
         return open(path, "rb", block)
     except OSError as error:
         refuse_reading(path, error, hint)
 
 
-def refuse_pipe(path: str) -> None:
-    """Raises InputError when *path* is a named pipe, which would be waited for; one that a shell made for a command is fine."""
+def refuse_special(path: str) -> None:
+    """Raises InputError for a named pipe or a device, which may be waited for or never end.
+
+    A pipe that a shell made for a command, as /dev/fd/63 or /dev/stdin, is fine.
+    """
     import stat
 
     try:
-        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+        mode = os.stat(path).st_mode
     except OSError:
         return  # opening it says what is wrong
-    if is_pipe and not path.startswith(("/dev/", "/proc/")):
-        raise InputError(f"{shown_path(path)}: is a named pipe, not a file", "put a file in its place")
+    is_pipe = stat.S_ISFIFO(mode) and not path.startswith(("/dev/", "/proc/"))
+    if is_pipe or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise InputError(f"{shown_path(path)}: is a {'named pipe' if is_pipe else 'device'}, not a file", "put a file in its place")
 
 
 def refuse_link_out(path: str) -> None:
@@ -111,16 +115,6 @@ def make_folder(path: str) -> None:
     """Creates the folder *path* and those above it; an existing one is fine. Raises InputError."""
     try:
         os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        refuse_writing(path, error)
-
-
-def remove_if_there(path: str) -> None:
-    """Removes the file *path*; one that is not there is fine."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
     except OSError as error:
         refuse_writing(path, error)
 

@@ -15,7 +15,7 @@ files, as `<stage>.jsonl.unfinished`, and takes their place at the end; so do fi
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kaizen.cases.case import Case
 from kaizen.cases.dataset import Dataset
@@ -37,9 +37,6 @@ from kaizen.foundation.jsonio import JsonObject, encode_compact, parse_line, rea
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.runs.kept_files import kept_folder
 from kaizen.runs.observation import CANCELLED, COMPLETED, MAX_TRIALS, NOT_RUN, STATUSES, check_observation, lines_digest
-
-if TYPE_CHECKING:
-    pass
 
 STAGE_META = ".meta.json"
 SUPERSEDED = ".superseded.jsonl"

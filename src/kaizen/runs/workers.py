@@ -35,7 +35,6 @@ from kaizen.runs.replay import Recording
 
 TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
-REMOVED_PREFIX = ".kaizen-removed-"
 BASIC_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # and LC_*
 COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
 

@@ -537,7 +537,7 @@ def refuse_writing(path: str, error: OSError) -> NoReturn:
 
 def read_bytes(path: str, hint: str = "") -> bytes:
     """The bytes of the file *path*. Raises InputError with *hint* if it cannot be read."""
-    refuse_pipe(path)
+    refuse_special(path)
     try:
         with open(path, "rb") as stream:
             return stream.read()
@@ -560,23 +560,27 @@ def read_text(path: str, hint: str = "") -> str:
 
 def open_for_reading(path: str, hint: str = "", block: int = BLOCK) -> IO[bytes]:
     """*path* opened for reading bytes, *block* at a time, to be closed by the caller. Raises InputError."""
-    refuse_pipe(path)
+    refuse_special(path)
     try:
         return open(path, "rb", block)
     except OSError as error:
         refuse_reading(path, error, hint)
 
 
-def refuse_pipe(path: str) -> None:
-    """Raises InputError when *path* is a named pipe, which would be waited for; one that a shell made for a command is fine."""
+def refuse_special(path: str) -> None:
+    """Raises InputError for a named pipe or a device, which may be waited for or never end.
+
+    A pipe that a shell made for a command, as /dev/fd/63 or /dev/stdin, is fine.
+    """
     import stat
 
     try:
-        is_pipe = stat.S_ISFIFO(os.stat(path).st_mode)
+        mode = os.stat(path).st_mode
     except OSError:
         return  # opening it says what is wrong
-    if is_pipe and not path.startswith(("/dev/", "/proc/")):
-        raise InputError(f"{shown_path(path)}: is a named pipe, not a file", "put a file in its place")
+    is_pipe = stat.S_ISFIFO(mode) and not path.startswith(("/dev/", "/proc/"))
+    if is_pipe or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise InputError(f"{shown_path(path)}: is a {'named pipe' if is_pipe else 'device'}, not a file", "put a file in its place")
 
 
 def refuse_link_out(path: str) -> None:
@@ -604,16 +608,6 @@ def make_folder(path: str) -> None:
     """Creates the folder *path* and those above it; an existing one is fine. Raises InputError."""
     try:
         os.makedirs(path, exist_ok=True)
-    except OSError as error:
-        refuse_writing(path, error)
-
-
-def remove_if_there(path: str) -> None:
-    """Removes the file *path*; one that is not there is fine."""
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        pass
     except OSError as error:
         refuse_writing(path, error)
 
@@ -7147,9 +7141,6 @@ def json_name(name: str) -> str:
 #     "retries", "retry_on", "env", "workspace", "keep", "shard", "stopped"}
 # =============================================================================
 
-if TYPE_CHECKING:
-    pass
-
 STAGE_META = ".meta.json"
 SUPERSEDED = ".superseded.jsonl"
 TWICE = "of trials that are there twice"
@@ -7694,7 +7685,6 @@ def is_hit(value: Any) -> bool:
 
 TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
-REMOVED_PREFIX = ".kaizen-removed-"
 BASIC_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LANG")  # and LC_*
 COMPLETED_STDERR_LIMIT = 4 << 10  # bytes kept of the end of standard error when the trial completed
 
