@@ -101,6 +101,7 @@ LAYERS = {
         "policy.noise",
         "policy.replay",
         "policy.recommendation",
+        "policy.objectives",
     ],
     "exporters": [
         "exporters.*",
@@ -114,6 +115,7 @@ LAYERS = {
         "web.review_markdown",
         "web.reliability_section",
         "web.review",
+        "web.pareto_page",
     ],
     "commands": [
         "commands.table",
