@@ -21,6 +21,7 @@ LAYERS = {
         "foundation.locks",
         "foundation.journals",
         "foundation.shapes",
+        "foundation.shingles",
         "foundation.frontmatter",
         "foundation.schema_formats",
         "foundation.schema_builder",
@@ -48,6 +49,7 @@ LAYERS = {
         "cases.improvement",
         "cases.case",
         "cases.dataset",
+        "cases.components",
         "cases.evaluation_file",
         "cases.decision",
         "cases.scaffold",
@@ -102,6 +104,9 @@ LAYERS = {
         "policy.replay",
         "policy.recommendation",
         "policy.objectives",
+        "policy.holdout",
+        "policy.feedback",
+        "policy.optimizer",
     ],
     "exporters": [
         "exporters.*",
@@ -124,6 +129,7 @@ LAYERS = {
         "commands.reporting",
         "commands.check_runner",
         "commands.run",
+        "commands.feedback",
         "commands.*",
     ],
     "cli": [

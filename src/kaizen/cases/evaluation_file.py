@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaizen.cases.case import Case
+from kaizen.cases.components import check_optimization
 from kaizen.cases.dataset import CASES_FILE, EVALUATION_FILE, checked_includes, is_inside, note_unreadable
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breach, Breaches, InputError
@@ -146,6 +147,8 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
 
     check_no_others(document, EVALUATION_FIELDS, "", report)
     check_fields(document, EVALUATION_FIELDS, "", report, ("evaluators",))
+    if "optimization" in document:
+        check_optimization(improvement, object_field(document, "optimization"), report)
     hashes: dict[str, str] = {}
     read_file = file_reader(improvement, hashes)
     raw, entries = object_field(document, "define"), list_field(document, "evaluators")
