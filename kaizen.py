@@ -27,6 +27,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/locks.py          Locks: one writer at a time; the kernel lets go when the owner dies.
 #     foundation/journals.py       Append-only logs: an object a line, on disk at once, mended after a crash.
 #     foundation/shapes.py         What the fields of a document may hold: kinds, and the check against a table of them.
+#     foundation/shingles.py       Shingles: overlapping runs of words, by which text that was copied is found again.
 #     foundation/frontmatter.py    Block-style YAML, the small part of it that people and this program both write.
 #     foundation/schema_formats.py Formats of JSON Schema that are checked: date, email, uri and the like, each by its RFC.
 #     foundation/schema_builder.py The compiler behind JSON Schema: subschemas by pointer, references, patterns, breaches.
@@ -54,6 +55,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
 #     cases/case.py                One test case: its fields and their types, and its fingerprints.
 #     cases/dataset.py             All cases of an improvement: its own test_cases.jsonl, then the files that it includes.
+#     cases/components.py          The `optimization` block: the texts that an optimizer may propose anew.
 #     cases/evaluation_file.py     evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
 #     cases/decision.py            decision.yaml: what a person decided, and about which evidence.
 #     cases/scaffold.py            A new improvement folder: an issue to describe, two example cases, one evaluator.
@@ -124,6 +126,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     policy/replay.py             Kept evidence under another policy: what flips, without running the agent.
 #     policy/recommendation.py     The recommendation and its reasons, by a list of precedence.
 #     policy/objectives.py         Variants weighed against each other: constraints first, then quality, cost, latency.
+#     policy/holdout.py            The holdout behind a seal: what feedback asks for, and how a change is noticed.
+#     policy/feedback.py           What an optimizer may learn from a stage: every trial but those of the holdout.
+#     policy/optimizer.py          Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
 #
 #   exporters
 #     exporters/junit.py           JUnit XML for CI systems: one test case a case.
@@ -142,10 +147,11 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
 #     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
-#     commands/openings.py         Openings of the holdout: a named act that leaves a mark (formats.md 1.7).
+#     commands/openings.py         The log of what touches the holdout: openings, exports and seals, proposals.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+#     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
@@ -155,6 +161,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
+#     commands/optimize.py         `kaizen optimize`: a program proposes new texts from feedback; none is run.
 #     commands/pareto.py           `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
 #     commands/plan.py             `kaizen plan`: how many cases and trials it takes, before they are run.
 #     commands/promote.py          `kaizen promote`: the fixed cases become permanent regression tests.
@@ -1503,6 +1510,42 @@ def check_no_others(document: JsonObject, known: Iterable[str], pointer: str, re
     for name in document:
         if name not in names:
             report(pointer + pointer_token(name), f"unknown {what} {quoted(name)}", did_you_mean(name, names))
+
+# endregion
+
+# region foundation/shingles.py
+# =============================================================================
+# Shingles: overlapping runs of words, by which text that was copied is found again.
+#
+# Source: A. Z. Broder (1997), On the resemblance and containment of documents, Proceedings of
+# Compression and Complexity of Sequences, 21-29.
+# =============================================================================
+
+SHINGLE_WORDS = 8
+WORD_OF_TEXT = re.compile(r"\w+")
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every string anywhere in the JSON *value*; keys are not texts."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, (dict, list)):
+            pending += list(item.values()) if isinstance(item, dict) else item
+
+
+def word_shingles(text: str, size: int = SHINGLE_WORDS) -> set[str]:
+    """Each run of *size* words of *text*, in compatible Unicode form and without case and punctuation; none for fewer words.
+
+    >>> sorted(word_shingles("Is it it? It IS it.", 5))
+    ['is it it it is', 'it it it is it']
+    """
+    import unicodedata
+
+    words = WORD_OF_TEXT.findall(unicodedata.normalize("NFKC", text).casefold())
+    return {" ".join(words[place : place + size]) for place in range(len(words) - size + 1)}
 
 # endregion
 
@@ -5858,6 +5901,50 @@ def is_inside(folder: str, path: str) -> bool:
 
 # endregion
 
+# region cases/components.py
+# =============================================================================
+# The `optimization` block: the texts that an optimizer may propose anew.
+#
+#     {"components": [{"name": "system_prompt", "file": "../../prompts/system.txt"}], "maximum_candidates": 3}
+# =============================================================================
+
+COMPONENT_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+OPTIMIZATION_FIELDS = {"components": list_of(OBJECT, "objects"), "maximum_candidates": POSITIVE_COUNT}
+COMPONENT_FIELDS = {"name": TEXT, "file": TEXT}
+DEFAULT_CANDIDATES = 3
+
+
+def check_optimization(improvement: Improvement, block: JsonObject, report: Report) -> None:
+    """Reports what is wrong with the `optimization` *block* of evaluation.json, and files that cannot be components."""
+    check_no_others(block, OPTIMIZATION_FIELDS, "/optimization", report)
+    check_fields(block, OPTIMIZATION_FIELDS, "/optimization", report, ("components",))
+    components, seen = block.get("components"), set()
+    for index, component in enumerate(components if isinstance(components, list) else []):
+        if not isinstance(component, dict):
+            continue
+        place = f"/optimization/components/{index}"
+        check_no_others(component, COMPONENT_FIELDS, place, report)
+        check_fields(component, COMPONENT_FIELDS, place, report, COMPONENT_FIELDS)
+        name, file = component.get("name"), component.get("file")
+        if isinstance(name, str) and not COMPONENT_NAME.match(name):
+            report(f"{place}/name", f"component {quoted(name)} has other characters than letters, digits, '-', '_'", "")
+        elif isinstance(name, str) and name in seen:
+            report(f"{place}/name", f"component {quoted(name)} comes twice", "give each a name of its own")
+        seen.add(name if isinstance(name, str) else "")
+        if isinstance(file, str) and file:
+            path = os.path.normpath(improvement.path(file))
+            if os.path.isabs(file) or not is_inside(repository_root(improvement), path):
+                report(f"{place}/file", f"file {quoted(file)} lies outside the repository", "write the path from the improvement's folder")
+            elif not os.path.isfile(path):
+                report(f"{place}/file", f"file {quoted(file)} does not exist", "")
+
+
+def component_texts(improvement: Improvement, block: JsonObject) -> dict[str, str]:
+    """{name: text} of the checked `optimization` *block*. Raises InputError for a file that cannot be read."""
+    return {component["name"]: read_text(os.path.normpath(improvement.path(component["file"]))) for component in block["components"]}
+
+# endregion
+
 # region cases/evaluation_file.py
 # =============================================================================
 # evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
@@ -5964,6 +6051,8 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
 
     check_no_others(document, EVALUATION_FIELDS, "", report)
     check_fields(document, EVALUATION_FIELDS, "", report, ("evaluators",))
+    if object_field(document, "optimization"):
+        check_optimization(improvement, document["optimization"], report)
     hashes: dict[str, str] = {}
     read_file = file_reader(improvement, hashes)
     raw, entries = object_field(document, "define"), list_field(document, "evaluators")
@@ -16299,7 +16388,7 @@ def noise_document(results: PassResults, case_ids: list[str], passes: int, holdo
         "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
         "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
         "holdout_cases": len(unstable) - len(shown),
-        "by_evaluator": [evaluator_noise(results, name) for name in results.evaluators],
+        "by_evaluator": [evaluator_noise(results, name) for name, cases in results.evaluators.items() if cases.keys() - holdout],
     }
 
 
@@ -16759,6 +16848,211 @@ def pareto_notes(baseline: Measured | None, timed: bool, front: list[str], unsep
     if len(front) > 1:
         notes.append("The best of several looks better than it is: confirm the choice on cases that did not make it.")
     return notes
+
+# endregion
+
+# region policy/holdout.py
+# =============================================================================
+# The holdout behind a seal: what feedback asks for, and how a change is noticed.
+#
+# A seal holds a salted hash of each whole holdout case. Whoever changes, removes or adds one
+# between two exports is found out; the seal itself tells nothing of a case to a reader without it.
+# =============================================================================
+
+SALT_BYTES = 16
+
+
+class SealBreach(NamedTuple):
+    """How many sealed cases are no longer there as they were, and how many are there that were not sealed."""
+
+    lost: int
+    new: int
+
+
+def refuse_open_dataset(dataset: Dataset) -> None:
+    """Raises RefusedError unless the dataset keeps a holdout apart: every case has a split and at least one is held out."""
+    if dataset.is_legacy:
+        raise RefusedError(
+            "no case has a split, so nothing can be kept back from an optimizer",
+            'give every case a "split": development, regression, challenge or holdout',
+            "legacy_dataset",
+        )
+    bare = [f"{case.path}:{case.line}" for case in dataset.cases.values() if "split" not in case.document]
+    if bare:
+        text = f"{counted(len(bare), 'case')} without a split ({listed(bare, 3)}), so it is not known whether they may be shown"
+        raise RefusedError(text, 'give every case a "split"', "case_without_split")
+    if not dataset.holdout:
+        raise RefusedError("no case is held out, so nothing can show what an optimizer could not know", HOLDOUT_HINT, "no_holdout")
+
+
+HOLDOUT_HINT = 'set "split": "holdout" on cases that were not used for tuning, at least 100 where you can'
+
+
+def case_seal(case: Case, salt: str) -> str:
+    """The salted SHA-256 of the whole case."""
+    return sha256_hex(salt + canonical_json(case.document))
+
+
+def holdout_seal(dataset: Dataset) -> JsonObject:
+    """A new seal of the holdout of *dataset*: salt, number of cases, their hashes in no order that tells anything."""
+    salt = os.urandom(SALT_BYTES).hex()
+    return {"salt": salt, "cases": len(dataset.holdout), "sha256": sorted(case_seal(dataset.cases[name], salt) for name in dataset.holdout)}
+
+
+def seal_breach(dataset: Dataset, seal: JsonObject) -> SealBreach | None:
+    """How the holdout differs from what *seal* holds; None when it does not."""
+    salt, sealed = str(seal.get("salt", "")), list(seal.get("sha256", ()))
+    now = {case_seal(dataset.cases[name], salt) for name in dataset.holdout}
+    lost, new = len(set(sealed) - now), len(now - set(sealed))
+    return SealBreach(lost, new) if lost or new else None
+
+# endregion
+
+# region policy/feedback.py
+# =============================================================================
+# What an optimizer may learn from a stage: every trial but those of the holdout.
+#
+# The document of feedback.json comes in pieces, so that no stage is held in memory. Of the
+# holdout it says how many cases there are, and nothing else: its results are in no total.
+# =============================================================================
+
+SHOWN_OF_CASE = ("id", "split", "tags", "critical", "input", "context", "expected")
+SHOWN_OF_TRIAL = ("case_id", "trial", "status", "output", "steps", "error", "finish_reason")
+SHOWN_OF_RESULT = ("outcome", "score", "coverage", "evaluations")
+
+
+def feedback_pieces(head: JsonObject, dataset: Dataset, trials: Iterator[tuple[JsonObject, JsonObject]]) -> Iterator[str]:
+    """The text of feedback.json: *head*, the cases that may be shown, their *trials* as (observation, result), totals."""
+    shown = {name: case for name, case in dataset.cases.items() if name not in dataset.holdout}
+    yield encode_compact({**head, "holdout": {"cases": len(dataset.holdout)}})[:-1] + ',"cases":['
+    for number, case in enumerate(shown.values()):
+        fields = {key: case.document[key] for key in SHOWN_OF_CASE if key in case.document}
+        yield (",\n" if number else "\n") + encode_compact(fields)
+    yield '],"trials":['
+    totals: dict[str, dict[str, int]] = {}
+    splits: dict[str, dict[str, int]] = {}
+    separator = "\n"
+    for observation, result in trials:
+        if observation["case_id"] not in shown:  # of the holdout, or of no case at all
+            continue
+        yield separator + encode_compact(trial_document(observation, result))
+        separator = ",\n"
+        tally = splits.setdefault(shown[observation["case_id"]].document["split"], {"pass": 0, "fail": 0, "error": 0})
+        tally[result["outcome"]] += 1
+        for entry in result["evaluations"]:
+            counts = totals.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
+            counts[entry["status"]] += 1
+    yield f'],"evaluators":{encode_compact(totals)},"splits":{encode_compact(splits)}}}\n'
+
+
+def trial_document(observation: JsonObject, result: JsonObject) -> JsonObject:
+    """One trial: what the agent did, and what each evaluator said of it."""
+    found: dict[str, Any] = {key: observation[key] for key in SHOWN_OF_TRIAL if key in observation}
+    return {**found, **{key: result[key] for key in SHOWN_OF_RESULT}}
+
+# endregion
+
+# region policy/optimizer.py
+# =============================================================================
+# Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
+#
+#     request  {"protocol": "1.0", "feedback": {…}, "components": [{"name": "system_prompt", "text": "…"}],
+#               "budget": {"maximum_candidates": 3}}
+#     answer   {"candidates": [{"components": {"system_prompt": "…"}, "rationale": "…"}]}
+#
+# Nothing that an optimizer answers is run, evaluated or promoted here.
+# =============================================================================
+
+OPTIMIZER_PROTOCOL = "1.0"
+CANDIDATE_FIELDS = {"components": OBJECT, "rationale": ANY_TEXT}
+OF_A_CASE = ("input", "context", "expected")
+
+
+def optimizer_request(feedback: JsonObject, components: dict[str, str], maximum: int) -> JsonObject:
+    """The request: *feedback*, the text of each of *components*, and how many candidates may come back."""
+    offered = [{"name": name, "text": text} for name, text in components.items()]
+    return {"protocol": OPTIMIZER_PROTOCOL, "feedback": feedback, "components": offered, "budget": {"maximum_candidates": maximum}}
+
+
+def optimizer_candidates(printed: bytes, components: dict[str, str], maximum: int) -> list[JsonObject]:
+    """The candidates that the optimizer *printed*: {"components", "rationale"}. Raises InputError for anything but a good answer."""
+    try:
+        answer = decode_line(printed.strip())
+    except JsonError as error:
+        raise optimizer_error(f"standard output is not one JSON object: {error.message}") from None
+    found = answer.get("candidates")
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise optimizer_error('there is no list of objects "candidates"')
+    if len(found) > maximum:
+        raise optimizer_error(f"{counted(len(found), 'candidate')} came back (at most {maximum})")
+    return [checked_candidate(item, f"/candidates/{index}", components) for index, item in enumerate(found)]
+
+
+def checked_candidate(candidate: JsonObject, pointer: str, components: dict[str, str]) -> JsonObject:
+    """*candidate*, which offers new text for some of *components* and nothing else. Raises InputError."""
+    problems: list[str] = []
+
+    def report(place: str, message: str, hint: str) -> None:
+        problems.append(f"{place} {message}" + (f" ({hint})" if hint else ""))
+
+    check_no_others(candidate, CANDIDATE_FIELDS, pointer, report)
+    check_fields(candidate, CANDIDATE_FIELDS, pointer, report, ("components",))
+    texts: Any = candidate.get("components")
+    for name, text in texts.items() if isinstance(texts, dict) else ():
+        if name not in components:
+            report(f"{pointer}/components", f"offers {quoted(name)}, which was not asked for", did_you_mean(name, components))
+        elif not isinstance(text, str) or not text.strip():
+            report(f"{pointer}/components/{name}", "is no text, or an empty one", "")
+    if isinstance(texts, dict) and not texts:
+        report(f"{pointer}/components", "holds no component", "")
+    if problems:
+        raise optimizer_error("; ".join(problems[:5]))
+    return {"components": texts, "rationale": candidate.get("rationale", "")}
+
+
+def optimizer_error(message: str) -> InputError:
+    """The error of an answer that cannot be used."""
+    hint = "no candidate was written; docs/optimizing.md has the protocol"
+    return InputError(f"the optimizer's answer cannot be used: {message}", hint, "optimizer_protocol")
+
+
+class CopyDetector:
+    """Finds text of cases in candidates: eight words in a row that stand in a case and not in the component as it is."""
+
+    def __init__(self, dataset: Dataset, components: dict[str, str]) -> None:
+        known = set().union(*(word_shingles(text) for text in components.values()))
+        self.holdout = dataset.holdout
+        self.cases: dict[str, list[str]] = {}  # ids by shingle
+        for case in dataset.cases.values():
+            texts = texts_in([case.document.get(key) for key in OF_A_CASE])
+            for shingle in set().union(*(word_shingles(text) for text in texts)) - known:
+                self.cases.setdefault(shingle, []).append(case.id)
+
+    def copied(self, texts: list[str]) -> JsonObject | None:
+        """{"cases": ids, "holdout_cases": how many} whose text stands in *texts*; None when there is none."""
+        found: dict[str, None] = {}
+        for text in texts:
+            for shingle in sorted(word_shingles(text) & self.cases.keys()):
+                found.update(dict.fromkeys(self.cases[shingle]))
+        shown = sorted(name for name in found if name not in self.holdout)
+        return {"cases": shown, "holdout_cases": len(found) - len(shown)} if found else None
+
+
+def candidate_document(number: int, candidate: JsonObject, components: dict[str, str], copied: JsonObject | None) -> JsonObject:
+    """The entry of one candidate in proposal.json; its texts lie in its folder."""
+    texts: dict[str, str] = candidate["components"]
+    return {
+        "candidate": candidate_name(number),
+        "components": {name: {"characters": len(text), "sha256": sha256_hex(text)} for name, text in texts.items()},
+        "unchanged": all(components[name] == text for name, text in texts.items()),
+        "memorised": copied,
+        "rationale": candidate["rationale"],
+    }
+
+
+def candidate_name(number: int) -> str:
+    """The folder of candidate *number*: 'candidate-007'."""
+    return f"candidate-{number:03d}"
 
 # endregion
 
@@ -19908,25 +20202,37 @@ def decision_of(improvement: Improvement) -> Decision | None:
 
 # region commands/openings.py
 # =============================================================================
-# Openings of the holdout: a named act that leaves a mark (formats.md 1.7).
+# The log of what touches the holdout: openings, exports and seals, proposals.
 # =============================================================================
 
+OPTIMIZER_LOG = "optimizer-log.jsonl"
 OPENING = "holdout_opened"
 
 
-def record_opening(improvement: Improvement, by_command: str) -> None:
-    """Appends the opening to the log before anything is shown. Raises InputError when that cannot be written."""
-    log = AppendLog(improvement.path("optimizer-log.jsonl"))
+def log_holdout_event(improvement: Improvement, event: str, fields: JsonObject) -> None:
+    """Appends *event* to the log, on disk before anything follows from it. Raises InputError when that cannot be written."""
+    log = AppendLog(improvement.path(OPTIMIZER_LOG))
     try:
-        log.append({"event": OPENING, "command": by_command, "at": utc_now()})
+        log.append({"event": event, **fields, "at": utc_now()})
     finally:
         log.close()
 
 
+def holdout_events(improvement: Improvement, event: str) -> Iterator[JsonObject]:
+    """Each *event* of the log, in order. Raises InputError for a line that is none: what happened is not known then."""
+    path = improvement.path(OPTIMIZER_LOG)
+    lines = read_json_lines(path) if os.path.exists(path) else ()
+    return (line.value for line in lines if line.value.get("event") == event)
+
+
+def record_opening(improvement: Improvement, by_command: str) -> None:
+    """Logs the opening before anything is shown. Raises InputError when that cannot be written."""
+    log_holdout_event(improvement, OPENING, {"command": by_command})
+
+
 def holdout_openings(improvement: Improvement) -> int:
     """How often the holdout was opened so far."""
-    path = improvement.path("optimizer-log.jsonl")
-    return sum(line.value.get("event") == OPENING for line in read_json_lines(path)) if os.path.exists(path) else 0
+    return sum(1 for _ in holdout_events(improvement, OPENING))
 
 # endregion
 
@@ -20570,6 +20876,105 @@ def run_again(args: Namespace, options: list[str]) -> str:
     if args.rest:
         words += ["--", *redact_arguments(args.rest, environment_secrets(os.environ))]
     return visible(" ".join(map(quote, words)), None)
+
+# endregion
+
+# region commands/feedback.py
+# =============================================================================
+# `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
+# =============================================================================
+
+FEEDBACK_FILE = "feedback.json"
+SEALED = "feedback_exported"
+RESEALED = "holdout_resealed"
+STAGE_SHOWN = Argument("--stage", "S", "the stage to learn from (candidate; baseline when there is no candidate)")
+RESEAL = Argument("--reseal", "TEXT", "the holdout was changed on purpose, for this reason; it is recorded and shown from then on")
+
+
+@command(
+    "feedback",
+    "Writes feedback.json: what went wrong in every trial of a stage but those of the holdout, which is only counted.",
+    [IMPROVEMENT, STAGE_SHOWN, RESEAL],
+    "kaizen feedback refund\nkaizen feedback refund --stage baseline --json",
+    group="further questions",
+)
+def command_feedback(args: Namespace) -> Answer:
+    """Writes feedback.json and appends a seal of the holdout to the log."""
+    project = load_project(args.improvement)
+    stage = stage_to_learn_from(project, args.stage)
+    lines = export_feedback(project, stage, args.reseal)
+    shown = project.improvement.shown(FEEDBACK_FILE)
+    held = counted(len(project.dataset.holdout), "holdout case")
+    open_cases = len(project.dataset.cases) - len(project.dataset.holdout)
+    message = f"feedback on {counted(open_cases, 'case')} of stage '{stage}'; {held} kept back"
+    data: JsonObject = {"stage": stage, "cases": open_cases, "holdout_cases": len(project.dataset.holdout), "files": {"feedback": shown}}
+    following = f"kaizen optimize {project.improvement.argument()} -- COMMAND"
+    return Answer(0, "exported", message, [message, *lines, f"  written to {shown}"], data, following)
+
+
+def stage_to_learn_from(project: Project, named: str | None) -> str:
+    """The stage *named*, else candidate, else baseline. Raises InputError when it has not been run."""
+    has_candidate = os.path.exists(project.improvement.stage_file("candidate"))
+    stage = named or ("candidate" if has_candidate else "baseline")
+    require_stage(project.improvement, stage)
+    return stage
+
+
+def export_feedback(project: Project, stage: str, reason: str | None = None) -> list[str]:
+    """Writes feedback.json of *stage* after the holdout has been found as it was sealed; lines that tell what was noted.
+
+    Raises RefusedError for a dataset that keeps nothing back, a holdout that changed (unless *reason* says why), stale results.
+    """
+    improvement, dataset = project.improvement, project.dataset
+    refuse_open_dataset(dataset)
+    again = f"run: kaizen evaluate {improvement.argument()} --stage {stage}"
+    if not has_results(improvement, stage):
+        raise InputError(f"stage '{stage}' has not been evaluated", again, "missing_results")
+    state = stage_state(improvement, stage, dataset, project.suite)
+    if state.problems:
+        raise RefusedError(f"cannot give feedback: {state.problems[0][1]}", again, state.problems[0][0])
+    with FileLock(improvement.path(".feedback.lock"), "the feedback"):
+        lines = check_seal(project, reason)
+        head: JsonObject = {
+            "version": 1,
+            "stage": stage,
+            "dataset_fingerprint": dataset.fingerprint,
+            "evaluator_fingerprint": project.suite.fingerprint,
+            "results_sha256": state.meta["results_sha256"],
+        }
+        with replacing(improvement.path(FEEDBACK_FILE)) as stream:
+            for piece in feedback_pieces(head, dataset, stage_trials(project, stage)):
+                stream.write(piece.encode("utf-8"))
+            log_holdout_event(
+                improvement, SEALED, {"stage": stage, "results_sha256": head["results_sha256"], "seal": holdout_seal(dataset)}
+            )
+    return lines
+
+
+def check_seal(project: Project, reason: str | None) -> list[str]:
+    """Lines about earlier changes of the holdout. Raises RefusedError when it is not as it was sealed and no *reason* is given."""
+    improvement = project.improvement
+    seals = [event["seal"] for event in holdout_events(improvement, SEALED) if isinstance(event.get("seal"), dict)]
+    breach = seal_breach(project.dataset, seals[-1]) if seals else None
+    if breach is not None:
+        changed = f"{counted(breach.lost, 'case')} of it changed or gone, {counted(breach.new, 'case')} in it new or changed"
+        if not (reason or "").strip():
+            raise RefusedError(
+                f"the holdout is not what it was at the last export: {changed}",
+                "put it back as it was; if it was changed on purpose, say why: --reseal TEXT",
+                "holdout_changed",
+            )
+        log_holdout_event(improvement, RESEALED, {"reason": reason, "lost": breach.lost, "new": breach.new})
+    times = sum(1 for _ in holdout_events(improvement, RESEALED))
+    return [f"  note: the holdout has been changed and sealed anew {counted(times, 'time')}"] if times else []
+
+
+def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, JsonObject]]:
+    """(observation, result) of each trial of *stage*. Raises InputError when the two files do not belong together."""
+    improvement = project.improvement
+    observed = iter_observations(improvement.stage_file(stage))
+    for line, result in zip(observed, read_json_lines(improvement.stage_file(stage, RESULTS)), strict=True):
+        yield line.value, result.value
 
 # endregion
 
@@ -21294,6 +21699,139 @@ def noise_lines(document: JsonObject) -> list[str]:
 
 # endregion
 
+# region commands/optimize.py
+# =============================================================================
+# `kaizen optimize`: a program proposes new texts from feedback; none is run.
+# =============================================================================
+
+PROPOSAL_FOLDER = "optimization"
+PROPOSAL_FILE = "proposal.json"
+ANSWER_LIMIT = 8 << 20  # bytes that an optimizer may print
+TOLD_OF_ERRORS = 400  # characters
+
+
+@command(
+    "optimize",
+    "Asks a program for new texts of the components, from feedback without the holdout; runs and promotes none of them.",
+    [
+        IMPROVEMENT,
+        STAGE_SHOWN,
+        Argument("--max-candidates", "N", "at most so many (default: as evaluation.json says, else 3)", {"type": count_argument}),
+        Argument("--timeout", "S", "seconds for the program (default: 600)", {"type": positive_number("seconds"), "default": 600.0}),
+        RESEAL,
+    ],
+    "kaizen optimize refund -- python examples/optimizers/rule_optimizer.py",
+    group="further questions",
+    rest="COMMAND [ARG…]",
+)
+def command_optimize(args: Namespace) -> Answer:
+    """Writes the candidates and proposal.json; exits 1 when none came, 4 when the program did not end as it should."""
+    if not args.rest:
+        raise UsageError("there is no optimizer to start", f"write it behind '--': … {args.improvement} -- COMMAND [ARG…]", "no_command")
+    project = load_project(args.improvement)
+    improvement, block = project.improvement, project.evaluation.document.get("optimization")
+    if not block:
+        hint = 'add "optimization": {"components": [{"name": "system_prompt", "file": "../../prompts/system.txt"}]}'
+        raise RefusedError("evaluation.json has no 'optimization' block, so nothing may be proposed anew", hint, "no_components")
+    if is_inside(improvement.folder, os.getcwd()):
+        raise UsageError("the optimizer would start inside the improvement, beside its holdout", "call this from outside the folder")
+    if not is_inside(improvement.folder, improvement.path(PROPOSAL_FOLDER)):
+        raise RefusedError(f"{improvement.shown(PROPOSAL_FOLDER)} leads out of the improvement", "remove the link", "outside_folder")
+    components = component_texts(improvement, block)
+    maximum = args.max_candidates or block.get("maximum_candidates", DEFAULT_CANDIDATES)
+    stage = stage_to_learn_from(project, args.stage)
+    notes = export_feedback(project, stage, args.reseal)
+    request = optimizer_request(read_json_object(improvement.path(FEEDBACK_FILE)), components, maximum)
+    ended = asked_optimizer(args.rest, project, encode_compact(request).encode("utf-8") + b"\n", args.timeout)
+    failure = optimizer_failure(ended, args.timeout)
+    if failure is not None:
+        return failure
+    candidates = optimizer_candidates(ended.stdout, components, maximum)
+    return proposal_answer(project, stage, components, candidates, redact_arguments(args.rest, environment_secrets(os.environ)), notes)
+
+
+def asked_optimizer(words: list[str], project: Project, request: bytes, timeout_seconds: float) -> Ended:
+    """How the program *words* ended that got *request*. Its environment names no path of the case folder. Raises UsageError."""
+    stop = StopSwitch()
+    folders = {os.fsencode(path) for path in (project.improvement.folder, os.path.realpath(project.improvement.folder))}
+    environment = {name: value for name, value in os.environb.items() if not any(folder in value for folder in folders)}
+    try:
+        with heeding_signals(stop):
+            limits: JsonObject = {"timeout_seconds": timeout_seconds, "stdout_limit": ANSWER_LIMIT}
+            return run_program(words, request, environment=environment, stop=stop, **limits)
+    except CannotStart as error:
+        raise UsageError(f"{quoted(words[0])} cannot be started: {error}", "", "no_such_program") from None
+
+
+def optimizer_failure(ended: Ended, timeout_seconds: float) -> Answer | None:
+    """The answer when the program did not end as it should, with the end of what it told; None when it did."""
+    if ended.end == STOPPED:
+        return Answer(EXIT_INTERRUPTED, "interrupted", "interrupted; nothing was written")
+    if ended.end == TIMEOUT:
+        reason, what = "optimizer_timeout", f"gave no answer within {timeout_seconds:g} s and was ended"
+    elif ended.end == OVERFLOW:
+        reason, what = "optimizer_protocol", f"printed more than {ANSWER_LIMIT >> 20} MiB"
+    elif ended.exit_code:
+        how = f"was killed by {signal_name(-ended.exit_code)}" if ended.exit_code < 0 else f"ended with exit code {ended.exit_code}"
+        reason, what = "optimizer_failed", how
+    else:
+        return None
+    told, _ = redact_text(ended.stderr.decode("utf-8", "replace").strip(), environment_secrets(os.environ))
+    lines = [f"the optimizer {what}; no candidate was written", *([f"  it said: {visible(told[-TOLD_OF_ERRORS:], None)}"] if told else [])]
+    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines)
+
+
+def proposal_answer(
+    project: Project, stage: str, components: dict[str, str], candidates: list[JsonObject], words: list[str], notes: list[str]
+) -> Answer:
+    """Writes each of *candidates* into a folder of its own, then proposal.json, and tells what came."""
+    improvement, detector = project.improvement, CopyDetector(project.dataset, components)
+    folder = improvement.path(PROPOSAL_FOLDER, "candidates")
+    make_folder(folder)
+    taken = [name for name in os.listdir(folder) if name.startswith("candidate-") and name[10:].isdigit()]
+    first = 1 + max((int(name[10:]) for name in taken), default=0)
+    entries = []
+    for number, candidate in enumerate(candidates, first):
+        copied = detector.copied(list(candidate["components"].values()))
+        entries.append(candidate_document(number, candidate, components, copied))
+        make_folder(os.path.join(folder, candidate_name(number)))
+        for name, text in candidate["components"].items():
+            write_file(os.path.join(folder, candidate_name(number), f"{name}.txt"), text)
+    document: JsonObject = {
+        "version": 1,
+        "stage": stage,
+        "feedback_sha256": sha256_hex(read_bytes(improvement.path(FEEDBACK_FILE))),
+        "command": words,
+        "components": {name: sha256_hex(text) for name, text in components.items()},
+        "candidates": entries,
+        "proposed_at": utc_now(),
+    }
+    path = improvement.path(PROPOSAL_FOLDER, PROPOSAL_FILE)
+    write_json(path, document)
+    names = [entry["candidate"] for entry in entries]
+    log_holdout_event(improvement, "proposed", {"candidates": names, "feedback_sha256": document["feedback_sha256"]})
+    message = f"{counted(len(entries), 'candidate')} proposed; nothing was run, evaluated or promoted"
+    shown = improvement.shown(PROPOSAL_FOLDER, PROPOSAL_FILE)
+    lines = [message, *[candidate_line(entry) for entry in entries], *notes, f"  written to {improvement.shown(PROPOSAL_FOLDER)}"]
+    following = f"kaizen run {improvement.argument()} --stage NAME -- COMMAND with one of them" if entries else ""
+    code, reason = (0, "proposed") if entries else (EXIT_NO, "no_candidate")
+    return Answer(code, reason, message, lines, {"stage": stage, "candidates": entries, "files": {"proposal": shown}}, following)
+
+
+def candidate_line(entry: JsonObject) -> str:
+    """'candidate-001: system_prompt (412 characters)', and what is odd about it."""
+    parts = [f"{name} ({counted(text['characters'], 'character')})" for name, text in entry["components"].items()]
+    line = f"  {entry['candidate']}: {', '.join(parts)}"
+    if entry["unchanged"]:
+        line += "; the same text as now"
+    copied = entry["memorised"]
+    if copied:
+        held = f" and {counted(copied['holdout_cases'], 'holdout case')}" if copied["holdout_cases"] else ""
+        line += f"; MEMORISED: holds text of {counted(len(copied['cases']), 'open case')}{held}"
+    return line
+
+# endregion
+
 # region commands/pareto.py
 # =============================================================================
 # `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
@@ -21873,7 +22411,7 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
         observation = line.value
         key = (observation["case_id"], observation["trial"])
         if key in seen:
-            raise InputError(f"{shown_path(path)}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice", "", "invalid_evidence")
+            raise repeated_trial(path, line)
         seen.add(key)
         if key[0] not in project.dataset.cases:
             unknown[key[0]] = None

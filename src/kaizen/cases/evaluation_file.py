@@ -147,8 +147,8 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
 
     check_no_others(document, EVALUATION_FIELDS, "", report)
     check_fields(document, EVALUATION_FIELDS, "", report, ("evaluators",))
-    if "optimization" in document:
-        check_optimization(improvement, object_field(document, "optimization"), report)
+    if object_field(document, "optimization"):
+        check_optimization(improvement, document["optimization"], report)
     hashes: dict[str, str] = {}
     read_file = file_reader(improvement, hashes)
     raw, entries = object_field(document, "define"), list_field(document, "evaluators")

@@ -55,7 +55,7 @@ def command_optimize(args: Namespace) -> Answer:
         raise UsageError("there is no optimizer to start", f"write it behind '--': … {args.improvement} -- COMMAND [ARG…]", "no_command")
     project = load_project(args.improvement)
     improvement, block = project.improvement, project.evaluation.document.get("optimization")
-    if block is None:
+    if not block:
         hint = 'add "optimization": {"components": [{"name": "system_prompt", "file": "../../prompts/system.txt"}]}'
         raise RefusedError("evaluation.json has no 'optimization' block, so nothing may be proposed anew", hint, "no_components")
     if is_inside(improvement.folder, os.getcwd()):
