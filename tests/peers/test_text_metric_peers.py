@@ -1,4 +1,4 @@
-"""The measures of `similarity` against the libraries people use, on seeded random texts; docs/text-metrics.md has the differences."""
+"""The measures of `similarity` and `label` against the libraries people use, on seeded random texts; docs/text-metrics.md has the differences."""
 
 import random
 import sys
@@ -9,6 +9,7 @@ import jellyfish
 import rapidfuzz
 import sacrebleu
 from rouge_score import rouge_scorer
+from sklearn.metrics import confusion_matrix, matthews_corrcoef, precision_recall_fscore_support
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
@@ -132,6 +133,33 @@ class WordPeers(unittest.TestCase):
             either = sets[0] | sets[1]
             if either:
                 self.assertAlmostEqual(measured("jaccard", one, other), len(sets[0] & sets[1]) / len(either), 12)
+
+
+class LabelPeers(unittest.TestCase):
+    """scikit-learn, to which an answer that is no label is one label more."""
+
+    def test_precision_recall_f_mcc_and_the_matrix_are_scikit_learns(self):
+        rng = random.Random(10)
+        for _ in range(60):
+            labels = "abcde"[: rng.randint(2, 5)]
+            expected = rng.choices(labels, k=rng.randint(2, 40))
+            given = [label if rng.random() < 0.5 else rng.choice([*labels, ""]) for label in expected]
+            pairs = kaizen.Counter((label, answer or None) for label, answer in zip(expected, given, strict=True))
+            found = kaizen.label_document(pairs, 0, None)
+            known = [*found["by_label"], ""]
+            for row, label in zip(confusion_matrix(expected, given, labels=known), known, strict=True):
+                self.assertEqual([found["matrix"].get(label, {}).get(answer, 0) for answer in known], list(row))
+            for key, beta in (("f0_5", 0.5), ("f1", 1), ("f2", 2)):
+                values = precision_recall_fscore_support(expected, given, beta=beta, labels=known[:-1], zero_division=float("nan"))
+                for place, label in enumerate(known[:-1]):
+                    for name, value in zip(("precision", "recall", key), values, strict=False):
+                        mine = found["by_label"][label][name]
+                        if mine is None:
+                            self.assertTrue(value[place] != value[place] or key == name)
+                        else:
+                            self.assertAlmostEqual(mine, value[place], 12)
+            if found["mcc"] is not None:
+                self.assertAlmostEqual(found["mcc"], matthews_corrcoef(expected, given), 12)
 
 
 if __name__ == "__main__":
