@@ -41,7 +41,7 @@ def compiled_references(settings: JsonObject, normalise: Transform, split: Calla
     fewest = FEWEST_TOKENS.get(settings["measure"], 1)
     for index, tokens in enumerate(found):
         if len(tokens) < fewest:
-            what = "is an empty text" if not texts[index] else f"holds fewer than {fewest} words that {settings['measure']} compares"
+            what = "is an empty text" if not texts[index] else f"holds nothing that {settings['measure']} compares"
             place = "/references" if isinstance(references, str) else f"/references/{index}"
             raise ConfigurationError(place, what, "write what the output should be near to")
     return found
