@@ -197,8 +197,8 @@ TEXT_FORMS: dict[str, tuple[str, Callable[[str], Reading]]] = {
     "The text is in a form that programs read: JSON, CSV, XML, HTML, TOML, Python, a URL, a date and the like.",
     [Parameter("as", "choice", REQUIRED, "the form; docs/text-metrics.md says what each accepts", tuple(TEXT_FORMS))],
     example={
-        "entry": {"id": "rows", "type": "parses", "as": "csv", "transform": [{"fenced": ["csv"]}]},
-        "observation": {"output": 'Here you are:\n```csv\nsku,name\nA-7,"Lamp, white"\n```'},
+        "entry": {"id": "rows", "type": "parses", "as": "csv"},
+        "observation": {"output": 'sku,name\nA-7,"Lamp, white"'},
         "outcome": "pass",
     },
 )

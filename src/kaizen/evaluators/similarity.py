@@ -66,7 +66,7 @@ def compiled_references(settings: JsonObject, normalise: Transform, split: Calla
 )
 def evaluate_similarity(settings: JsonObject) -> Check:
     """Needs a `threshold`, which has no default that fits all measures; levenshtein_distance has `max` instead, and its score is 1 or 0.
-    Value is the measure. An output of more than 50,000 characters is an error: two of the measures are not linear in its length."""
+    Value is the measure. An output of more than 50,000 characters is an error: three of the measures are not linear in its length."""
     name, most = settings["measure"], settings["max"]
     is_distance = name == DISTANCE
     if is_distance and most is None or not is_distance and settings["threshold"] is None:
