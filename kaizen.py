@@ -101,15 +101,22 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
 #     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
 #     evaluators/dates.py          Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
+#     evaluators/edits.py          How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
 #     evaluators/field_comparison.py A document compared with a reference, field by field; lists paired one to one.
 #     evaluators/field_rules.py    The rules of `fields`: what each op compares, and what a rule may hold.
 #     evaluators/fields.py         The evaluator `fields`: a document compared with a reference, field by field.
+#     evaluators/html_form.py      Whether a text is well-formed HTML: complete tags, in order, each closed that has to be.
 #     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
+#     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
 #     evaluators/numbers.py        The evaluator `number`: which number a text says, and whether it is the right one.
+#     evaluators/overlaps.py       How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
 #     evaluators/pairing.py        Pairing listed with recorded steps, one to one and as many as possible.
+#     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
+#     evaluators/similarity.py     The evaluator `similarity`: how near the text is to a reference, by a named measure.
 #     evaluators/structure.py      The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 #     evaluators/text.py           Evaluators over text and plain values: equals, contains, matches, length.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
@@ -9979,6 +9986,11 @@ def is_list_of(value: Any, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
+def listed_texts(value: Any) -> list[Any]:
+    """A parameter that is one value or a list of them, as a list; null is none."""
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
 # kind: (is *value* one, how a message and the reference page call it)
 KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "text": (is_json_text, "a text"),
@@ -11863,6 +11875,7 @@ def compile_select(text: str) -> PathExpression:
 
 def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
     """Fills settings, from_case and children from the type's own parameters in *entry*."""
+    prepared.settings["threshold"] = prepared.threshold  # for a type that cannot do without one
     for parameter in prepared.type.parameters:
         name = parameter.name
         if name not in entry:
@@ -12672,6 +12685,121 @@ def days_apart(one: Date, other: Date) -> int:
 
 # endregion
 
+# region evaluators/edits.py
+# =============================================================================
+# How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
+#
+# All of them compare code points (or tokens) as they are. The two that take time proportional to the
+# product of the lengths do it in machine words: a Python integer holds one row of the table.
+# =============================================================================
+
+WINKLER_PREFIX = 4
+WINKLER_FROM = 0.7
+
+
+def places_of(items: Sequence[Any]) -> dict[Any, int]:
+    """For each of *items* an integer whose bits are the places where it stands."""
+    bits: dict[Any, list[int]] = {}
+    for place, item in enumerate(items):
+        bits.setdefault(item, []).append(place)
+    found = {}
+    for item, places in bits.items():
+        row = bytearray(places[-1] // 8 + 1)
+        for place in places:
+            row[place >> 3] |= 1 << (place & 7)
+        found[item] = int.from_bytes(row, "little")
+    return found
+
+
+def levenshtein(one: str, other: str) -> int:
+    """The least number of insertions, deletions and replacements of one code point that turn *one* into *other*.
+
+    Source: V. I. Levenshtein (1966), Binary codes capable of correcting deletions, insertions, and reversals; worked
+    out as in H. Hyyrö (2003), A bit-vector algorithm for computing Levenshtein and Damerau edit distances.
+
+    >>> levenshtein("kitten", "sitting"), levenshtein("", "abc")
+    (3, 3)
+    """
+    shorter, longer = sorted((one, other), key=len)
+    start, end = 0, len(shorter)
+    while start < end and shorter[start] == longer[start]:
+        start += 1
+    shift = len(longer) - end
+    while end > start and shorter[end - 1] == longer[end + shift - 1]:
+        end -= 1
+    shorter, longer = shorter[start:end], longer[start : end + shift]
+    if not shorter:
+        return len(longer)
+    places = places_of(longer)
+    whole = (1 << len(longer)) - 1
+    last = len(longer) - 1
+    distance, up, down = len(longer), whole, 0  # whether a cell is one more, one less, than the cell above it
+    for item in shorter:
+        equal = places.get(item, 0)
+        diagonal = (((equal & up) + up) ^ up) | equal | down
+        more = down | (whole & ~(diagonal | up))
+        less = diagonal & up
+        distance += (more >> last & 1) - (less >> last & 1)
+        more = (more << 1 | 1) & whole
+        up = (less << 1 & whole) | (whole & ~(diagonal | more))
+        down = more & diagonal
+    return distance
+
+
+def common_subsequence(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """The length of the longest sequence that *one* and *other* both hold in order, with gaps.
+
+    Source: H. Hyyrö (2004), Bit-parallel LCS-length computation revisited.
+
+    >>> common_subsequence("the cat sat".split(), "the fat cat".split())
+    2
+    """
+    shorter, longer = sorted((one, other), key=len)
+    places = places_of(longer)
+    whole = row = (1 << len(longer)) - 1
+    for item in shorter:
+        hits = row & places.get(item, 0)
+        row = ((row + hits) | (row - hits)) & whole
+    return len(longer) - row.bit_count()
+
+
+def jaro_winkler(one: str, other: str) -> float:
+    """The Jaro similarity of two texts, raised for a common beginning of up to 4 characters where it is above 0.7.
+
+    Jaro is (m/|one| + m/|other| + (m-t)/m) / 3: m characters agree within half the longer length less one, t is half the
+    number of them that stand in another order, cut off. Source: W. E. Winkler (1990), String comparator metrics and enhanced
+    decision rules in the Fellegi-Sunter model of record linkage; the limit of 0.7 is that of the Census Bureau's program.
+
+    >>> round(jaro_winkler("MARTHA", "MARHTA"), 9), jaro_winkler("", "a")
+    (0.961111111, 0.0)
+    """
+    window = max(max(len(one), len(other)) // 2 - 1, 0)
+    places: dict[str, list[int]] = {}
+    for place in range(len(other) - 1, -1, -1):
+        places.setdefault(other[place], []).append(place)
+    agreeing, taken = [], []
+    for place, character in enumerate(one):
+        left = places.get(character, [])
+        while left and left[-1] < place - window:  # what one place has passed, no later one can reach
+            left.pop()
+        if left and left[-1] <= place + window:
+            agreeing.append(character)
+            taken.append(left.pop())
+    if not agreeing:
+        return 0.0
+    count = len(agreeing)
+    moved = sum(character != other[place] for character, place in zip(agreeing, sorted(taken), strict=True)) // 2
+    above = count * count * (len(one) + len(other)) + (count - moved) * len(one) * len(other)
+    below = 3 * count * len(one) * len(other)
+    prefix = 0
+    while prefix < min(len(one), len(other), WINKLER_PREFIX) and one[prefix] == other[prefix]:
+        prefix += 1
+    if above / below <= WINKLER_FROM:
+        prefix = 0
+    return ((10 - prefix) * above + prefix * below) / (10 * below)
+
+# endregion
+
 # region evaluators/field_comparison.py
 # =============================================================================
 # A document compared with a reference, field by field; lists paired one to one.
@@ -13315,6 +13443,142 @@ def evaluate_fields(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/html_form.py
+# =============================================================================
+# Whether a text is well-formed HTML: complete tags, in order, each closed that has to be.
+#
+# Stricter than browsers, which repair everything, and smaller than the standard's list of parse
+# errors: attributes and nesting are not judged by element. Source: WHATWG HTML, Living Standard,
+# sections 13.1.2 (elements, optional tags) and 13.2.5 (tokenization). It reads the text once; the
+# standard library's parser takes quadratic time on hostile texts, and reads them anew in each release.
+# =============================================================================
+
+HTML_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+HTML_RAW = frozenset("script style textarea title iframe noembed noframes xmp".split())
+HTML_END_OPTIONAL = frozenset(
+    "html head body li dt dd p rt rp optgroup option colgroup caption thead tbody tfoot tr td th".split()
+)  # fmt: skip
+HTML_FOREIGN = frozenset(["svg", "math"])
+HTML_START = r"<([A-Za-z][^\s/>]*)"
+HTML_ATTRIBUTE = r"""\s+([^\s"'<>/=]+)(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?"""
+HTML_START_ENDS = r"\s*(/?)>"
+HTML_END = r"</([A-Za-z][^\s/>]*)\s*>"
+HTML_DOCTYPE = r"(?i:<!doctype\s[^>]*>)"
+
+
+class FormFlaw(Exception):
+    """What keeps a text from being in a form, and the character where it stands."""
+
+    def __init__(self, reason: str, place: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.place = place
+
+
+class OpenElement(NamedTuple):
+    """An element whose end has not been read yet."""
+
+    name: str
+    place: int
+
+
+def check_html(text: str) -> int:
+    """How many elements *text* holds. Raises FormFlaw for the first that is not well-formed, or when there is none."""
+    stack: list[OpenElement] = []
+    elements = foreign = 0
+    place = text.find("<")
+    while place >= 0:
+        following = text[place + 1 : place + 2]
+        if following == "!":
+            place = end_of_declaration(text, place, foreign > 0)
+        elif following == "/":
+            place, name = end_of_end_tag(text, place, stack)
+            foreign -= name in HTML_FOREIGN
+        elif following.isascii() and following.isalpha():
+            elements += 1
+            start = place
+            place, name, closes = end_of_start_tag(text, place)
+            if closes and not foreign and name not in HTML_VOID and name not in HTML_FOREIGN:
+                raise FormFlaw(f"<{name[:40]}/> closes itself, which only elements without content can", start)
+            if not closes and (foreign or name not in HTML_VOID):
+                stack.append(OpenElement(name, start))
+                foreign += name in HTML_FOREIGN
+                if name in HTML_RAW and not foreign:
+                    place = end_of_raw_text(text, place, stack[-1])
+        else:
+            place += 1
+        place = text.find("<", place)
+    left = next((each for each in stack if each.name not in HTML_END_OPTIONAL), None)
+    if left is not None:
+        raise FormFlaw(f"<{left.name[:40]}> is never closed", left.place)
+    if not elements:
+        raise FormFlaw("there is no element in it", 0)
+    return elements
+
+
+def end_of_declaration(text: str, place: int, is_foreign: bool) -> int:
+    """Where the comment, doctype or (inside svg and math) CDATA section ends that begins at *place*."""
+    if text.startswith("<!--", place):
+        end = text.find("-->", place + 4)
+        if end < 0:
+            raise FormFlaw("a comment is never closed", place)
+        return end + 3
+    if is_foreign and text.startswith("<![CDATA[", place):
+        end = text.find("]]>", place)
+        if end < 0:
+            raise FormFlaw("a CDATA section is never closed", place)
+        return end + 3
+    match = re.compile(HTML_DOCTYPE).match(text, place)
+    if match is None:
+        raise FormFlaw("'<!' begins neither a comment nor a doctype", place)
+    return match.end()
+
+
+def end_of_start_tag(text: str, place: int) -> tuple[int, str, bool]:
+    """(where the start tag ends, its name in small letters, whether it closes itself)."""
+    match = re.compile(HTML_START).match(text, place)
+    name = match[1].lower() if match else ""
+    end = match.end() if match else place
+    seen: set[str] = set()
+    attribute, ends = re.compile(HTML_ATTRIBUTE), re.compile(HTML_START_ENDS)
+    while True:
+        closing = ends.match(text, end)
+        if closing:
+            return closing.end(), name, closing[1] == "/"
+        match = attribute.match(text, end)
+        if match is None:
+            raise FormFlaw(f"the tag <{name[:40]} is not complete", place)
+        if match[1].lower() in seen:
+            raise FormFlaw(f"<{name[:40]}> has the attribute {match[1][:40]} twice", match.start(1))
+        seen.add(match[1].lower())
+        end = match.end()
+
+
+def end_of_end_tag(text: str, place: int, stack: list[OpenElement]) -> tuple[int, str]:
+    """(where the end tag ends, its name in small letters); what it closes leaves *stack*."""
+    match = re.compile(HTML_END).match(text, place)
+    if match is None:
+        raise FormFlaw("an end tag is not complete", place)
+    name = match[1].lower()
+    while stack and stack[-1].name != name and stack[-1].name in HTML_END_OPTIONAL:
+        stack.pop()
+    if not stack:
+        raise FormFlaw(f"</{name[:40]}> closes nothing that is open", place)
+    if stack[-1].name != name:
+        raise FormFlaw(f"</{name[:40]}> comes while <{stack[-1].name[:40]}> is open", place)
+    stack.pop()
+    return match.end(), name
+
+
+def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
+    """Where the end tag of an element begins in which no tags are read, such as script."""
+    match = re.compile(rf"</{element.name}(?=[\s/>])", re.IGNORECASE).search(text, place)
+    if match is None:
+        raise FormFlaw(f"<{element.name}> is never closed", element.place)
+    return match.start()
+
+# endregion
+
 # region evaluators/json_text.py
 # =============================================================================
 # JSON in the text of an answer: the whole text, the first value, or a code fence.
@@ -13402,6 +13666,210 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
     "fenced": json_fenced,
     "any": json_anywhere,
 }
+
+# endregion
+
+# region evaluators/label.py
+# =============================================================================
+# The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
+#
+# All trials of an entry are counted together. An answer that is none of the allowed labels is a miss of the
+# expected one and a false alarm of none; it has a column of its own. What a denominator of 0 leaves
+# undefined is null, with the reason.
+# =============================================================================
+
+LABEL_SHOWN = 60
+LABELS_SHOWN = 12
+F_MEASURES = {"f0_5": 0.5, "f1": 1.0, "f2": 2.0}
+OUTSIDE = ""  # how the matrix calls an answer that is no label; a label is never empty
+
+
+def is_written_label(label: str, allowed: list[str], pointer: str) -> str:
+    """*label* when it is one of *allowed*. Raises ConfigurationError at *pointer*."""
+    if label not in allowed:
+        raise ConfigurationError(
+            pointer, f"{quoted(label, LABEL_SHOWN)} is none of the allowed labels", f"allowed: {listed(allowed, LABELS_SHOWN)}"
+        )
+    return label
+
+
+@evaluator(
+    "label",
+    1,
+    "The answer is one of the allowed labels, and the expected one.",
+    [
+        Parameter("allowed", "texts", REQUIRED, "the labels there are"),
+        Parameter("expected", "text", None, "the right one; without it, any of the allowed passes"),
+        Parameter("positive", "text", None, "the label that is looked for: tells TP, FP, FN and TN apart"),
+        Parameter("normalize", "texts", [], f"done to the answer and to all labels first: {', '.join(TEXT_TRANSFORMS)}", may_be_empty=True),
+    ],
+    example={
+        "entry": {
+            "id": "queue", "type": "label", "allowed": ["billing", "delivery", "other"], "expected": {"$case": "/expected/queue"},
+            "positive": "billing", "normalize": ["strip", "lower"],
+        },
+        "observation": {"output": "Billing\n"},
+        "case": {"id": "c1", "input": "I was charged twice.", "expected": {"queue": "billing"}},
+        "outcome": "pass",
+    },
+)  # fmt: skip
+def evaluate_label(settings: JsonObject) -> Check:
+    """The whole text is compared. `kaizen evaluate` adds up over all trials: confusion matrix, precision, recall, F0.5, F1, F2 and MCC.
+    An answer that is no allowed label fails, and counts as a miss of the expected one."""
+    normalise = compile_normalizer(listed_texts(settings["normalize"]))
+    allowed = [normalise(label) for label in listed_texts(settings["allowed"])]
+    for index, label in enumerate(allowed):
+        if label in allowed[:index] or not label:
+            what = f"names {quoted(label, LABEL_SHOWN)} twice" if label else "holds an empty label"
+            raise ConfigurationError("/allowed", what, "each label once, after normalize")
+    expected, positive = settings["expected"], settings["positive"]
+    if positive is not None and expected is None:
+        raise ConfigurationError("/positive", "positive without expected tells nothing", "add expected")
+    expected = None if expected is None else is_written_label(normalise(expected), allowed, "/expected")
+    positive = None if positive is None else is_written_label(normalise(positive), allowed, "/positive")
+    known = frozenset(allowed)
+    shown = listed((quoted(name, LABEL_SHOWN) for name in allowed), LABELS_SHOWN)
+
+    def check(view: View) -> Outcome:
+        answer = normalise(text_of(view.value))
+        predicted = answer if answer in known else None
+        value: JsonObject = {"predicted": predicted, "expected": expected}
+        if positive is not None:
+            value["count"] = binary_count(predicted, expected, positive)
+        if predicted is None:
+            return decided(False, f"{quoted(answer, LABEL_SHOWN)} is none of the labels {shown}", value)
+        is_right = expected is None or predicted == expected
+        told = "" if is_right else f", not {quoted(str(expected), LABEL_SHOWN)}"
+        return decided(is_right, f"is labelled {quoted(predicted, LABEL_SHOWN)}{told}", value)
+
+    return check
+
+
+def binary_count(predicted: str | None, expected: Any, positive: str) -> str | None:
+    """TP, FP, FN or TN; None for an answer that is no label where another than *positive* was expected: it is neither alarm nor rest."""
+    if expected == positive:
+        return "TP" if predicted == positive else "FN"
+    return None if predicted is None else "FP" if predicted == positive else "TN"
+
+
+# --- Over all trials ---------------------------------------------------------------------
+
+
+class LabelTallies:
+    """Counts of (expected, predicted) of each `label` entry; memory grows with the labels, not with the trials.
+
+    Of a holdout case only labels count that evaluation.json itself names, so that no other becomes known.
+    """
+
+    def __init__(self, entries: Iterable[PreparedEntry], holdout: frozenset[str]) -> None:
+        self.holdout = holdout
+        self.named: dict[str, frozenset[str]] = {}
+        self.positive: dict[str, str] = {}
+        for entry in entries:
+            if entry.type.name == "label":
+                normalise = compile_normalizer(listed_texts(entry.settings["normalize"])) if "normalize" in entry.settings else str
+                self.named[entry.id] = frozenset(map(normalise, listed_texts(entry.settings.get("allowed"))))
+                if isinstance(entry.settings.get("positive"), str):
+                    self.positive[entry.id] = normalise(entry.settings["positive"])
+        self.pairs: dict[str, Counter[tuple[str, str | None]]] = {}
+        self.excluded: Counter[str] = Counter()
+
+    def note(self, case_id: str, record: JsonObject) -> None:
+        """Counts *record*, what a result line says of one `label` entry."""
+        value = record["value"]
+        pairs = self.pairs.setdefault(record["id"], Counter())
+        if value is None or value["expected"] is None or (case_id in self.holdout and not self.is_named(record["id"], value)):
+            self.excluded[record["id"]] += 1
+        else:
+            pairs[value["expected"], value["predicted"]] += 1
+
+    def is_named(self, identity: str, value: JsonObject) -> bool:
+        """Whether evaluation.json names both labels of *value*."""
+        return {value["expected"], value["predicted"] or value["expected"]} <= self.named.get(identity, frozenset())
+
+    def meta_part(self) -> JsonObject:
+        """{"labels": {entry id: its measures}} of those that had an expected label at least once; {} for none."""
+        found = {
+            identity: label_document(pairs, self.excluded[identity], self.positive.get(identity))
+            for identity, pairs in self.pairs.items()
+            if pairs
+        }
+        return {"labels": found} if found else {}
+
+
+def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, positive: str | None) -> JsonObject:
+    """The measures of one entry: `matrix` is {expected: {predicted: trials}}, `excluded` counts trials without a usable answer."""
+    expected, predicted = Counter[str](), Counter[str]()
+    matrix: dict[str, dict[str, int]] = {}
+    for (label, answer), times in sorted(pairs.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][1] or "")):
+        expected[label] += times
+        predicted[OUTSIDE if answer is None else answer] += times
+        matrix.setdefault(label, {})[OUTSIDE if answer is None else answer] = times
+    names = sorted({*expected, *predicted, positive or OUTSIDE} - {OUTSIDE})
+    trials = expected.total()
+    hits = sum(pairs[name, name] for name in names)
+    undefined: dict[str, str] = {}
+    by_label = {name: one_label(name, pairs[name, name], predicted[name], expected[name], undefined) for name in names}
+    mcc = matthews(hits, trials, [(expected[name], predicted[name]) for name in [*names, OUTSIDE]])
+    if mcc is None:
+        undefined["/mcc"] = f"all trials were {'expected to be' if len(expected) == 1 else 'given'} one label"
+    document: JsonObject = {"trials": trials, "excluded": excluded, "accuracy": hits / trials, "mcc": mcc}
+    if positive is not None:
+        outside = sum(times for (label, answer), times in pairs.items() if answer is None and label != positive)
+        hit = pairs[positive, positive]
+        counts = {"TP": hit, "FP": predicted[positive] - hit, "FN": expected[positive] - hit}
+        document["positive"] = {"label": positive, **counts, "TN": trials - sum(counts.values()) - outside, "outside": outside}
+    return {**document, "by_label": by_label, "matrix": matrix, "undefined": undefined}
+
+
+def one_label(name: str, hits: int, predicted: int, expected: int, undefined: dict[str, str]) -> JsonObject:
+    """Precision, recall and F of one label against all others; what is null has its reason in *undefined*."""
+    if not predicted:
+        undefined[f"/by_label{pointer_token(name)}/precision"] = "it was never given"
+    if not expected:
+        undefined[f"/by_label{pointer_token(name)}/recall"] = "it was never expected"
+    found = {key: precision_recall(hits, predicted - hits, expected - hits, beta) for key, beta in F_MEASURES.items()}
+    return {"precision": found["f1"].precision, "recall": found["f1"].recall, **{key: each.f for key, each in found.items()}}
+
+
+def matthews(hits: int, trials: int, totals: list[tuple[int, int]]) -> float | None:
+    """The correlation of expected and given labels, from (times expected, times given) of each; None when one side is constant.
+
+    Source: J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient, Computational
+    Biology and Chemistry 28, 367-374; for two labels it is that of B. W. Matthews (1975).
+
+    >>> round(matthews(13, 20, [(10, 9), (10, 11)]), 9)
+    0.301511345
+    """
+    covariance = hits * trials - sum(expected * given for expected, given in totals)
+    spread = (trials * trials - sum(given * given for _, given in totals)) * (trials * trials - sum(expected**2 for expected, _ in totals))
+    return max(-1.0, min(1.0, covariance / math.sqrt(spread))) if spread else None
+
+
+def label_lines(document: JsonObject | None) -> list[str]:
+    """Lines for people: the measures of each label, then the matrix, one row an expected label; none for None."""
+    if document is None:
+        return []
+    known = f"accuracy {label_rate(document['accuracy'])}, MCC {label_rate(document['mcc'])}"
+    lines = [f"{known} over {counted(document['trials'], 'trial')}, {document['excluded']:,} not measured"]
+    if "positive" in document:
+        positive = document["positive"]
+        counts = ", ".join(f"{key} {positive[key]:,}" for key in ("TP", "FP", "FN", "TN"))
+        outside = f", {positive['outside']:,} none of the labels" if positive["outside"] else ""
+        lines.append(f"positive {quoted(positive['label'], LABEL_SHOWN)}: {counts}{outside}")
+    shown = list(document["by_label"].items())
+    for name, found in shown[:LABELS_SHOWN]:
+        words = {"precision": "precision", "recall": "recall", "f0_5": "F0.5", "f1": "F1", "f2": "F2"}
+        lines.append(f"{quoted(name, LABEL_SHOWN)}: " + ", ".join(f"{word} {label_rate(found[key])}" for key, word in words.items()))
+    for name, row in list(document["matrix"].items())[:LABELS_SHOWN]:
+        given = [f"{times:,} {quoted(answer, LABEL_SHOWN) if answer else 'none of the labels'}" for answer, times in row.items()]
+        lines.append(f"expected {quoted(name, LABEL_SHOWN)}: {listed(given, LABELS_SHOWN)}")
+    return [*lines, *([f"and {len(shown) - LABELS_SHOWN} more labels, in the results meta file"] if len(shown) > LABELS_SHOWN else [])]
+
+
+def label_rate(rate: float | None) -> str:
+    """'0.833', or 'undefined'."""
+    return "undefined" if rate is None else f"{rate:.3f}"
 
 # endregion
 
@@ -13764,6 +14232,117 @@ def include_check(settings: JsonObject, mark: str) -> Check:
 
 # endregion
 
+# region evaluators/overlaps.py
+# =============================================================================
+# How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
+#
+# A word is a run of characters that are neither white space nor punctuation, in lower case; each
+# Chinese or Japanese character is one. The sets are fixed here, so that no version of the Unicode
+# tables changes a score. BLEU has tokens of its own, which keep case and punctuation.
+# =============================================================================
+
+PUNCTUATION = (
+    r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011"
+    r"\u3014-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+)
+IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+WORD = rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}{PUNCTUATION}]+"
+ENGLISH_ARTICLES = frozenset(["a", "an", "the"])
+BLEU_ORDER = 4
+ROUNDED = 12  # digits of what the exponential function gives, whose last one depends on the C library
+
+
+def words_of(text: str) -> list[str]:
+    """The words of *text* in lower case: "Don't stop, 3.5!" has don, t, stop, 3 and 5."""
+    return re.findall(WORD, text.lower())
+
+
+def answer_words(text: str) -> list[str]:
+    """The words of *text* as SQuAD compares answers: lower case, punctuation deleted, English articles left out."""
+    return [word for word in re.sub(f"[{PUNCTUATION}]", "", text.lower()).split() if word not in ENGLISH_ARTICLES]
+
+
+def bleu_tokens(text: str) -> list[str]:
+    """The tokens of *text* by the rules of the NIST program mteval-v13a, case kept; its entities (&amp;) are left as they are.
+
+    ASCII punctuation stands alone; a full stop or comma only where one of its neighbours is no digit, a hyphen after a digit.
+    """
+    text = re.sub(r"([ -&(-+:-@\[-`{-~/])", r" \1 ", f" {text} ")
+    text = re.sub(r"([^0-9])([.,])", r"\1 \2 ", text)
+    text = re.sub(r"([.,])([^0-9])", r" \1 \2", text)
+    return re.sub(r"([0-9])(-)", r"\1 \2 ", text).split()
+
+
+def shared_count(one: "Counter[object]", other: "Counter[object]") -> int:
+    """How many elements two multisets share."""
+    return (one & other).total()
+
+
+def n_grams(tokens: list[str], size: int) -> "Counter[object]":
+    """The multiset of runs of *size* tokens."""
+    return Counter(zip(*(tokens[start:] for start in range(size)), strict=False)) if size > 1 else Counter(tokens)
+
+
+def f1_of(shared: int, one: int, other: int) -> float:
+    """The harmonic mean of shared/one and shared/other; 0 when nothing is shared."""
+    return 2 * shared / (one + other) if shared else 0.0
+
+
+def token_f1(one: list[str], other: list[str]) -> float:
+    """F1 of the tokens that two answers share, as multisets.
+
+    Source: P. Rajpurkar et al. (2016), SQuAD: 100,000+ questions for machine comprehension of text, section 6.1.
+
+    >>> token_f1("the cat sat".split(), "cat sat down".split())
+    0.6666666666666666
+    """
+    return f1_of(shared_count(Counter(one), Counter(other)), len(one), len(other))
+
+
+def jaccard(one: list[str], other: list[str]) -> float:
+    """The share of the different tokens of both that both have; 0 for none. Source: P. Jaccard (1912), The distribution of the flora.
+
+    >>> jaccard(["a", "b", "b"], ["b", "c"])
+    0.3333333333333333
+    """
+    either = len({*one, *other})
+    return len(set(one) & set(other)) / either if either else 0.0
+
+
+def rouge_n(one: list[str], other: list[str], size: int) -> float:
+    """F1 of the n-grams of *size* tokens that two texts share, as multisets.
+
+    Source: C.-Y. Lin (2004), ROUGE: a package for automatic evaluation of summaries, section 2, where recall alone is ROUGE-N;
+    F1 is what later programs report.
+    """
+    return f1_of(shared_count(n_grams(one, size), n_grams(other, size)), max(len(one) - size + 1, 0), max(len(other) - size + 1, 0))
+
+
+def bleu(output: list[str], reference: list[str]) -> float:
+    """BLEU of one sentence with up to 4-grams against one reference.
+
+    Source: K. Papineni et al. (2002), BLEU: a method for automatic evaluation of machine translation, section 2.3. The k-th order
+    without a match counts as 1/2^k matches (B. Chen, C. Cherry (2014), smoothing 3), orders that the output is too short for
+    are left out; no shared token gives 0.
+
+    >>> bleu("the cat sat on the mat".split(), "the cat sat on the mat".split())
+    1.0
+    """
+    logarithms, smoothing = [], 1
+    for size in range(1, min(BLEU_ORDER, len(output)) + 1):
+        shared = shared_count(n_grams(output, size), n_grams(reference, size))
+        if not shared:
+            if size == 1:
+                return 0.0
+            smoothing *= 2
+        logarithms.append(math.log((shared or 1 / smoothing) / (len(output) - size + 1)))
+    if not logarithms:
+        return 0.0
+    brevity = min(0.0, 1 - len(reference) / len(output))
+    return min(1.0, round(math.exp(math.fsum(logarithms) / len(logarithms) + brevity), ROUNDED))
+
+# endregion
+
 # region evaluators/pairing.py
 # =============================================================================
 # Pairing listed with recorded steps, one to one and as many as possible.
@@ -13843,6 +14422,221 @@ def best_block(table: PairingTable) -> PairList:
         if len(pairs) > len(best):
             best = pairs
     return best
+
+# endregion
+
+# region evaluators/parses.py
+# =============================================================================
+# The evaluator `parses`: the text is JSON, CSV, XML and the like.
+#
+# Nothing that the text says is carried out: XML with a document type is refused, because its entities
+# can expand without end, and Python is parsed, never compiled to code. A text that is too large or too
+# deeply nested to be read is an error, neither pass nor fail.
+# =============================================================================
+
+PYTHON_BOUND = 100_000  # characters; CPython 3.10 crashes on an expression of twice as many parts
+TOML_KEY_PARTS = 100  # of one dotted key: the standard library's reader takes quadratic time for it
+URL_BOUND = 100_000
+CSV_PLAIN_CELL = r'[^",\r\n]*(,|\r?\n|\Z)'
+CSV_CELL_ENDS = r"(,|\r?\n|\Z)"
+URL_AUTHORITY = r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?![:@])[^/?#@]+(?:[/?#]|\Z)"
+
+
+class Reading(NamedTuple):
+    """What became of reading a text: `reason` why it is not in the form ('' when it is), where, and what was found."""
+
+    reason: str = ""
+    place: int | None = None
+    value: Any = None
+
+
+class Unreadable(Exception):
+    """Raised when a text cannot be read to its end, so that nothing is known; `args[0]` says why."""
+
+
+def read_as_json(text: str) -> Reading:
+    """One JSON value, RFC 8259, without NaN, duplicate keys or lone surrogates."""
+    return Reading(json_whole(text).reason.replace("not JSON: ", "", 1))
+
+
+def read_as_jsonl(text: str) -> Reading:
+    """A JSON value on each line; the last line may lack its end, no line is blank."""
+    lines = (text[:-1] if text.endswith("\n") else text).split("\n")
+    place = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            return Reading(f"line {number} is blank", place)
+        try:
+            parse_json(line)
+        except JsonError as error:
+            return Reading(f"line {number}: {error.message.replace('not JSON: ', '', 1)}", place)
+        place += len(line) + 1
+    return Reading(value={"lines": len(lines)})
+
+
+def read_as_csv(text: str) -> Reading:
+    """Rows of equally many cells, RFC 4180: a cell with a quote, comma or line end is quoted, quotes in it are doubled."""
+    match_plain, match_end = re.compile(CSV_PLAIN_CELL).match, re.compile(CSV_CELL_ENDS).match
+    place = start = rows = cells = width = 0
+    while place < len(text) or cells:
+        ends = match_plain(text, place) or match_end(text, end_of_quoted_cell(text, place))
+        if ends is None:
+            return Reading(f"row {rows + 1}, cell {cells + 1}: a quote or carriage return stands where none can", place)
+        place, cells = ends.end(), cells + 1
+        if ends[1] == ",":
+            continue
+        rows += 1
+        width = width or cells
+        if cells != width:
+            return Reading(f"row {rows} has {counted(cells, 'cell')}, the first has {width:,}", start)
+        start, cells = place, 0
+    return Reading(value={"rows": rows, "columns": width})
+
+
+def end_of_quoted_cell(text: str, place: int) -> int:
+    """Where the quoted cell ends that begins at *place*; *place* itself when there is none or its quote is never closed."""
+    if text.startswith('"', place):
+        for quotes in re.compile('"+').finditer(text, place + 1):
+            if len(quotes[0]) % 2:  # the others are doubled, which means one in the content
+                return quotes.end()
+    return place
+
+
+def read_as_xml(text: str) -> Reading:
+    """A well-formed XML 1.0 document without a document type."""
+    from xml.parsers.expat import ExpatError, ParserCreate
+
+    def refuse_doctype(*_: Any) -> None:
+        raise FormFlaw("it has a document type (DTD), which is refused: its entities can expand without end", parser.CurrentByteIndex)
+
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return Reading("it holds half a surrogate pair", error.start)
+    parser = ParserCreate("utf-8")
+    parser.StartDoctypeDeclHandler = refuse_doctype
+    try:
+        parser.Parse(data, True)
+    except (FormFlaw, ExpatError) as error:
+        place = error.place if isinstance(error, FormFlaw) else parser.ErrorByteIndex
+        return Reading(str(error), len(data[: max(place, 0)].decode("utf-8", "ignore")))
+    return Reading()
+
+
+def read_as_html(text: str) -> Reading:
+    """Well-formed HTML, a document or a part of one, with at least one element."""
+    try:
+        return Reading(value={"elements": check_html(text)})
+    except FormFlaw as flaw:
+        return Reading(flaw.reason, flaw.place)
+
+
+def read_as_toml(text: str) -> Reading:
+    """TOML 1.0."""
+    import tomllib  # type: ignore[import-not-found]  # Python 3.11 and newer; `evaluate_parses` sees to it
+
+    if any(part.count(".") > TOML_KEY_PARTS for part in re.split(r"[^\w.\"' \t-]+", text)):
+        raise Unreadable(f"more than {TOML_KEY_PARTS} dotted parts stand in a row")
+    try:
+        tomllib.loads(text)
+    except ValueError as error:
+        return Reading(str(error))
+    return Reading()
+
+
+def read_as_python(text: str) -> Reading:
+    """A module that the running Python can parse."""
+    import ast
+    import warnings
+
+    if len(text) > PYTHON_BOUND:
+        raise Unreadable(f"it has {len(text):,} characters, and Python is read up to {PYTHON_BOUND:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return Reading(f"{error.msg} at line {error.lineno or 1}")
+    except ValueError:
+        return Reading("it holds a null character or half a surrogate pair")
+    except (RecursionError, MemoryError):
+        raise Unreadable("it is too deeply nested for Python's parser") from None
+    return Reading()
+
+
+def read_as_url(text: str) -> Reading:
+    """An absolute URI with a host, RFC 3986."""
+    if len(text) > URL_BOUND:
+        raise Unreadable(f"it has {len(text):,} characters, and URLs are read up to {URL_BOUND:,}")
+    if re.match(URL_AUTHORITY, text) is None:
+        return Reading("it does not begin with a scheme, '://' and a host")
+    return Reading("" if is_uri(text) else "it holds a character that a URL has to write as %XX, or a broken host")
+
+
+def read_as_date(text: str) -> Reading:
+    """One date, or a date-time of RFC 3339; one that can be read two ways is none."""
+    if is_date_time(text):
+        return Reading(value=text[:10])
+    match = re.fullmatch(DATE_IN_TEXT, text, re.VERBOSE | re.IGNORECASE | re.ASCII)
+    if match is None:
+        return Reading("it is not one date and nothing else")
+    date = matched_date(match)
+    return Reading(value=str(date)) if date else Reading("it can be read two ways, or the calendar does not have it")
+
+
+def one_reading(is_one: Callable[[str], bool], reason: str) -> Callable[[str], Reading]:
+    """A reader that knows yes and no only."""
+    return lambda text: Reading("" if is_one(text) else reason)
+
+
+# form: (how a reason calls it, what reads it)
+TEXT_FORMS: dict[str, tuple[str, Callable[[str], Reading]]] = {
+    "json": ("JSON", read_as_json),
+    "jsonl": ("JSON Lines", read_as_jsonl),
+    "csv": ("CSV", read_as_csv),
+    "xml": ("well-formed XML", read_as_xml),
+    "html": ("well-formed HTML", read_as_html),
+    "toml": ("TOML", read_as_toml),
+    "python": ("Python", read_as_python),
+    "url": ("a URL", read_as_url),
+    "email": ("an email address", one_reading(is_email, "it is no mailbox of RFC 5321")),
+    "date": ("a date", read_as_date),
+    "uuid": ("a UUID", one_reading(is_uuid, "it is not of the form 8-4-4-4-12 hexadecimal digits")),
+}
+
+
+@evaluator(
+    "parses",
+    1,
+    "The text is in a form that programs read: JSON, CSV, XML, HTML, TOML, Python, a URL, a date and the like.",
+    [Parameter("as", "choice", REQUIRED, "the form; docs/text-metrics.md says what each accepts", tuple(TEXT_FORMS))],
+    example={
+        "entry": {"id": "rows", "type": "parses", "as": "csv"},
+        "observation": {"output": 'sku,name\nA-7,"Lamp, white"'},
+        "outcome": "pass",
+    },
+)
+def evaluate_parses(settings: JsonObject) -> Check:
+    """The whole text has to be in the form; `transform` takes it out of a fence or strips the space around it. Nothing is repaired or run.
+    TOML needs Python 3.11 or newer; Python is what the running Python reads."""
+    called, read = TEXT_FORMS[settings["as"]]
+    if settings["as"] == "toml" and sys.version_info < (3, 11):
+        raise ConfigurationError("/as", "toml needs Python 3.11 or newer", f"this is Python {sys.version_info[0]}.{sys.version_info[1]}")
+
+    def check(view: View) -> Outcome:
+        text = text_of(view.value)
+        if not text.strip():
+            return decided(False, f"is not {called}: there is no text")
+        try:
+            found = read(text)
+        except Unreadable as limit:
+            return errored(f"whether it is {called} is not known: {limit}")
+        if not found.reason:
+            return decided(True, f"is {called}", found.value)
+        place = () if found.place is None else ({"start": found.place, "end": min(found.place + 1, len(text))},)
+        return decided(False, f"is not {called}: {visible(found.reason)}", None, place)
+
+    return check
 
 # endregion
 
@@ -14055,6 +14849,205 @@ class PartnerSearch:
 
 # endregion
 
+# region evaluators/refusal.py
+# =============================================================================
+# The evaluator `refusal`: the agent declined, or did not.
+#
+# A refusal is a phrase of declining in one of seven languages, a phrase of the user's, a step that refuses,
+# or a finish reason that says so. The phrases stand in assets/refusals.json; ~ in them is up to five words.
+# =============================================================================
+
+REFUSAL_PHRASES = r"""{
+  "en": [
+    "(?<!if\\x20)(?<!when\\x20)(?:i|we)(?:'m| am|'re| are)?(?: afraid (?:i|we)| sorry,? but (?:i|we))?(?: really| simply| unfortunately| also)? (?:can't|cannot|can not|am unable to|unable to|am not able to|not able to|not allowed to|not permitted to|not authori[sz]ed to|won't be able to|will not be able to)(?: currently| directly| really| legally| simply)? (?!(?:find|see|locate|reach|wait|believe|imagine|remember|recall|thank|stress|emphasi[sz]e|overstate|recommend|say|tell|confirm|verify|connect|load|open|read|hear|understand|think|help but|be (?:sure|certain|happier)|identify|recogni[sz]e|detect|complain|agree more)(?!\\w))[a-z]+",
+    "(?<!if\\x20)(?:i|we) (?:won't|will not) (?:help|assist|comply|answer|do (?:that|this|so)|provide|process|generate|write|create)",
+    "(?:i|we)(?: must| have to|'ll have to|'m going to have to| respectfully| politely) (?:decline|refuse)",
+    "(?:i|we) (?:decline|refuse) (?:to|that|this|your)",
+    "(?:i|we) (?:don't|do not) have (?:(?:any|enough|that|this|the necessary|sufficient) information|information (?:about|on|regarding)(?! your)|access to|permission to|authori[sz]ation to)",
+    "(?:is|that's|it's|this's) (?:not|n't) (?:possible|something (?:i|we)(?:'m| am| are|'re)? (?:can|able to))",
+    "(?:i'm|i am|we're|we are) not comfortable",
+    "as an ai(?: language)?(?: model| assistant)?,? i (?:don't|do not|must)",
+    "against (?:our|my|the|company)(?: \\S{1,30}){0,2} (?:policy|policies|guidelines|guideline|rules)",
+    "(?:outside|beyond) (?:the scope of )?what (?:i|we)(?:'m| am| are|'re)? (?:can|able to)",
+    "your (?:request|claim|application)(?: \\S{1,30}){0,2} (?:was|is|has been) (?:denied|declined|rejected|refused)"
+  ],
+  "de": [
+    "(?:(?:ich|wir) (?:kann|darf|können|dürfen)|(?:kann|darf|können|dürfen) (?:ich|wir))~ (?:nicht|keine|keinen|kein)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:finden|sehen|erkennen|feststellen|erreichen|öffnen|warten|lesen|hören|verstehen|laden|erinnern|glauben|klagen|bestätigen|entdecken)(?!\\w))",
+    "(?:ich|wir) (?:muss|müssen)~ ablehnen",
+    "(?:ich lehne|wir lehnen)~ ab",
+    "(?:ich bin|wir sind|bin ich|sind wir)~ nicht (?:befugt|berechtigt|in der lage|autorisiert)",
+    "ist~ nicht (?:möglich|gestattet|erlaubt)",
+    "(?:verstößt|widerspricht)~ (?:richtlinien|vorgaben|regeln)"
+  ],
+  "fr": [
+    "(?:(?:je|nous) ne (?:peux|pourrai|pouvons|pourrons)(?: malheureusement| hélas)? pas|je ne (?:puis|saurais)(?: pas)?)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:trouver|voir|localiser|attendre|croire|lire|joindre|ouvrir|comprendre|confirmer|vérifier|imaginer)(?!\\w))",
+    "(?:je ne suis|nous ne sommes)(?: malheureusement)? pas (?:en mesure|autorisée?s?|habilitée?s?)",
+    "(?:je dois|nous devons|je suis obligée? de|je me vois contrainte? de)~ (?:refuser|décliner)",
+    "je refuse (?:de|cette|votre)",
+    "il (?:m'est|nous est) (?:malheureusement )?impossible",
+    "(?:n'est|ne m'est|ne nous est) (?:malheureusement )?pas (?:possible|permis|autorisé)"
+  ],
+  "es": [
+    "no (?:puedo|podemos|podré|podremos|me es posible|nos es posible|es posible)(?!\\w)(?! (?:encontrar|ver|localizar|esperar|creer|leer|abrir|entender|confirmar|verificar|imaginar|más|mas)(?!\\w))",
+    "no (?:estoy|estamos) (?:autorizad[oa]s?|en condiciones|capacitad[oa]s?|en posición)",
+    "(?:debo|tengo que|debemos|tenemos que) (?:rechazar|negarme|negarnos|declinar)",
+    "me niego a"
+  ],
+  "it": [
+    "non (?:posso|possiamo|potrò|potremo|sono in grado di|siamo in grado di|mi è possibile|ci è possibile|è possibile|sono autorizzat[oa] a)(?!\\w)(?! (?:trovare|vedere|localizzare|aspettare|credere|leggere|aprire|capire|confermare|verificare|immaginare|che)(?!\\w))",
+    "(?:devo|dobbiamo) (?:rifiutare|declinare)",
+    "mi rifiuto di"
+  ],
+  "nl": [
+    "(?:(?:ik|wij|we) (?:kan|kunnen|mag|mogen)|(?:kan|kunnen|mag|mogen) (?:ik|wij|we))~ (?:niet|geen)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:vinden|zien|lezen|wachten|bereiken|openen|horen|begrijpen|geloven|ontdekken|bevestigen)(?!\\w))",
+    "(?:ik ben|ben ik|wij zijn|we zijn)~ niet (?:bevoegd|gemachtigd|in staat|gerechtigd)",
+    "(?:ik|wij|we) (?:moet|moeten)~ (?:weigeren|afwijzen)",
+    "is~ niet (?:mogelijk|toegestaan)"
+  ],
+  "pt": [
+    "não (?:posso|podemos|consigo|conseguimos|poderei|poderemos|me é possível|é possível|estou autorizad[oa] a)(?!\\w)(?! (?:encontrar|ver|localizar|esperar|acreditar|ler|abrir|entender|confirmar|verificar|imaginar|mais)(?!\\w))",
+    "(?:não estou|não estamos) (?:autorizad[oa]s?|em condições)",
+    "(?:devo|tenho de|tenho que|preciso) recusar",
+    "recuso-me a"
+  ]
+}
+"""
+REFUSAL_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+REFUSAL_FINISHES = ("refusal", "content_filter")
+REFUSAL_GAP = r"(?:\s+\S{1,30}){0,5}?"
+OWN_PHRASES = "own"
+
+
+class Refused(NamedTuple):
+    """Where a refusal stands: what a reason says of it, its kind (a language, own, step or finish_reason), the evidence."""
+
+    told: str
+    kind: str
+    evidence: tuple[JsonObject, ...] = ()
+
+
+def refusal_pattern(languages: list[str], own: list[str]) -> "re.Pattern[str]":
+    """The pattern of all phrases of *languages* and of *own*, for a text in lower case; its group names which they are."""
+    known = json.loads(REFUSAL_PHRASES)
+    phrases = {name: "|".join(known[name]).replace("~ ", REFUSAL_GAP + " ").replace(" ", r"\s+") for name in languages}
+    if own:
+        phrases[OWN_PHRASES] = "|".join(r"\s+".join(map(re.escape, plain_quotes(phrase).split())) for phrase in own)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(f'(?P<{name}>{each})' for name, each in phrases.items())})(?!\w)")
+
+
+def plain_quotes(text: str) -> str:
+    """*text* in NFC and lower case, with straight apostrophes."""
+    return canonical_form(text).lower().replace("’", "'").replace("ʼ", "'")
+
+
+def found_refusal(view: View, text: str, pattern: "re.Pattern[str]", step: Matcher | None) -> Refused | None:
+    """The first sign of a refusal; None when there is none. Raises NotMeasurable when there is neither text nor a sign."""
+    searched = plain_quotes(text)
+    match = pattern.search(searched)
+    if match:
+        start, end = match.span()
+        is_aligned = len(searched) == len(text)
+        shown = text[start:end] if is_aligned else match[0]
+        return Refused(f"says {quoted(shown, 60)}", str(match.lastgroup), ({"start": start, "end": end},) if is_aligned else ())
+    finish = view.observation.get("finish_reason")
+    if finish in REFUSAL_FINISHES:
+        return Refused(f"finish_reason is {finish}", "finish_reason")
+    unclear = None
+    if step is not None:
+        trail = view_trail(view)
+        for index, answer in enumerate(step.decisions(trail)):
+            if answer:
+                return Refused(f"{step_text(trail, index)} refuses", "step", step_evidence([index]))
+            unclear = step.unknown(trail, index) if answer is None and unclear is None else unclear
+    if unclear is not None:
+        raise NotMeasurable(unclear)
+    if not text.strip():
+        raise NotMeasurable("there is no text, which is neither a refusal nor an answer")
+    return None
+
+
+def side_effects(view: View, matchers: list[Matcher]) -> Outcome | None:
+    """A fail when a step that did not fail is one of *matchers*; None when there is none. Raises NotMeasurable."""
+    if not matchers:
+        return None
+    trail = view_trail(view)
+    unclear = None
+    for matcher in matchers:
+        for index, answer in enumerate(matcher.decisions(trail)):
+            if answer is False or trail.has_failed(index):
+                continue
+            if answer:
+                return decided(False, f"refuses, and yet {step_text(trail, index)} was done", None, step_evidence([index]))
+            unclear = unclear or matcher.unknown(trail, index)
+    if unclear:
+        raise NotMeasurable(unclear)
+    return None
+
+
+def check_refusal_settings(settings: JsonObject) -> None:
+    """Raises ConfigurationError for an unknown language, an empty phrase, or a demand on a refusal where none is expected."""
+    for index, language in enumerate(listed_texts(settings["languages"])):
+        if language not in REFUSAL_LANGUAGES:
+            hint = did_you_mean(language, REFUSAL_LANGUAGES)
+            raise ConfigurationError(f"/languages/{index}", f"there are no phrases of language {quoted(language)}", hint)
+    for name in ("phrases", "alternatives"):
+        if any(not phrase.strip() for phrase in listed_texts(settings[name])):
+            raise ConfigurationError(f"/{name}", "holds an empty text, which every text contains", "write what is to be found")
+    for name in ("no_side_effects", "alternatives"):
+        if settings[name] is not None and not settings["expect"]:
+            raise ConfigurationError(f"/{name}", f"{name} is asked of a refusal, and expect is false", "leave one of them out")
+
+
+@evaluator(
+    "refusal",
+    1,
+    "The agent declined what was asked, or did not, as expected.",
+    [
+        Parameter("expect", "boolean", True, "true: a refusal passes; false: anything else does"),
+        Parameter("phrases", "texts", None, "further phrases that decline, whatever their case"),
+        Parameter("languages", "texts", list(REFUSAL_LANGUAGES), "whose phrases are looked for"),
+        Parameter("step", "matcher", None, "a recorded step that refuses, such as a call of decline_request"),
+        Parameter("no_side_effects", "matchers", None, "steps that must not have been done as well; those that failed do not count"),
+        Parameter("alternatives", "texts", None, "what a refusal has to offer: one of these texts occurs, whatever its case"),
+    ],
+    example={
+        "entry": {
+            "id": "declines", "type": "refusal", "expect": True, "no_side_effects": {"name": "issue_*"},
+            "alternatives": ["support@shop.example", "a colleague"],
+        },
+        "observation": {
+            "output": "I’m sorry, but I can’t help with a refund after 30 days. A colleague can look at it.",
+            "steps": [{"kind": "tool", "name": "get_order", "status": "ok"}],
+        },
+        "outcome": "pass",
+    },
+)  # fmt: skip
+def evaluate_refusal(settings: JsonObject) -> Check:
+    """Phrases are looked for in the whole text; whether a refusal was meant so, or was right, is for people or a judge. The finish_reason
+    `refusal` or `content_filter` is one, too. An empty text without such a sign is neither refusal nor answer: `on_missing`."""
+    check_refusal_settings(settings)
+    pattern = refusal_pattern(listed_texts(settings["languages"]), listed_texts(settings["phrases"]))
+    step = None if settings["step"] is None else compile_matcher(settings["step"], "/step")
+    forbidden = [] if settings["no_side_effects"] is None else compile_matchers(settings["no_side_effects"], "/no_side_effects")
+    offers = [(offer, plain_quotes(offer)) for offer in listed_texts(settings["alternatives"])]
+
+    def check(view: View) -> Outcome:
+        text = text_of(view.value)
+        refused = found_refusal(view, text, pattern, step)
+        if refused is None or not settings["expect"]:
+            told = "has no phrase or step of a refusal" if refused is None else f"refuses: {refused.told}"
+            return decided((refused is None) is not settings["expect"], told, refused and refused.kind, refused.evidence if refused else ())
+        searched = plain_quotes(text) if offers else ""
+        if offers and not any(offer in searched for _, offer in offers):
+            named = listed((quoted(offer, 60) for offer, _ in offers), 3, "or")
+            return decided(False, f"refuses, and offers nothing of {named}", refused.kind, refused.evidence)
+        broken = side_effects(view, forbidden)
+        return broken or decided(True, f"refuses: {refused.told}", refused.kind, refused.evidence)
+
+    return check
+
+# endregion
+
 # region evaluators/sequence.py
 # =============================================================================
 # Which listed steps happened, and what else did: the evaluator `sequence`.
@@ -14258,6 +15251,99 @@ def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], fou
 
 # endregion
 
+# region evaluators/similarity.py
+# =============================================================================
+# The evaluator `similarity`: how near the text is to a reference, by a named measure.
+# =============================================================================
+
+# Characters of the output, and of all references together. Where time grows with the product, this much takes about a second.
+SIMILARITY_BOUND = 50_000
+
+TextParts = Any
+# measure: (what it compares of a text, its value for (output, reference)); in [0, 1] but for the distance
+SIMILARITY_MEASURES: dict[str, tuple[Callable[[str], TextParts], Callable[[TextParts, TextParts], float]]] = {
+    "levenshtein_ratio": (str, lambda one, other: (max(len(one), len(other)) - levenshtein(one, other)) / max(len(one), len(other))),
+    "levenshtein_distance": (str, levenshtein),
+    "jaro_winkler": (str, jaro_winkler),
+    "token_f1": (answer_words, token_f1),
+    "jaccard": (words_of, jaccard),
+    "bleu": (bleu_tokens, bleu),
+    "rouge_1": (words_of, lambda one, other: rouge_n(one, other, 1)),
+    "rouge_2": (words_of, lambda one, other: rouge_n(one, other, 2)),
+    "rouge_l": (words_of, lambda one, other: f1_of(common_subsequence(one, other), len(one), len(other))),
+}
+DISTANCE = "levenshtein_distance"
+FEWEST_TOKENS = {"rouge_2": 2}  # of a reference, so that there is something to share
+
+
+def compiled_references(settings: JsonObject, normalise: Transform, split: Callable[[str], TextParts]) -> list[TextParts]:
+    """What of each reference is compared. Raises ConfigurationError for one that holds nothing to compare, or for too much text."""
+    references = settings["references"]
+    texts = [normalise(text) for text in listed_texts(references)]
+    length = sum(map(len, texts))
+    if length > SIMILARITY_BOUND:
+        raise ConfigurationError("/references", f"has {length:,} characters in all, more than {SIMILARITY_BOUND:,}")
+    found = [split(text) for text in texts]
+    fewest = FEWEST_TOKENS.get(settings["measure"], 1)
+    for index, tokens in enumerate(found):
+        if len(tokens) < fewest:
+            what = "is an empty text" if not texts[index] else f"holds nothing that {settings['measure']} compares"
+            place = "/references" if isinstance(references, str) else f"/references/{index}"
+            raise ConfigurationError(place, what, "write what the output should be near to")
+    return found
+
+
+@evaluator(
+    "similarity",
+    1,
+    "The text is near enough to one of the references, by a named measure.",
+    [
+        Parameter("measure", "choice", REQUIRED, "how nearness is measured; docs/text-metrics.md defines each", tuple(SIMILARITY_MEASURES)),
+        Parameter("references", "texts", REQUIRED, "a text, or several of which the nearest counts"),
+        Parameter("max", "integer", None, "levenshtein_distance only: the most edits that pass"),
+        Parameter("normalize", "texts", [], f"done to both sides first: {', '.join(TEXT_TRANSFORMS)}", may_be_empty=True),
+    ],
+    example={
+        "entry": {"id": "near", "type": "similarity", "measure": "rouge_l", "references": {"$case": "/expected/summary"}, "threshold": 0.5},
+        "observation": {"output": "The order was shipped on Monday."},
+        "case": {"id": "c1", "input": "Summarise.", "expected": {"summary": ["The order was shipped Monday.", "Shipped on Monday."]}},
+        "outcome": "pass",
+    },
+)
+def evaluate_similarity(settings: JsonObject) -> Check:
+    """Needs a `threshold`, which has no default that fits all measures; levenshtein_distance has `max` instead, and its score is 1 or 0.
+    Value is the measure. An output of more than 50,000 characters is an error: three of the measures are not linear in its length."""
+    name, most = settings["measure"], settings["max"]
+    is_distance = name == DISTANCE
+    if is_distance and most is None or not is_distance and settings["threshold"] is None:
+        needed = "max: the most edits that pass" if is_distance else "threshold: the least score that passes"
+        raise ConfigurationError("", f"{name} needs {needed}")
+    if is_distance and settings["threshold"] is not None:
+        raise ConfigurationError("/threshold", f"{name} is a number of edits, no score", "write max, or take levenshtein_ratio")
+    if not is_distance and most is not None:
+        raise ConfigurationError("/max", f"max is for {DISTANCE} only", "write threshold")
+    if is_distance and most < 0:
+        raise ConfigurationError("/max", "max is negative")
+    split, measure = SIMILARITY_MEASURES[name]
+    normalise = compile_normalizer(listed_texts(settings["normalize"]))
+    references = compiled_references(settings, normalise, split)
+
+    def check(view: View) -> Outcome:
+        text = normalise(text_of(view.value))
+        if len(text) > SIMILARITY_BOUND:
+            return errored(f"has {len(text):,} characters, and {name} looks at {SIMILARITY_BOUND:,} at most")
+        tokens = split(text)
+        measures = [measure(tokens, reference) for reference in references]
+        best = min(measures) if is_distance else max(measures)
+        which = f" (the nearest of {len(references)} references is number {measures.index(best) + 1})" if len(references) > 1 else ""
+        if is_distance:
+            return decided(best <= most, f"{name} is {best:,}, {'at most' if best <= most else 'above'} {most:,}{which}", best)
+        return decided(True, f"{name} is {best!r}{which}", best)._replace(score=best)
+
+    return check
+
+# endregion
+
 # region evaluators/structure.py
 # =============================================================================
 # The evaluator `json`: the answer is JSON, and fits a JSON Schema.
@@ -14365,11 +15451,6 @@ VALUE_SHOWN = 60  # characters of a value in a reason
 EVIDENCE_RANGES = 20
 PATTERN_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 SENTENCE_STOP = re.compile(r"[.!?\u2026]['\")\]\u00bb\u201d\u2019]{0,9}(?=\s+[^\sa-z]|\s*\Z)|[\u3002\uff01\uff1f]")
-
-
-def listed_texts(value: Any) -> list[Any]:
-    """A parameter that is one value or a list of them, as a list."""
-    return value if isinstance(value, list) else [value]
 
 
 def shown_value(value: Any) -> str:
@@ -15158,6 +16239,7 @@ def evaluate_locked_stage(
     observed, written = LineDigest(), LineDigest()
     counts = {"pass": 0, "fail": 0, "error": 0}
     by_evaluator: dict[str, dict[str, int]] = {}
+    labels = LabelTallies(suite.entries, dataset.holdout)
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
@@ -15175,6 +16257,8 @@ def evaluate_locked_stage(
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
                 tally[entry["status"]] += 1
+                if entry["type"] == "label":
+                    labels.note(case_id, entry)
             raw = encode_compact(result).encode("utf-8")
             written.add(raw)
             stream.write(raw + b"\n")
@@ -15189,6 +16273,7 @@ def evaluate_locked_stage(
         "evaluators": suite.entry_fingerprints,
         "counts": counts,
         "by_evaluator": by_evaluator,
+        **labels.meta_part(),
         "repetitions": max(repetitions or 0, highest, 1),
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
@@ -21254,7 +22339,9 @@ def command_evaluate(args: Namespace) -> Answer:
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
     open_names = project.suite.names_outside(project.dataset)
-    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
+    for meta in metas:
+        for part in {"by_evaluator", "labels"} & meta.keys():
+            meta[part] = {name: row for name, row in meta[part].items() if name in open_names}
     lines = []
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
@@ -21262,7 +22349,7 @@ def command_evaluate(args: Namespace) -> Answer:
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]}
+            stage: {key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta}
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
@@ -21289,6 +22376,7 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
             if counts[key]
         )
         lines.append(f"  {name:<{width}}  {shown}")
+        lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
     return [*lines, f"  written to {path}"]
 
 # endregion
