@@ -48,6 +48,7 @@ LAYERS = {
         "cases.improvement",
         "cases.case",
         "cases.dataset",
+        "cases.expressions",
         "cases.evaluation_file",
         "cases.decision",
         "cases.scaffold",
@@ -95,6 +96,7 @@ LAYERS = {
     "policy": [
         "policy.comparison",
         "policy.acceptance",
+        "policy.derived",
         "policy.reliability",
         "policy.reliability_words",
         "policy.plan",

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, duration, percent
+from kaizen.policy.derived import basis_text_of, derived_delta_text, derived_text
 
 NOT_MEASURED = "not measured"
 VERDICTS = {"eligible": "Eligible", "rejected": "Rejected", "manual_review": "Manual review", None: "One stage measured"}
@@ -157,6 +158,15 @@ def number_rows(rates: JsonObject) -> list[tuple[str, str, str]]:
         ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else money(cost), rates, "priced", "priced")),
         ("Median duration", *covered(NOT_MEASURED if time is None else duration(time / 1000), rates, "timed", "timed")),
     ]
+
+
+def derived_rows(comparison: JsonObject, roles: list[str]) -> list[tuple[str, str, list[tuple[str, str]], str]]:
+    """(name, expression, (value, small print) by role, change or '') of each derived metric."""
+    found = []
+    for entry in comparison["metrics"]:
+        sides = [(derived_text(entry[role]), basis_text_of(entry[role])) for role in roles]
+        found.append((entry["name"], entry["expression"], sides, derived_delta_text(entry) if len(roles) > 1 else ""))
+    return found
 
 
 def delta_text(comparison: JsonObject) -> str:
