@@ -105,6 +105,7 @@ LAYERS = {
         "policy.recommendation",
     ],
     "exporters": [
+        "exporters.rows",
         "exporters.*",
     ],
     "web": [
