@@ -1,6 +1,7 @@
 """`kaizen reliability`, `plan`, `noise` and `replay-decision`: what a person reads and what a program gets."""
 
 import json
+import math
 import re
 import shutil
 import sys
@@ -253,7 +254,28 @@ class Plan(Improvement):
     def test_clusters_are_no_independent_cases(self):
         cases = [{"id": f"c{number}", "input": 1, "cluster": f"k{number // 10}"} for number in range(40)]
         make_improvement("change", [*cases, {"id": "alone", "input": 1}], {"version": 1, "evaluators": [CHECK]})
-        self.assertIn("the 41 cases are 5 clusters", " ".join(self.ask("plan", "change")["sources"]))
+        answer = self.ask("plan", "change", "--trials", "1", "--rate", "0.7", "--noise", "0.5", "--change", "0.05", "--alike", "0.4", "--effect", "0.2")
+        # Four clusters of ten and one of one: the mean of 1 / size is 0.28.
+        variance = 0.05 * (0.4 + 0.6 * 0.28) + 2 * 0.21 * 0.5 * 0.28
+        effect = answer["design_effect"]
+        self.assertAlmostEqual(effect, variance / 5 / ((0.05 + 0.21) / 41), delta=1e-12)
+        self.assertIn(f"the 41 cases are 5 clusters, worth about {round(41 / effect)} independent cases at one trial", " ".join(answer["sources"]))
+        self.assertIn("correlation of the change within a cluster assumed: 0.4", answer["sources"])
+        (own,) = [cell for cell in answer["cells"] if cell["cases"] == 41]
+        self.assertAlmostEqual(own["smallest_effect"], 2.8015852181 * (variance / 5) ** 0.5, delta=1e-9)
+        self.assertEqual((answer["unit"], answer["units"]), ("cluster", 5))
+        self.assertEqual(answer["needed"][0]["cases"], math.ceil(1.1 * 2.8015852181**2 * variance / 0.04 * 41 / 5))
+
+    def test_with_a_pilot_of_clusters_the_table_says_what_reliability_says(self):
+        before, after = suite((16, "nyn", "yyn"), (16, "yyy", "yyn"), (16, "nnn", "yyy"), (16, "yny", "nny"))
+        for trials in ("3", "1"):
+            shown = [{name: letters[: int(trials)] for name, letters in side.items()} for side in (before, after)]
+            self.make(*shown, fields=lambda name: {"cluster": f"k{int(name[1:]) // 4}"} if name != "c0000" else {})
+            plan = self.ask("plan", "change", "--cases", "64", "--trials", trials)
+            found = self.ask("reliability", "change")["candidates"][0]
+            self.assertEqual(found["smallest_effect"]["n"], plan["units"])
+            self.assertAlmostEqual(plan["cells"][0]["smallest_effect"], found["smallest_effect"]["value"], delta=1e-8)
+            shutil.rmtree("improvements")
 
     def test_a_share_is_between_0_and_1(self):
         make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
