@@ -245,6 +245,19 @@ class Plan(Improvement):
         cell = answer["cells"][0]
         self.assertEqual((cell["cost_usd"], cell["seconds"]), (20 * 3 * 2 * 0.25, 20 * 3 * 2 * 3.0 / 2))
 
+    def test_a_cost_beyond_all_numbers_is_told_as_that(self):
+        before, after = suite((4, "nyn", "yyn"), (4, "yyy", "yyy"))
+        measured = {"cost": {"total_usd": 1e308}, "execution": {"duration_ms": 1e300, "exit_code": 0, "attempts": [], "started_at": "", "worker": 0}}
+        stages = {stage: [{**row, **measured} for row in answers(table)] for stage, table in (("baseline", before), ("candidate", after))}
+        make_improvement("change", [{"id": name, "input": name} for name in before], {"version": 1, "evaluators": [CHECK]}, **stages)
+        self.assertIsNone(self.ask("plan", "change", "--cases", "20", "--trials", "3")["cells"][0]["cost_usd"])
+        for argv in (("plan", "change"), ("gate", "change"), ("review", "change"), ("reliability", "change")):
+            text = run_cli(*argv).stdout
+            self.assertLess(max(map(len, re.findall(r"[0-9,.]+", text))), 30, argv)
+        self.assertIn("too large", run_cli("plan", "change").stdout)
+        with open("improvements/change/review.html", encoding="utf-8") as page:
+            self.assertIn("$1e+308", page.read())
+
     def test_a_large_suite_can_be_planned_and_a_tiny_one_shows_nothing(self):
         make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
         self.assertEqual(self.ask("plan", "change", "--cases", "100000", "--trials", "1")["cells"][0]["cases"], 100_000)

@@ -10,7 +10,7 @@ from kaizen.commands.reporting import BASELINE, CANDIDATE
 from kaizen.commands.run import count_argument
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, duration, quoted
+from kaizen.foundation.text import counted, duration, money, quoted
 from kaizen.policy.plan import (
     TYPICAL_CHANGE,
     TYPICAL_LIKENESS,
@@ -127,9 +127,12 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
     """The tables for a terminal: effects, then cost and time where they were measured."""
     cells = {(cell["cases"], cell["trials"]): cell for cell in document["cells"]}
 
-    def table(key: str, shown: "dict[tuple[int, int], str]") -> list[str]:
+    def shown(amount: float | None, words: Callable[[float], str]) -> str:
+        return "too large" if amount is None else words(amount)
+
+    def table(key: str, texts: "dict[tuple[int, int], str]") -> list[str]:
         rows = [[key, *[counted(k, "trial") for k in trials]]]
-        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[shown[n, k] for k in trials]] for n in cases]
+        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[texts[n, k] for k in trials]] for n in cases]
         widths = [max(len(row[column]) for row in rows) for column in range(len(trials) + 1)]
         return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
@@ -137,10 +140,10 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
     lines += table("", {place: effect_text(cell["smallest_effect"]) for place, cell in cells.items()})
     if document["trial_cost_usd"] is not None:
         lines += ["cost of both stages in USD, from what was measured:"]
-        lines += table("", {place: f"{cell['cost_usd']:,.2f}" for place, cell in cells.items()})
+        lines += table("", {place: shown(cell["cost_usd"], money) for place, cell in cells.items()})
     if document["trial_seconds"] is not None:
         lines += [f"time of both stages at {counted(document['jobs'], 'job')}, from what was measured:"]
-        lines += table("", {place: duration(cell["seconds"]) for place, cell in cells.items()})
+        lines += table("", {place: shown(cell["seconds"], duration) for place, cell in cells.items()})
     else:
         lines.append("cost and time: not known before something was measured; run a few cases")
     if document["needed"]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kaizen.cases.case import Case
-from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.jsonio import JsonObject, float_or_none
 from kaizen.foundation.text import counted
 from kaizen.policy.comparison import StageTally
 from kaizen.policy.reliability import EXACT_TEST_ALLOWANCE, Quad
@@ -110,8 +110,8 @@ def plan_document(
     for n in cases:
         for k in trials:
             cell: JsonObject = {"cases": n, "trials": k, "smallest_effect": smallest_effect(spread, k, k, units.of_cases(n))}
-            cell["cost_usd"] = None if cost is None else cost * n * k * 2
-            cell["seconds"] = None if seconds is None else seconds * n * k * 2 / jobs
+            cell["cost_usd"] = None if cost is None else float_or_none(cost * n * k * 2)
+            cell["seconds"] = None if seconds is None else float_or_none(seconds / jobs * n * k * 2)
             cells.append(cell)
     needed: list[JsonObject] = []
     for k in trials if effect else ():
