@@ -90,6 +90,20 @@ class Reliability(Improvement):
             self.assertGreater(entry["smallest_effect"]["value"], 0.1)
             shutil.rmtree("improvements")
 
+    def test_the_cost_of_a_trial_has_an_interval_over_cases(self):
+        before, after = suite((10, "nyn", "yyn"), (14, "yyy", "yyy"))
+        prices = {name: 0.01 + 0.001 * number for number, name in enumerate(before)}
+        stages = {"baseline": answers(before), "candidate": [{**row, "cost": {"total_usd": prices[row["case_id"]]}} for row in answers(after)]}
+        make_improvement("change", [{"id": name, "input": name} for name in before], {"version": 1, "evaluators": [CHECK]}, **stages)
+        costs = self.ask("reliability", "change")["candidates"][0]["costs"]
+        self.assertEqual(costs["baseline"], {"n": 0, "mean_usd": None, "interval": None, "small_sample": False})
+        found = costs["candidate"]
+        self.assertEqual((found["n"], found["mean_usd"], found["small_sample"]), (24, 0.0215, True))
+        # Student's interval: 0.0215 ± 2.0687 · 0.00707107 / √24; the bootstrap limits of equally spaced values are close to it.
+        for limit, student in zip(found["interval"], (0.018514, 0.024486), strict=True):
+            self.assertAlmostEqual(limit, student, delta=0.0001)
+        self.assertRegex(run_cli("reliability", "change").stdout, r"baseline not measured, candidate 0.0215 USD a trial \(0.0185\d* to 0.0244\d*\) over 24 cases")
+
     def test_two_cases_promise_nothing(self):
         self.make(*suite((2, "n", "y")))
         self.assertIn("A suite of 2 cases at 1 trial shows no change four times out of five, however large it is.", run_cli("reliability", "change").stdout)

@@ -127,6 +127,10 @@ class Derived(support.TemporaryFolder):
         self.assertEqual(self.reasons()[0], "manual_review")
         self.assertIn("1 of 10 answers of 'safe' are missing", run_cli("gate", "change").stdout)
 
+    def test_a_bound_on_a_metric_that_nobody_worked_out_is_not_met(self):
+        (found,) = kaizen.missed_metrics({"m": {"maximum": 1}}, [])
+        self.assertEqual(found.code, "unmeasured_metric")
+
     def test_a_miss_on_incomplete_evidence_rejects_nobody(self):
         both = {f"c{number}": "y harm" for number in range(40)}
         self.make(both, {**both, **{f"c{number}": "-" for number in range(2)}}, {"m": "rate(safe)"}, {"m": {"minimum": 0.5}})

@@ -218,7 +218,10 @@ def missed_metrics(bounds: JsonObject, figures: list[Figures]) -> list[Missed | 
 
     A bound on what is not measured, or on what lacks more than 5 % of the answers due, cannot be looked at.
     """
-    found: list[Missed | Unmeasured] = []
+    known = {document["name"] for document, _ in figures}
+    found: list[Missed | Unmeasured] = [
+        Unmeasured("unmeasured_metric", f"{quoted(name, 60)} is bounded and was not worked out") for name in bounds if name not in known
+    ]
     for document, values in figures:
         name = quoted(document["name"], 60)
         for key, limit in (bounds.get(document["name"]) or {}).items():
