@@ -3,8 +3,12 @@
 import csv
 import io
 import json
+import os
+import pty
 import re
 import shutil
+import subprocess
+import sys
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -172,6 +176,25 @@ class Export(support.TemporaryFolder):
         self.assertEqual((answer["files"], answer["stages"]["candidate"]["counts"]), ({"csv": "out.csv"}, {"pass": 1, "fail": 1, "error": 0}))
         with open("out.csv", encoding="utf-8", newline="") as stream:
             self.assertEqual(stream.read(), self.export("csv", "--stage", "candidate").stdout)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
+    def test_a_full_disk_behind_standard_output_is_no_defect(self):
+        self.make(candidate={"a": ["y"]})
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run(
+                [sys.executable, str(support.BUNDLE), "export", "change", "--format", "csv"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (2, "kaizen: error: standard output: cannot be written: No space left on device"))
+
+    def test_a_terminal_gets_no_control_characters(self):
+        self.make(candidate={"a": ["y\x1b[31m\x9b2J\r\u202e"]})
+        leader, follower = pty.openpty()
+        with open(follower, "wb") as terminal:
+            subprocess.run([sys.executable, str(support.BUNDLE), "export", "change", "--format", "csv"], stdout=terminal, check=True)
+            text = os.read(leader, 65_536).decode()
+        os.close(leader)
+        self.assertNotRegex(text, "[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]")
+        self.assertIn("y\\x1b[31m\\x9b2J\\r\\u202e", text)
 
     def test_json_without_a_file_is_refused(self):
         self.make(candidate={"a": ["y"]})

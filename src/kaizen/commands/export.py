@@ -4,7 +4,6 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from typing import IO
 
 from kaizen.commands.context import Project, diagnose, load_project, require_stage
 from kaizen.commands.openings import holdout_openings, record_opening
@@ -13,10 +12,10 @@ from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, has_results
 from kaizen.exporters.junit import JUNIT_END, JUNIT_HEAD, junit_stage_lines, stale_suite
 from kaizen.exporters.rows import StageSource, Tallied
 from kaizen.exporters.tables import csv_head, csv_lines, jsonl_lines, left_out_notes, markdown_lines
-from kaizen.foundation.errors import InputError, RefusedError, UsageError
-from kaizen.foundation.files import replacing, shown_path
+from kaizen.foundation.errors import InputError, KaizenError, RefusedError, UsageError
+from kaizen.foundation.files import replacing, shown_path, silence_descriptor
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, listed
+from kaizen.foundation.text import counted, listed, visible_lines
 from kaizen.web.review_markdown import markdown_text
 from kaizen.web.review_words import hidden_sentence
 
@@ -59,11 +58,11 @@ def command_export(args: Namespace) -> Answer:
     opened = hidden_sentence(0, holdout_openings(improvement))
     tallies = {stage: Tallied() for stage in stages}
     if args.output == "-":
-        sys.stdout.flush()
-        write_export(sys.stdout.buffer, args.format, improvement.name, sources, tallies, (stale, opened))
+        write_standard_output(export_texts(args.format, improvement.name, sources, tallies, (stale, opened)))
     else:
         with replacing(args.output) as stream:
-            write_export(stream, args.format, improvement.name, sources, tallies, (stale, opened))
+            for text in export_texts(args.format, improvement.name, sources, tallies, (stale, opened)):
+                stream.write(text.encode("utf-8", "replace"))
     notes = [*stale, *([opened] if opened else [])]
     notes += [f"{stage}: {note}" for stage, tally in tallies.items() for note in left_out_notes(tally)]
     if args.output == "-":
@@ -110,19 +109,27 @@ def stage_source(project: Project, stage: str, is_open: bool, stale: list[str]) 
     )
 
 
-def write_export(
-    stream: IO[bytes], kind: str, name: str, sources: list[StageSource], tallies: dict[str, Tallied], remarks: tuple[list[str], str]
-) -> None:
-    """Writes *sources* in the format *kind*, a trial at a time; *remarks* are why results are stale, and on openings of the holdout."""
-    for text in export_texts(kind, name, sources, tallies, remarks):
-        stream.write(text.encode("utf-8", "replace"))
-    stream.flush()
+def write_standard_output(texts: Iterator[str]) -> None:
+    """Writes *texts* on standard output, on a terminal with control characters made visible. Raises KaizenError when there is no room."""
+    is_terminal = sys.stdout.isatty()
+    try:
+        sys.stdout.flush()
+        for text in texts:
+            shown = visible_lines(text.replace("\r\n", "\n")) if is_terminal else text
+            sys.stdout.buffer.write(shown.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_descriptor(sys.stdout.fileno())
+        message = f"standard output: cannot be written: {error.strerror}"
+        raise KaizenError(message, "make room, or name a file with --output", "unwritable") from None
 
 
 def export_texts(
     kind: str, name: str, sources: list[StageSource], tallies: dict[str, Tallied], remarks: tuple[list[str], str]
 ) -> Iterator[str]:
-    """The pieces of the export, in order."""
+    """The pieces of the export, in order; *remarks* are why results are stale, and on openings of the holdout."""
     stale, opened = remarks
     if kind == "csv":
         yield csv_head()
