@@ -127,6 +127,12 @@ class Derived(support.TemporaryFolder):
         self.assertEqual(self.reasons()[0], "manual_review")
         self.assertIn("1 of 10 answers of 'safe' are missing", run_cli("gate", "change").stdout)
 
+    def test_a_variant_that_misses_a_bound_is_not_feasible(self):
+        both = {"a": "y", "b": "y"}
+        self.make(both, {"a": "y", "b": "y harm"}, {"m": "1 - rate(safe)"}, {"m": {"maximum": 0}})
+        (found,) = [entry for entry in self.ask("pareto", "change")["variants"] if entry["name"] == "candidate"]
+        self.assertEqual((found["status"], found["reasons"][0]["code"]), ("infeasible", "above_metric_maximum"))
+
     def test_a_bound_on_a_metric_that_nobody_worked_out_is_not_met(self):
         (found,) = kaizen.missed_metrics({"m": {"maximum": 1}}, [])
         self.assertEqual(found.code, "unmeasured_metric")

@@ -56,7 +56,7 @@ def load_project(argument: str) -> Project:
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset))
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def require_stage(improvement: Improvement, stage: str) -> None:

@@ -109,6 +109,11 @@ def money(amount: Any) -> str:
     return f"{float(amount):.2g}" if abs(amount) < 0.000001 else f"{amount:.6f}".rstrip("0").ljust(4, "0")
 
 
+def dollars(amount: Any) -> str:
+    """`money` with its sign in front: '$1.25'."""
+    return f"${money(amount)}"
+
+
 def duration(seconds: float) -> str:
     """'850 ms', '12.3 s', '4 min 05 s', '2 h 03 min', '1.2e+20 h'."""
     if seconds >= LARGEST_AMOUNT:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from kaizen.cases.dataset import Dataset
+from kaizen.cases.case import Case
 from kaizen.cases.evaluation_file import Evaluation, case_entries, exact_fraction, metrics_of_entries
 from kaizen.cases.expressions import Expression, expression_value
 from kaizen.foundation.errors import Breaches
@@ -66,14 +66,14 @@ class DerivedMetrics(NamedTuple):
 NO_METRICS = DerivedMetrics({}, {}, {})
 
 
-def derived_metrics(evaluation: Evaluation, dataset: Dataset) -> DerivedMetrics:
-    """What `metrics` of *evaluation* asks of the entries that the cases of *dataset* have."""
+def derived_metrics(evaluation: Evaluation, cases: dict[str, Case]) -> DerivedMetrics:
+    """What `metrics` of *evaluation* asks of the entries that *cases* have."""
     if not evaluation.metrics:
         return NO_METRICS
     found = DerivedMetrics(evaluation.metrics, {}, {})
     wanted = set(found.used())
     every = metrics_of_entries(evaluation.evaluators)
-    for case in dataset.cases.values():
+    for case in cases.values():
         if case.document.get("evaluators"):
             names = every | metrics_of_entries(case_entries(case, evaluation, Breaches()))
             found.own[case.id] = {name: metric for name, metric in names.items() if metric in wanted}

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, duration, money, percent
+from kaizen.foundation.text import counted, dollars, duration, percent
 from kaizen.policy.derived import basis_text_of, derived_delta_text, derived_text
 
 NOT_MEASURED = "not measured"
@@ -148,7 +148,7 @@ def number_rows(rates: JsonObject) -> list[tuple[str, str, str]]:
         ("Errors, no verdict", f"{rates['errors']:,}", planned),
         ("Not run", f"{rates['not_run']:,}", planned),
         ("Mean score", *covered(NOT_MEASURED if score is None else f"{score:.3f}", rates, "scored", "scored")),
-        ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else f"${money(cost)}", rates, "priced", "priced")),
+        ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else dollars(cost), rates, "priced", "priced")),
         ("Median duration", *covered(NOT_MEASURED if time is None else duration(time / 1000), rates, "timed", "timed")),
     ]
 
