@@ -15,6 +15,7 @@ from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.policy.comparison import CaseTally, StageTally
+from kaizen.policy.derived import derived_metrics
 from kaizen.policy.recommendation import comparison_document
 from kaizen.policy.replay import flips_document
 from kaizen.runs.observation import iter_observations
@@ -66,7 +67,7 @@ def project_under(project: Project, path: str) -> Project:
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite)
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
@@ -78,7 +79,7 @@ def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
         meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
         stages[role] = (replayed, meta)
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [])
+    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
 
 
 def replayed_tally(project: Project, stage: StageTally) -> StageTally:
@@ -96,6 +97,8 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
         if key[0] not in project.dataset.cases:
             unknown[key[0]] = None
             continue
-        cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite))
+        cases.setdefault(key[0], CaseTally()).add(
+            evaluate_observation(observation, project.dataset, project.suite), project.derived.names_of(key[0])
+        )
     repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage.stage, repetitions, cases, list(unknown))
