@@ -177,7 +177,7 @@ class StateRule:
             findings.evidence += [f"/state/after{field.pointer}" for field in differing]
 
     def ask_changes(self, findings: StateFindings, before: Any, after: Any, condition: str) -> list[StateChange] | None:
-        """The changes, after asking what may and what must not be one; *condition* is what `must_not_change_if` says. None: nobody asked."""
+        """The changes, after asking what may and must not be one; *condition* is what `must_not_change_if` says. None: nobody asked."""
         is_bound = condition in (PASS, ERROR)
         if not (self.allowed or self.forbidden or is_bound):
             return None
