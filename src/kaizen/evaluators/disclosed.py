@@ -63,15 +63,19 @@ def texts_in(value: Any, tokens: tuple[str | int, ...] = ()) -> Iterator[tuple[t
 def findings_in(value: Any, tokens: tuple[str | int, ...], finders: list[tuple[str, str, Finder]]) -> Iterator[tuple[Finding, str]]:
     """(finding, what was found) for all that *finders*, (kind, words, finder), find in *value*, which stands at *tokens*."""
 
-    def shown(token: str | int) -> str | int:
-        return HIDDEN_NAME if any(next(find(str(token)), None) for _, _, find in finders) else token
-
     for place, text, is_name in texts_in(value, tokens):
+        pointer = ""
         for kind, words, find in finders:
             for start, end in find(text):
-                pointer = "".join(pointer_token(shown(token)) for token in place)
+                pointer = pointer or "".join(pointer_token(hidden_name(token, finders)) for token in place)
                 span = (None, None) if is_name else (start, end)
                 yield Finding(kind, words, pointer, 1, *span), text[start:end]
+
+
+def hidden_name(token: str | int, finders: list[tuple[str, str, Finder]]) -> str | int:
+    """*token*, or HIDDEN_NAME when *finders* find something in it."""
+    is_plain = isinstance(token, int) or not any(next(iter(find(token)), None) for _, _, find in finders)
+    return token if is_plain else HIDDEN_NAME
 
 
 def canary_finder(canaries: list[str], pointer: str, reads_masks: bool) -> tuple[str, str, Finder]:

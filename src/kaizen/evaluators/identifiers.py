@@ -112,7 +112,7 @@ def find_ibans(text: str) -> Iterator[Span]:
 def find_cards(text: str) -> Iterator[Span]:
     """Numbers of payment cards, whole or in groups, with the length of their issuer and the right check digit."""
     done = 0
-    for match in identifier_pattern(r"(?<!\w)(?<![0-9][.,])(?=([0-9]{4,19}(?:[ -][0-9]{3,7}){0,4}))").finditer(text):
+    for match in identifier_pattern(r"(?<!\w)(?<![0-9][.,])(?=([2-6][0-9]{3,18}(?:[ -][0-9]{3,7}){0,4}))").finditer(text):
         if match.start() < done:
             continue
         start, groups = match.start(), match[1]
