@@ -108,13 +108,13 @@ def add_commands(words: StepWords, line: str, folder: str, root: str, depth: int
 
 def add_command_words(words: StepWords, command: list[str], folder: str, root: str, depth: int = 0) -> None:
     """Adds the paths and hosts that the words of *command* name, and the commands that it runs itself."""
+    writes = written_words(command)
     for place, word in enumerate(command[1:], 1):
-        writes = is_written(command, place)
         is_target = command[place - 1].lstrip("&0123456789") in (">", ">>", ">|", "<>")
         option, is_assigned, value = word.partition("=")
         for text in (word, value) if is_assigned and option else (word,):
             if text and not re.fullmatch("&?[<>]+[&|]?", text):
-                words.paths.append((inner_path(text, folder, root), writes or is_target))
+                words.paths.append((inner_path(text, folder, root), writes(place) or is_target))
         host = re.fullmatch(HOST_WORD, word)
         if host:
             words.hosts.append(host[1].lower())
@@ -129,16 +129,17 @@ def add_command_words(words: StepWords, command: list[str], folder: str, root: s
         add_command_words(words, further, folder, root, depth + 1)
 
 
-def is_written(command: list[str], place: int) -> bool:
-    """Whether *command* writes the path that its word at *place* names."""
-    program, options = command[0], [word for word in command[1:] if word.startswith("-")]
+def written_words(command: list[str]) -> Callable[[int], bool]:
+    """Whether *command* writes the path that its word at a place names."""
+    program = command[0]
     if program in COPYING_PROGRAMS:
-        return place == len(command) - 1
+        return lambda place: place == len(command) - 1
+    if program == "dd":
+        return lambda place: command[place].startswith("of=")
+    writes = program in WRITING_PROGRAMS or (program == "git" and not WRITING_GIT.isdisjoint(command[1:4]))
     if program in EDITING_PROGRAMS:
-        return any(re.match("-[a-zA-Z]*i|--in-place", option) for option in options)
-    if program == "git":
-        return not WRITING_GIT.isdisjoint(command[1:4])
-    return program in WRITING_PROGRAMS or (program == "dd" and command[place].startswith("of="))
+        writes = any(re.match("-[a-zA-Z]*i|--in-place", word) for word in command[1:])
+    return lambda place: writes
 
 
 def inner_command(command: list[str]) -> list[str]:
@@ -206,7 +207,7 @@ class IntegrityRule:
         broken = []
         for path, is_written in words.paths:
             for glob, is_meant in (*self.read, *(self.write if is_written else ())):
-                if is_meant(path):
+                if is_meant(path) or is_meant(f"{path}/"):  # the folder itself
                     broken.append(f"names {visible(path, 80)}, protected as {quoted(glob, 60)}")
         for text, fits in self.commands:
             broken += [f"runs {quoted(text, 60)}" for command in words.commands if fits(command)][:1]
