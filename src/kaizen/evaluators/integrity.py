@@ -25,6 +25,7 @@ from kaizen.runs.observation import NAMING_FIELDS
 from kaizen.runs.workers import WORK_PREFIX
 
 LONGEST_PATH = 4096  # characters
+LONGEST_FOLDER = 500  # characters of where `cd` leads; a chain of them must not grow without end
 SHELLS = frozenset("sh bash dash zsh ksh ash".split())
 RUNNERS = frozenset("sudo doas env nohup time nice exec command xargs timeout stdbuf setsid busybox".split())  # of the command behind them
 WRITING_PROGRAMS = frozenset("rm rmdir mv tee touch truncate chmod chown chgrp mkdir unlink shred patch sponge".split())
@@ -101,7 +102,8 @@ def add_commands(words: StepWords, line: str, folder: str, root: str, depth: int
     for simple in shell_commands(line):
         command = [simple["program"], *simple["arguments"]]
         if command[0] == "cd" and len(command) > 1:
-            folder = inner_path(command[1], folder, root)
+            inner = inner_path(command[1], folder, root)
+            folder = inner if len(inner) <= LONGEST_FOLDER else folder
         words.commands.append(command)
         add_command_words(words, command, folder, root, depth)
 
