@@ -271,26 +271,33 @@ def refuse_negative(value: int, pointer: str) -> None:
         raise ConfigurationError(pointer, "is below 0")
 
 
-FILES_PARAMETERS: dict[str, tuple[str, str, Callable[[Any, str], FilesTest]]] = {
-    "exists": ("texts", "globs of files that are there afterwards, at least one of each", files_exist),
-    "absent": ("texts", "globs of files that are not there afterwards", files_absent),
-    "unchanged": ("texts", "globs of files that are as they were; one that means no recorded file cannot be answered", files_unchanged),
-    "changed": ("texts", "globs of files that were added, modified or deleted, at least one of each", files_changed),
-    "contains": (
-        "object", "{glob: a text, texts, or a predicate about the text} for each file that is there; at least one of each", files_contain,
+FILES_PARAMETERS: list[tuple[Parameter, Callable[[Any, str], FilesTest]]] = [
+    (Parameter("exists", "texts", None, "globs of files that are there afterwards, at least one of each"), files_exist),
+    (Parameter("absent", "texts", None, "globs of files that are not there afterwards"), files_absent),
+    (
+        Parameter("unchanged", "texts", None, "globs of files that are as they were; one that means no recorded file cannot be answered"),
+        files_unchanged,
     ),
-    "sha256": ("object", "{path: SHA-256 in hexadecimal} of files that are there, as the agent left them", files_digests),
-    "only_within": ("texts", "globs of the files that may change; nothing else does", files_within),
-    "max_changed_files": ("integer", "the most files that may be added, modified or deleted", files_changes_bound),
-    "max_changed_lines": ("integer", "the most lines that may be added and removed together", files_lines_bound),
-}  # fmt: skip
+    (Parameter("changed", "texts", None, "globs of files that were added, modified or deleted, at least one of each"), files_changed),
+    (
+        Parameter(
+            "contains", "object", None,
+            "{glob: a text, texts, or a predicate about the text} for each file that is there; at least one of each",
+        ),
+        files_contain,
+    ),
+    (Parameter("sha256", "object", None, "{path: SHA-256 in hexadecimal} of files that are there, as the agent left them"), files_digests),
+    (Parameter("only_within", "texts", None, "globs of the files that may change; nothing else does"), files_within),
+    (Parameter("max_changed_files", "integer", None, "the most files that may be added, modified or deleted"), files_changes_bound),
+    (Parameter("max_changed_lines", "integer", None, "the most lines that may be added and removed together"), files_lines_bound),
+]  # fmt: skip
 
 
 @evaluator(
     "files",
     1,
     "The work folder is as it should be: files that exist, changed, stayed, hold a text.",
-    [Parameter(name, kind, None, text) for name, (kind, text, _) in FILES_PARAMETERS.items()],
+    [parameter for parameter, _ in FILES_PARAMETERS],
     example={
         "entry": {
             "id": "stays_inside", "type": "files", "only_within": ["src/**"], "unchanged": ["tests/**"],
@@ -310,14 +317,15 @@ def evaluate_files(settings: JsonObject) -> Check:
     """Only files that were kept (`--keep`, '**' for all) or reported are known. `*` and `?` stay within a folder, `**` does not,
     and a folder means all that is in it. What is wrong decides, whatever else was not measured."""
     tests = []
-    for name, (_, _, compile_test) in FILES_PARAMETERS.items():
-        value = settings[name]
+    for parameter, compile_test in FILES_PARAMETERS:
+        value, pointer = settings[parameter.name], f"/{parameter.name}"
+        if value == {}:
+            raise ConfigurationError(pointer, "is empty, which asks nothing")
         if value is not None:
-            if value == {}:
-                raise ConfigurationError(f"/{name}", "is empty, which asks nothing")
-            tests.append(compile_test(value, f"/{name}"))
+            tests.append(compile_test(value, pointer))
     if not tests:
-        raise ConfigurationError("", "asks nothing of the files", f"give one of {listed(FILES_PARAMETERS, 20, 'or')}")
+        names = [parameter.name for parameter, _ in FILES_PARAMETERS]
+        raise ConfigurationError("", "asks nothing of the files", f"give one of {listed(names, 20, 'or')}")
 
     def check(view: View) -> Outcome:
         record = FolderRecord(view.observation.get("files"))
