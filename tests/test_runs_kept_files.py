@@ -232,6 +232,14 @@ class KeptFiles(Coding):
         self.assertEqual(record["notes"], ["measured but not kept, with secrets that cannot be masked: ***REDACTED:github_token***"])
         self.assertFalse([path for path in Path("imp").rglob("*") if KEY in path.name or path.is_file() and KEY in path.read_text("latin-1")])
 
+    def test_a_file_that_was_made_unreadable_is_measured_all_the_same(self):
+        self.runner('#!/bin/sh\ncd "$KAIZEN_WORKDIR"\necho x > hidden\nchmod 000 hidden\nmkdir d\necho x > d/f\nchmod 000 d\necho \'{"output": 1}\'\n')
+        real, modes = os.chmod, []
+        with mock.patch.object(os, "chmod", lambda path, mode, **rest: (modes.append((os.path.basename(path), mode)), real(path, mode, **rest))):
+            self.run_stage("--keep", "**", "--id", "c1")
+        self.assertEqual(set(self.files()), {"hidden", "d/f"})
+        self.assertIn(("hidden", 0o400), modes)
+
     def test_they_are_kept_as_they_are_when_that_is_asked_for(self):
         record = self.leaves("--keep-unmasked", small=f"key {KEY}\n", **{KEY: "x"})
         self.assertEqual(self.copy("small").read_text(), f"key {KEY}\n")

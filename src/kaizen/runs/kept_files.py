@@ -255,7 +255,9 @@ class WorkFiles:
         """Copies what was *found* to *target* and adds to *files* what it is; changed files come first where there are bounds."""
         kept = texts = 0
         too_much, unreadable, secret = [], [], []
-        for name, path, _ in sorted(found, key=lambda each: each.name in self.before):
+        for name, path, info in sorted(found, key=lambda each: each.name in self.before):
+            if not info.st_mode & stat.S_IRUSR:  # what an agent hides is measured as well
+                os.chmod(path, stat.S_IMODE(info.st_mode) | stat.S_IRUSR)
             try:
                 fits = kept + os.path.getsize(path) <= KEPT_LIMIT
                 sha256, size, masker, is_kept = self.keep(path, name, target) if fits else (*file_sha256(path), None, False)
