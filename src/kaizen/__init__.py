@@ -22,6 +22,7 @@ LAYERS = {
         "foundation.locks",
         "foundation.journals",
         "foundation.shapes",
+        "foundation.shingles",
         "foundation.frontmatter",
         "foundation.schema_formats",
         "foundation.schema_builder",
@@ -49,6 +50,7 @@ LAYERS = {
         "cases.improvement",
         "cases.case",
         "cases.dataset",
+        "cases.components",
         "cases.evaluation_file",
         "cases.decision",
         "cases.scaffold",
@@ -103,6 +105,10 @@ LAYERS = {
         "policy.noise",
         "policy.replay",
         "policy.recommendation",
+        "policy.objectives",
+        "policy.holdout",
+        "policy.feedback",
+        "policy.optimizer",
     ],
     "exporters": [
         "exporters.*",
@@ -116,6 +122,7 @@ LAYERS = {
         "web.review_markdown",
         "web.reliability_section",
         "web.review",
+        "web.pareto_page",
     ],
     "commands": [
         "commands.table",
@@ -124,6 +131,7 @@ LAYERS = {
         "commands.reporting",
         "commands.check_runner",
         "commands.run",
+        "commands.feedback",
         "commands.*",
     ],
     "cli": [

@@ -43,7 +43,7 @@ class Finding(NamedTuple):
         return f"{visible(self.pointer, 80)}{'' if self.start is None else f' (characters {self.start} to {self.end})'}"
 
 
-def texts_in(value: Any, tokens: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str, bool]]:
+def evidence_texts(value: Any, tokens: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str, bool]]:
     """(tokens, text, whether it is the name of the field) for each text and long whole number in *value*, which stands at *tokens*."""
     pending: list[tuple[tuple[str | int, ...], Any]] = [(tokens, value)]
     while pending:
@@ -63,7 +63,7 @@ def texts_in(value: Any, tokens: tuple[str | int, ...] = ()) -> Iterator[tuple[t
 def findings_in(value: Any, tokens: tuple[str | int, ...], finders: list[tuple[str, str, Finder]]) -> Iterator[tuple[Finding, str]]:
     """(finding, what was found) for all that *finders*, (kind, words, finder), find in *value*, which stands at *tokens*."""
 
-    for place, text, is_name in texts_in(value, tokens):
+    for place, text, is_name in evidence_texts(value, tokens):
         pointer = ""
         for kind, words, find in finders:
             for start, end in find(text):
