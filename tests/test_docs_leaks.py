@@ -40,8 +40,7 @@ class Page(StrictTestCase):
             self.assertEqual(status(integrity, steps=bash(line)), "pass", line)
 
     def test_the_state_example_does_what_it_says(self):
-        example = {**EXAMPLES[3], "must_not_change_if": [{"type": "contains", "values": "cannot"}]}
-        entry = kaizen.prepare_entry(example)
+        entry = kaizen.prepare_entry(EXAMPLES[3])
         state = {"before": {"orders": {"A-7": {"status": "paid"}}, "refunds": []}, "after": {"orders": {"A-7": {"status": "refunded"}}, "refunds": ["A-7"]}}
-        for output, status in (("done", "pass"), ("I cannot", "fail")):
+        for output, status in (("The refund is done.", "pass"), ("I'm sorry, I cannot help with that.", "fail")):
             self.assertEqual(entry.evaluate({"output": output, "state": state}, {"id": "c", "input": "?"}, {}).status, status)
