@@ -9,7 +9,7 @@ files, as `<stage>.jsonl.unfinished`, and takes their place at the end; so do fi
     <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
     "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
-    "retries", "retry_on", "env", "workspace", "keep", "shard", "stopped"}
+    "retries", "retry_on", "env", "workspace", "keep", "keep_unmasked", "shard", "stopped"}
 """
 
 import os
@@ -56,6 +56,7 @@ SAME_RUN = {
     "replayed_from": "file",
     "workspace": "workspace",
     "keep": "patterns of files to keep",
+    "keep_unmasked": "masking of kept files",
     "env": "variables that are passed on",
 }
 HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
@@ -150,7 +151,7 @@ def differing_settings(before: JsonObject, after: JsonObject, then: str = "then"
     """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) or None if key in ("keep", "env") else side.get(key) for side in (before, after))
+        old, new = (side.get(key) or None if key in ("keep", "keep_unmasked", "env") else side.get(key) for side in (before, after))
         if key in HASHED_SETTINGS:
             old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:
