@@ -3,9 +3,10 @@
 import random
 import unittest
 
-import kaizen
 from evaluating import entry_of, outcome_of, refusal_of, status_of
 from support import StrictTestCase
+
+import kaizen
 
 
 def call(name, status="ok", result=None, **args):
@@ -224,7 +225,7 @@ class Hostile(StrictTestCase):
         phrases = kaizen.admission_pattern([])
         for text in ("was not " * 40_000, "could " * 50_000, "." * 300_000, "has not been really " * 15_000, "fail" * 75_000, "no error " * 30_000):
             kaizen.admits_failure(text, phrases)  # hangs if it is not
-            kaizen.says_done(text, kaizen.done_pattern("cancelOrder_now"))
+            kaizen.told_done(text)
 
     def test_ten_thousand_errors_are_told_in_a_few_words(self):
         steps = [call("a", "error", f"see K-{number}", n=number) for number in range(10_000)]

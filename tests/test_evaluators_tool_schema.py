@@ -104,9 +104,8 @@ class Arguments(StrictTestCase):
 class Results(StrictTestCase):
     """What a tool gives back, where a schema says so."""
 
-    TOOLS = {"refund": {"result": {"type": "object", "required": ["id"]}}}
-
     def test_results_labelled_by_hand(self):
+        tools = {"refund": {"result": {"type": "object", "required": ["id"]}}}
         table = [
             ({"result": {"id": 1}}, "pass"),
             ({"result": '{"id": 1}'}, "pass"),
@@ -118,7 +117,7 @@ class Results(StrictTestCase):
         ]
         for fields, status in table:
             with self.subTest(fields):
-                self.assertEqual(checked([call({}, **fields)], self.TOOLS).status, status)
+                self.assertEqual(checked([call({}, **fields)], tools).status, status)
 
     def test_a_text_may_be_meant_as_it_is(self):
         tools = {"refund": {"result": {"type": "string"}}}

@@ -5,6 +5,7 @@ does, and "once it has been issued" says nothing was done. Every pattern runs in
 """
 
 import re
+from collections.abc import Iterator
 
 from kaizen.evaluators.consent import plain_sentence
 from kaizen.evaluators.trail import Trail
@@ -19,7 +20,7 @@ ADMITS_FAILURE = r"""(?:could|can)(?:n't| not)(?! wait)|cannot(?! wait)|unable|n
 FAILURE_TAKEN_BACK = re.compile(
     r"\b(?:no|not|never|without|if|unless|any|in case|should|avoid|prevent|whether|fixed|resolved|solved|zero)\b|n't\b"
 )
-SAYS_DONE = r"done|completed?|successful|successfully|succeeded|went through|gone through|all set|taken care of"
+SAYS_DONE = re.compile(r"\b(?:completed?|successful|successfully|succeeded|went through|gone through|all set|taken care of)\b")
 DONE_TAKEN_BACK = re.compile(
     r"\b(?:not|never|no|if|once|when|until|unless|before|will|would|can|could|cannot|shall|should|to be|must|may|might|going to|tried to"
     r"|trying to|want(?:ed)? to|whether|unable|fail(?:s|ed)?|being|almost|nearly)\b|n't\b|'ll\b"
@@ -35,9 +36,10 @@ def admission_pattern(further: list[str]) -> "re.Pattern[str]":
     return phrase_pattern([re.sub(r"\n *", "", ADMITS_FAILURE), *(re.escape(plain_sentence(phrase)) for phrase in further)])
 
 
-def done_pattern(name: str) -> "re.Pattern[str]":
-    """The pattern of words that say that the tool *name* did its work: 'issue_refund' gives issued, refunded, done, …"""
-    return phrase_pattern([SAYS_DONE, *(participle(word) for word in re.findall(r"[a-z]{3,30}", re.sub("([A-Z])", r" \1", name).lower()))])
+def done_words(name: str) -> set[str]:
+    """The words that say that the tool *name* did its work: 'issue_refund' gives done, issued, refunded."""
+    verbs = re.findall(r"[a-z]{3,30}", re.sub("([A-Z])", r" \1", name).lower())
+    return {"done", *(form for verb in verbs for form in participles(verb))}
 
 
 def phrase_pattern(phrases: list[str]) -> "re.Pattern[str]":
@@ -45,26 +47,25 @@ def phrase_pattern(phrases: list[str]) -> "re.Pattern[str]":
     return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)")
 
 
-def participle(verb: str) -> str:
-    """The pattern of the past participle of *verb*: 'cancel' gives canceled, cancelled."""
+def participles(verb: str) -> tuple[str, ...]:
+    """The forms that the past participle of *verb* may have: 'cancel' gives canceled, cancelled."""
     if verb in IRREGULAR_PARTICIPLES:
-        return IRREGULAR_PARTICIPLES[verb]
+        return (IRREGULAR_PARTICIPLES[verb],)
+    if verb.endswith("e"):
+        return (f"{verb}d",)
     if verb.endswith("y") and verb[-2] not in "aeou":
-        return f"{verb[:-1]}ied"
-    return f"{verb}d" if verb.endswith("e") else f"{verb}{verb[-1]}?ed"
+        return (f"{verb[:-1]}ied",)
+    return f"{verb}ed", f"{verb}{verb[-1]}ed"
 
 
-def says_phrase(text: str, phrases: "re.Pattern[str]", taken_back: "re.Pattern[str]") -> bool:
-    """Whether a clause of *text* has one of *phrases* and nothing before it in the clause that takes it back."""
+def told_clauses(text: str) -> Iterator[str]:
+    """The clauses of *text* that are no question, in small letters, with straight apostrophes and single spaces."""
     plain = text.casefold().replace("’", "'").replace("ʼ", "'")
     start = 0
     for end in [*(match.span() for match in ADMISSION_CLAUSE_END.finditer(plain)), (len(plain), len(plain))]:
-        clause = " ".join(plain[start : end[0]].split())
-        found = phrases.search(clause)
-        if found and not taken_back.search(clause, 0, found.start()) and "?" not in plain[end[0] : end[1]]:
-            return True
+        if "?" not in plain[end[0] : end[1]]:
+            yield " ".join(plain[start : end[0]].split())
         start = end[1]
-    return False
 
 
 def told_texts(trail: Trail, observation: JsonObject) -> list[tuple[int, str]]:
@@ -80,9 +81,20 @@ def told_texts(trail: Trail, observation: JsonObject) -> list[tuple[int, str]]:
 
 def admits_failure(text: str, phrases: "re.Pattern[str]") -> bool:
     """Whether *text* admits a failure; *phrases* is a pattern of `admission_pattern`."""
-    return says_phrase(text, phrases, FAILURE_TAKEN_BACK)
+    for clause in told_clauses(text):
+        found = phrases.search(clause)
+        if found and not FAILURE_TAKEN_BACK.search(clause, 0, found.start()):
+            return True
+    return False
 
 
-def says_done(text: str, phrases: "re.Pattern[str]") -> bool:
-    """Whether *text* says that a thing was done; *phrases* is a pattern of `done_pattern`."""
-    return says_phrase(text, phrases, DONE_TAKEN_BACK)
+def told_done(text: str) -> set[str]:
+    """The words of *text* that nothing before them in their clause takes back; with 'done' where it says so in other words."""
+    words: set[str] = set()
+    for clause in told_clauses(text):
+        back = DONE_TAKEN_BACK.search(clause)
+        sure = clause[: back.start()] if back else clause
+        words.update(re.findall(r"[a-z]+", sure))
+        if SAYS_DONE.search(sure):
+            words.add("done")
+    return words

@@ -30,6 +30,15 @@ def demands_outcome(demands: list[Demand], fine: str, value: Any = None, places:
     return decided(True, fine, value, step_evidence(places))
 
 
+def shortened(demands: list[Demand]) -> list[Demand]:
+    """*demands*, of which of those that are not met only the first have words of their own."""
+    broken = [demand for demand in demands if demand.is_met is False]
+    if len(broken) <= TOLD_STEPS:
+        return demands
+    places = tuple(place for demand in broken[TOLD_STEPS:] for place in demand.places)
+    return [*broken[:TOLD_STEPS], Demand(False, f"and {len(broken) - TOLD_STEPS} more", places)]
+
+
 def told_steps(trail: Trail, places: list[int]) -> str:
     """'step 3 refund {"order":"A-7"}, step 5 refund …, and 2 more'."""
     told = ", ".join(step_text(trail, place) for place in places[:TOLD_STEPS])

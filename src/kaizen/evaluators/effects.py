@@ -10,8 +10,8 @@ same when tool and arguments are.
 
 from typing import Any, NamedTuple
 
-from kaizen.evaluators.admission import admission_pattern, admits_failure, done_pattern, says_done, told_texts
-from kaizen.evaluators.demands import Demand, demands_outcome, least_number, told_steps
+from kaizen.evaluators.admission import admission_pattern, admits_failure, done_words, told_done, told_texts
+from kaizen.evaluators.demands import Demand, demands_outcome, least_number, shortened, told_steps
 from kaizen.evaluators.matcher import Matcher, compile_matcher
 from kaizen.evaluators.outcomes import PASS, ConfigurationError, Outcome, refuse_empty
 from kaizen.evaluators.predicates import compile_globs
@@ -41,7 +41,7 @@ EFFECTS_PARAMETERS = [
         "no_false_claim",
         "boolean",
         True,
-        "What failed, with no later success of the tool, is not told as done (English words) by a message or output that comes after.",
+        "What failed, with no later success of the tool and none of the same call, is not told as done (English words) by a message or output that comes after.",
     ),
 ]
 EFFECTS_EXAMPLE = {
@@ -86,7 +86,6 @@ def evaluate_effects(settings: JsonObject) -> Check:
     tool_of = compile_tool_effects(settings["tools"])
     most = least_number(settings, "max_duplicates", 0)
     phrases = admission_pattern([])
-    done: dict[str, Any] = {}  # by tool what says that it did its work
 
     def check(view: View) -> Outcome:
         trail = view_trail(view)
@@ -98,7 +97,7 @@ def evaluate_effects(settings: JsonObject) -> Check:
         if settings["must_resolve"]:
             demands += resolved_demands(trail, effects)
         if settings["no_false_claim"]:
-            demands += claim_demands(trail, effects, view, phrases, done)
+            demands += claim_demands(trail, effects, view, phrases)
         value = {"changes": len(changes), "duplicates": duplicates}
         return demands_outcome(demands, f"{counted(len(changes), 'change')}, {counted(duplicates, 'duplicate')}", value, changes)
 
@@ -193,21 +192,22 @@ def resolved_demands(trail: Trail, effects: list[Effect]) -> list[Demand]:
     return [Demand(False, f"{told_steps(trail, left)} {verb} no known outcome", tuple(left))] if left else []
 
 
-def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any, done: dict[str, Any]) -> list[Demand]:
+def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any) -> list[Demand]:
     """The demand of each tool whose last call failed that nothing told after it says it was done, unless something admits it."""
     last = {effect.name: effect for effect in effects}
-    failed = [effect for effect in last.values() if effect.has_failed is not False]
+    done = {effect.key for effect in effects if effect.has_failed is False}
+    failed = [effect for effect in last.values() if effect.has_failed is not False and effect.key not in done]
     told = told_texts(trail, view.observation) if failed else []
     admitted = next((place for place, text in reversed(told) if admits_failure(text, phrases)), -1)
+    latest: dict[str, int] = {}  # by word the last place that tells it as done
+    for place, text in told:
+        latest.update((word, place) for word in told_done(text))
     demands = []
     for effect in failed:
-        if admitted > effect.place:
-            continue
-        words = done.setdefault(effect.name, done_pattern(effect.name))
-        claim = next((place for place, text in reversed(told) if place > effect.place and says_done(text, words)), None)
-        if claim is not None:
+        claim = max(latest.get(word, -1) for word in done_words(effect.name))
+        if admitted <= effect.place < claim:
             source = "the output" if claim == len(trail.steps) else f"step {claim}"
             reason = f"{step_text(trail, effect.place)} failed, and {source} tells it as done"
             places = (effect.place,) if claim == len(trail.steps) else (effect.place, claim)
             demands.append(Demand(False if effect.has_failed else None, reason, places))
-    return demands
+    return shortened(demands)

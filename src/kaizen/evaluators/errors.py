@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kaizen.evaluators.admission import admission_pattern, admits_failure, told_texts
 from kaizen.evaluators.decimals import exact_value
-from kaizen.evaluators.demands import Demand, demands_outcome, least_number, told_steps
+from kaizen.evaluators.demands import Demand, demands_outcome, least_number, shortened, told_steps
 from kaizen.evaluators.matcher import Matcher, compile_matcher
 from kaizen.evaluators.outcomes import PASS, ConfigurationError, Outcome, not_applicable
 from kaizen.evaluators.predicates import MISSING
@@ -213,15 +213,6 @@ def handled_demand(record: ErrorRecord, one: ErrorStep, is_handled: bool | None,
         return Demand(False, f"{step_text(record.trail, one.place)} {words}", (one.place,))
     is_open = not (one.is_meant and one.has_failed)
     return Demand(None, record.unknown() if is_open else f"whether {step_text(record.trail, one.place)} {words} is not known")
-
-
-def shortened(demands: list[Demand]) -> list[Demand]:
-    """*demands*, of which of those that are not met only three have words of their own."""
-    broken = [demand for demand in demands if demand.is_met is False]
-    if len(broken) <= 3:
-        return demands
-    places = tuple(place for demand in broken[3:] for place in demand.places)
-    return [*broken[:3], Demand(False, f"and {len(broken) - 3} more", places)]
 
 
 def recovery_demands(record: ErrorRecord, recovered: dict[int, bool | None]) -> list[Demand]:

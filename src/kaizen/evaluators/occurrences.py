@@ -202,9 +202,10 @@ def quote_occurrences(text: str) -> list[Occurrence]:
         start = match.start(group)
         parts = [(start + before, start + after) for before, after in ellipsis_parts(match[group])]
         for begin, end in parts:
-            words = text[begin:end].strip().rstrip(",.;:")
+            begin += len(text[begin:end]) - len(text[begin:end].lstrip())
+            words = text[begin:end].rstrip().rstrip(",.;:")
             if sum(any(map(str.isalnum, word)) for word in words.split()) >= LEAST_QUOTE_WORDS:
-                found.append(Occurrence("quotes", (phrase_tokens(words),), begin, end))
+                found.append(Occurrence("quotes", (phrase_tokens(words),), begin, begin + len(words)))
     return found
 
 

@@ -28,7 +28,7 @@ PROVENANCE_KINDS = ("ids", "numbers", "amounts", "dates", "urls", "emails", "quo
 PROVENANCE_SCOPES = ("output", "messages", "tool_args")
 DEFAULT_SOURCES = ["input", "context", "messages.user", "steps/*/result"]
 LEAF_BREAK = " \x00 "  # between the texts of one value; nothing that is looked up spans it
-ID_ARGUMENT = re.compile(r"(?:\A|[a-z_-])(?:[iI][dD]|ID)s?\Z|(?i:\A(?:id|ids|uuid|reference|ref)\Z)")
+ID_ARGUMENT = re.compile(r"(?:\A|[_-])(?i:ids?)\Z|[a-z]I[dD]s?\Z|\A(?i:uuid|reference|ref)\Z")
 
 PROVENANCE_PARAMETERS = [
     Parameter("kinds", "texts", None, f"What is looked up: {', '.join(PROVENANCE_KINDS)}."),
