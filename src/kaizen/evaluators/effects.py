@@ -41,7 +41,8 @@ EFFECTS_PARAMETERS = [
         "no_false_claim",
         "boolean",
         True,
-        "What failed, with no later success of the tool and none of the same call, is not told as done (English words) by a message or output that comes after.",
+        "What failed, with no later success of the tool and none of the same call, is not told as done (English words) by a message "
+        "or output that comes after.",
     ),
 ]
 EFFECTS_EXAMPLE = {
