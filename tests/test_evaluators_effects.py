@@ -3,6 +3,7 @@
 import json
 import random
 import unittest
+import unittest.mock
 
 from evaluating import entry_of, outcome_of, refusal_of, status_of
 from support import DATA, StrictTestCase
@@ -185,6 +186,7 @@ class Evidence(StrictTestCase):
             with self.subTest(settings):
                 self.assertEqual(refusal_of(entry_of("effects", **settings))[0], pointer)
 
+    @unittest.mock.patch.object(kaizen, "PATTERN_SECONDS", 0.03)
     def test_a_pattern_that_never_ends_is_an_error(self):
         tools = {"pay": {"failure_when": {"result": {"$regex": "^(a+)+$"}}}}
         outcome = effects([call("pay", result="a" * 40 + "!")], tools=tools)

@@ -3,6 +3,7 @@
 import json
 import random
 import unittest
+import unittest.mock
 
 from evaluating import entry_of, outcome_of, refusal_of, status_of
 from support import DATA, StrictTestCase
@@ -203,6 +204,11 @@ class Sources(StrictTestCase):
         self.assertEqual(provenance([], "Call A-9 or A-8", allow=["A-9"]).value, {"occurrences": 2, "unfounded": 1})
         self.assertEqual(provenance([], "Call 112", kinds="numbers", allow=[112]).status, "pass")
 
+    def test_a_case_may_allow_nothing(self):
+        for allowed, status in (([], "fail"), (["A-9"], "pass")):
+            case = {"id": "c1", "input": "?", "expected": {"allowed": allowed}}
+            self.assertEqual(provenance([], "Call A-9", case, allow={"$case": "/expected/allowed"}).status, status)
+
     def test_sources_may_be_any_path(self):
         entry = entry_of("provenance", patterns=[r"\[(hb-\d+)\]"], sources=["evidence/passages/*/id"])
         evidence = {"passages": [{"id": "hb-12", "text": "hb-13"}, {"id": "hb-1"}]}
@@ -310,6 +316,7 @@ class Hostile(StrictTestCase):
             with self.subTest(settings):
                 self.assertEqual(refusal_of(entry_of("provenance", **settings))[0], pointer)
 
+    @unittest.mock.patch.object(kaizen, "PATTERN_SECONDS", 0.03)
     def test_a_pattern_that_never_ends_is_an_error(self):
         outcome = provenance([], "a" * 40 + "!", patterns=["^(a+)+$"])
         self.assertEqual((outcome.status, "stopped after" in outcome.reason), ("error", True))
@@ -317,7 +324,7 @@ class Hostile(StrictTestCase):
     def test_hostile_texts_take_linear_time(self):
         for part in ("word 12,5 ", '"a b c ', "A-7", "1,", "1.", "www.", "a@", "a.", "“", "…", "[..", "march 5 ", "- ", "\ud83d", "$", "#1", "İ 5 may "):
             with self.subTest(part):
-                provenance([], part * (100_000 // len(part)), kinds=list(ALL_KINDS))  # hangs if it is not
+                provenance([], part * (30_000 // len(part)), kinds=list(ALL_KINDS))  # hangs if it is not
 
     def test_many_quotes_in_a_long_source_are_looked_up_in_one_pass(self):
         quotes = " ".join(f'"a b c{number} d"' for number in range(5_000))
@@ -331,6 +338,7 @@ class Hostile(StrictTestCase):
             deep = {"a": [deep]}
         self.assertEqual(provenance([tool(deep)], "A-1").status, "pass")
         self.assertEqual(provenance([tool("A-1 \ud83d \x00")], "A-1 \ud83d").status, "pass")
+        self.assertEqual(outcome_of(entry_of("provenance", kinds="ids"), "A-1", steps=7, tool_calls=7).status, "error")
         odd = [{"kind": "tool", "args": "A-2", "result": None}, {"kind": "message", "role": "assistant", "text": 5}, {}]
         self.assertEqual(provenance(odd, scope="tool_args").value, {"occurrences": 1, "unfounded": 1})
 

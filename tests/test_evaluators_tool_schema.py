@@ -3,9 +3,12 @@
 import json
 import random
 import unittest
+import unittest.mock
 
 from evaluating import entry_of, outcome_of, refusal_of, status_of
 from support import DATA, StrictTestCase
+
+import kaizen
 
 SCHEMA = {
     "type": "object",
@@ -166,6 +169,7 @@ class Hostile(StrictTestCase):
             with self.subTest(tools=tools):
                 self.assertEqual(refusal_of(entry_of("tool_schema", tools=tools))[0], pointer)
 
+    @unittest.mock.patch.object(kaizen, "PATTERN_SECONDS", 0.03)
     def test_a_pattern_that_never_ends_is_an_error(self):
         tools = {"refund": {"properties": {"order": {"pattern": "^(a+)+$"}}}}
         outcome = checked([call({"order": "a" * 40 + "!"})], tools)

@@ -22,7 +22,7 @@ LOOPS_PARAMETERS = [
     Parameter("max_identical", "integer", 3, "The same call at most so many times in a row."),
     Parameter("max_cycle_repeats", "integer", 2, "A cycle of 2 to 4 calls at most so many times in a row."),
     Parameter("same_result", "boolean", True, "Only calls with the same result are the same; false: whatever their results."),
-    Parameter("ignore", "matchers", None, "Steps that may be repeated, such as polling; they are left out."),
+    Parameter("ignore", "matchers", None, "Steps that may be repeated, such as polling; they are left out.", may_be_empty=True),
 ]
 LOOPS_EXAMPLE = {
     "entry": {"id": "no_loop", "type": "loops", "ignore": {"name": "wait"}},
@@ -58,7 +58,7 @@ def evaluate_loops(settings: JsonObject) -> Check:
     """Looks at tools, commands, skills, handoffs and retrievals; a message of the user begins anew. No such step is no loop."""
     most_identical = least_number(settings, "max_identical", 1)
     most_repeats = least_number(settings, "max_cycle_repeats", 1)
-    ignored = [] if settings["ignore"] is None else compile_matchers(settings["ignore"], "/ignore")
+    ignored = compile_matchers(settings["ignore"], "/ignore") if settings["ignore"] not in (None, []) else []
     bounds = [(1, most_identical), *((length, most_repeats) for length in range(2, LONGEST_CYCLE + 1))]
 
     def check(view: View) -> Outcome:

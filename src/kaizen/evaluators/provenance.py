@@ -27,6 +27,7 @@ from kaizen.foundation.text import counted, did_you_mean, quoted
 PROVENANCE_KINDS = ("ids", "numbers", "amounts", "dates", "urls", "emails", "quotes")
 PROVENANCE_SCOPES = ("output", "messages", "tool_args")
 DEFAULT_SOURCES = ["input", "context", "messages.user", "steps/*/result"]
+AFTER_ALL = 1 << 60  # the place of the output: every step comes before it
 LEAF_BREAK = " \x00 "  # between the texts of one value; nothing that is looked up spans it
 ID_ARGUMENT = re.compile(r"(?:\A|[_-])(?i:ids?)\Z|[a-z]I[dD]s?\Z|\A(?i:uuid|reference|ref)\Z")
 
@@ -37,9 +38,13 @@ PROVENANCE_PARAMETERS = [
         "scope", "choice", "output", "Where they are stated: the output, messages of the agent, arguments of its calls.", PROVENANCE_SCOPES
     ),
     Parameter("sources", "texts", DEFAULT_SOURCES, "Paths of what is known; each occurrence stands in one of them, and earlier."),
-    Parameter("allow", "list", None, "Values that may be stated although no source has them."),
+    Parameter("allow", "list", None, "Values that may be stated although no source has them.", may_be_empty=True),
     Parameter(
-        "generated", "texts", None, "With scope tool_args: names or pointers of arguments that the agent makes up, such as a request id."
+        "generated",
+        "texts",
+        None,
+        "With scope tool_args: names or pointers of arguments that the agent makes up, such as a request id.",
+        may_be_empty=True,
     ),
 ]
 PROVENANCE_EXAMPLE = {
@@ -146,7 +151,7 @@ def provenance_texts(settings: JsonObject, name: str) -> list[str]:
 
 
 def value_leaves(value: Any, tokens: Tokens = ()) -> Iterator[tuple[Tokens, str]]:
-    """(tokens, text) of each text and number in *value*, and of each key of an object, which stands at the object's tokens."""
+    """(tokens, text) of each text and number in *value*, in order."""
     stack: list[tuple[Tokens, Any]] = [(tokens, value)]
     while stack:
         at, item = stack.pop()
@@ -189,12 +194,10 @@ def stated_in_output(rule: Provenance, view: View) -> Iterator[Stated]:
     output = view.observation.get("output")
     if output is None:
         raise NotMeasurable("there is no output")
-    steps = view.observation.get("steps")
-    place = max(len(steps) if isinstance(steps, list) else 0, len(view.observation.get("tool_calls") or ()))
     for tokens, text in value_leaves(output):
         for hit in stated_in(rule, text):
             where = {"start": hit.start, "end": hit.end} if isinstance(output, str) else {"pointer": "".join(map(pointer_token, tokens))}
-            yield Stated(hit, place, text[hit.start : hit.end], where)
+            yield Stated(hit, AFTER_ALL, text[hit.start : hit.end], where)
 
 
 def stated_in_messages(rule: Provenance, view: View) -> Iterator[Stated]:

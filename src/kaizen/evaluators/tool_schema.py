@@ -150,7 +150,7 @@ def compile_tools(tools: Any, pointer: str) -> dict[str, ToolSchemas]:
     if not isinstance(tools, (dict, list)):
         raise ConfigurationError(pointer, f"tools is {json_type_phrase(tools)}, not an object or a list")
     if not tools:
-        refuse_empty(list(tools), pointer)
+        refuse_empty(tools if isinstance(tools, list) else [], pointer)
     if isinstance(tools, dict):
         return {name: compile_named_tool(schema, pointer + pointer_token(name)) for name, schema in tools.items()}
     found: dict[str, ToolSchemas] = {}
