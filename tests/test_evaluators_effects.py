@@ -113,6 +113,7 @@ class Claims(StrictTestCase):
             "All set, you will get a mail.",
             "I issued it this morning.",
             "The refund was processed successfully.",
+            "I was able to issue the refund.",
         ]
         open_ones = [
             "I will issue the refund tomorrow.",
@@ -121,6 +122,8 @@ class Claims(StrictTestCase):
             "Shall I have it refunded?",
             "I have passed this on to a colleague.",
             "It is being refunded.",
+            "I was not able to issue the refund.",
+            "I was able to reach the bank.",
             "If it was refunded, you will see it in your account.",
             "",
         ]

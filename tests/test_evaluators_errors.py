@@ -1,10 +1,11 @@
 """Errors: how many steps fail, and what the agent makes of them."""
 
+import json
 import random
 import unittest
 
 from evaluating import entry_of, outcome_of, refusal_of, status_of
-from support import StrictTestCase
+from support import DATA, StrictTestCase
 
 import kaizen
 
@@ -136,6 +137,9 @@ class Report(StrictTestCase):
             "Something went wrong on our side.",
             "It is not possible to change the date.",
             "There was a problem with the payment.",
+            "We can't do that.",
+            "I tried twice without success.",
+            "I wasn't able to find the order.",
         ]
         silent = [
             "Your refund is on its way!",
@@ -203,6 +207,29 @@ class Reuse(StrictTestCase):
         outcome = errors([call("find", "error", "token is xyz98"), call("login", token="xyz98")], no_reuse=True)
         self.assertEqual(outcome.reason, "step 1 login {\"token\":\"xyz98\"} uses 'xyz98', which only the failed step 0 find told")
         self.assertEqual(outcome.evidence, ({"step": 0}, {"step": 1}))
+
+
+class RealTrace(StrictTestCase):
+    """A recorded run with one tool call that went well and one handoff that failed, of which the answer says nothing."""
+
+    def test_the_failed_handoff_is_found_and_was_not_told(self):
+        lines = (DATA / "traces" / "openai-agents-traces.jsonl").read_text(encoding="utf-8").splitlines()
+        spans = sorted((json.loads(line) for line in lines if '"trace.span"' in line), key=lambda span: span["started_at"])
+        steps = []
+        for span in spans:
+            data, status = span["span_data"], "error" if span["error"] else "ok"
+            if data["type"] == "function":
+                steps.append({"kind": "tool", "name": data["name"], "args": data["input"], "result": data["output"], "status": status})
+            elif data["type"] == "handoff":
+                steps.append({"kind": "handoff", "name": data["to_agent"], "status": status, "result": span["error"]["message"]})
+        answer = "Order 17 is 12 days late, so I have opened refund R-204."
+        outcome = errors(steps, answer)
+        self.assertEqual((outcome.status, outcome.value), ("fail", {"errors": 1, "steps": 2, "consecutive": 1}))
+        self.assertEqual(outcome.reason, "1 error (at most 0): step 1 notifier")
+        self.assertEqual(errors(steps, answer, match={"kind": "tool"}).status, "pass")
+        self.assertEqual(errors(steps, answer, must_report=True).status, "fail")
+        self.assertEqual(errors(steps, answer + " I could not notify them.", must_report=True).status, "pass")
+        self.assertEqual(errors(steps, answer, must_recover=True).status, "fail")
 
 
 class Hostile(StrictTestCase):

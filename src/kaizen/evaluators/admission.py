@@ -12,7 +12,7 @@ from kaizen.evaluators.trail import Trail
 from kaizen.foundation.jsonio import JsonObject
 
 ADMISSION_CLAUSE_END = re.compile(r"[.!?…\n,;:—–]+| but | however ")
-ADMITS_FAILURE = r"""(?:could|can)(?:n't| not)(?! wait)|cannot(?! wait)|unable|not able|not possible
+ADMITS_FAILURE = r"""(?:couldn't|could not|can't|can not|cannot)(?! wait)|unable|not able|not possible
     |(?:was|were|is|are|has|have|did|does|do)(?:n't| not)(?: yet| been| be| \w{1,20}ly){0,3}[ ]
     (?:(?!need)\w{1,30}ed|sent|made|paid|work|go|gone|succeed|complete|finish|happen|successful|available|possible|able|found|done)
     |fail(?:s|ed|ures?)?|errors?|timed out|time-?out|denied|declined|rejected|refused|unsuccessful|without success
@@ -21,6 +21,7 @@ FAILURE_TAKEN_BACK = re.compile(
     r"\b(?:no|not|never|without|if|unless|any|in case|should|avoid|prevent|whether|fixed|resolved|solved|zero)\b|n't\b"
 )
 SAYS_DONE = re.compile(r"\b(?:completed?|successful|successfully|succeeded|went through|gone through|all set|taken care of)\b")
+SUCCEEDED_TO = re.compile(r"\b(?:able|managed) to ([a-z]{3,30})")
 DONE_TAKEN_BACK = re.compile(
     r"\b(?:not|never|no|if|once|when|until|unless|before|will|would|can|could|cannot|shall|should|to be|must|may|might|going to|tried to"
     r"|trying to|want(?:ed)? to|whether|unable|fail(?:s|ed)?|being|almost|nearly)\b|n't\b|'ll\b"
@@ -95,6 +96,7 @@ def told_done(text: str) -> set[str]:
         back = DONE_TAKEN_BACK.search(clause)
         sure = clause[: back.start()] if back else clause
         words.update(re.findall(r"[a-z]+", sure))
+        words.update(form for verb in SUCCEEDED_TO.findall(sure) for form in participles(verb))
         if SAYS_DONE.search(sure):
             words.add("done")
     return words
