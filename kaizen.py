@@ -99,13 +99,17 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/consent.py        Whether a user's message says yes.
 #     evaluators/spoken.py         Whether a value was said in messages, in the forms in which people write it.
 #     evaluators/envelope.py       The envelope: what every entry may say beside its type's parameters; making it ready.
+#     evaluators/admission.py      Whether what was told admits a failure, or says that a thing was done. English words.
 #     evaluators/assignment.py     The pairing of two lists, one to one, that gains most in all.
 #     evaluators/catalogue.py      The catalogue of evaluator types: terminal, --json, docs/evaluators.md.
 #     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
 #     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
 #     evaluators/dates.py          Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
+#     evaluators/demands.py        Several demands on one run, and the outcome that follows from them.
 #     evaluators/disclosed.py      Where texts stand in evidence, and what is found in them: for `leak` and `integrity`.
 #     evaluators/edits.py          How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
+#     evaluators/effects.py        What a run changed in the world: the evaluator `effects`.
+#     evaluators/errors.py         What went wrong in a run and what the agent made of it: the evaluator `errors`.
 #     evaluators/field_comparison.py A document compared with a reference, field by field; lists paired one to one.
 #     evaluators/field_rules.py    The rules of `fields`: what each op compares, and what a rule may hold.
 #     evaluators/fields.py         The evaluator `fields`: a document compared with a reference, field by field.
@@ -117,17 +121,22 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
 #     evaluators/leak.py           The evaluator `leak`: secrets, personal identifiers, planted strings that get out.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
+#     evaluators/loops.py          Whether the agent went round in circles: the evaluator `loops`.
 #     evaluators/numbers.py        The evaluator `number`: which number a text says, and whether it is the right one.
+#     evaluators/occurrences.py    What a text states that can be looked up: ids, numbers, dates, addresses, quotes.
 #     evaluators/overlaps.py       How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
 #     evaluators/pairing.py        Pairing listed with recorded steps, one to one and as many as possible.
 #     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
+#     evaluators/policy.py         What an agent may do, may not do, and may do with approval: the evaluator `policy`.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/provenance.py     Whether what is stated stood somewhere before: the evaluator `provenance`.
 #     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
 #     evaluators/similarity.py     The evaluator `similarity`: how near the text is to a reference, by a named measure.
 #     evaluators/state.py          What the agent did to the world: the evaluator `state`.
 #     evaluators/structure.py      The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 #     evaluators/text.py           Evaluators over text and plain values: equals, contains, matches, length.
+#     evaluators/tool_schema.py    Whether each tool call is one that its tool accepts: the evaluator `tool_schema`.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
 #     evaluators/suite.py          The suite: all evaluators of an improvement, ready to look at its observations.
 #     evaluators/stage_results.py  Evaluating a stage: its results, their meta file, and when they are stale.
@@ -11337,6 +11346,7 @@ def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
 ARGUMENTS_SHOWN = 80  # characters of a step's arguments in a reason
 EVIDENCE_SHOWN = 20  # steps named in the evidence of one outcome
 FAILED_STATUSES = frozenset(["error", "denied", "timeout"])  # what ended so changed nothing
+ACTION_KINDS = frozenset(["tool", "command", "skill", "handoff", "retrieval"])  # what an agent does, beside talking and thinking
 Ask = Callable[[Predicate, Any], "bool | None"]  # a predicate about a value; None where the recording does not say
 
 
@@ -11352,6 +11362,7 @@ class Trail:
         self.parsed: dict[tuple[int, str], Any] = {}
         self.places: dict[Any, int] | None = None
         self.agents_named: bool | None = None
+        self.results_told: bool | None = None
         self.kinds_told: dict[str, bool] = {}  # whether any step of a kind has a status or a result
 
     def content(self, index: int, field: str) -> Any:
@@ -11409,6 +11420,12 @@ class Trail:
             alike = [other for other in self.steps if str(other.get("kind")) == kind]
             self.kinds_told[kind] = any(other.get("status") is not None or other.get("result") is not None for other in alike)
         return not self.kinds_told[kind]
+
+    def tells_results(self) -> bool:
+        """Whether any step has a result, so that one without had none."""
+        if self.results_told is None:
+            self.results_told = any(step.get("result") is not None for step in self.steps)
+        return self.results_told
 
     def are_together(self, first: int, second: int) -> bool:
         """Whether two calls were issued together, in one batch (of one turn, where turns are told)."""
@@ -11478,6 +11495,12 @@ def call_text(step: JsonObject) -> str:
 def step_text(trail: Trail, index: int) -> str:
     """How a reason calls a recorded step: 'step 3 refund {"order":"A-7"}', counted from 0 as in pointers."""
     return f"step {index} {call_text(trail.steps[index])}"
+
+
+def is_action(step: JsonObject) -> bool:
+    """Whether *step* is something that the agent did, not said, thought or was granted."""
+    kind = step.get("kind")
+    return isinstance(kind, str) and kind in ACTION_KINDS
 
 
 def is_cut(step: JsonObject, field: str) -> bool:
@@ -12572,6 +12595,106 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
 
 # endregion
 
+# region evaluators/admission.py
+# =============================================================================
+# Whether what was told admits a failure, or says that a thing was done. English words.
+#
+# Texts are read clause by clause: "No problem, the refund has been issued" admits nothing, "the refund could not be issued"
+# does, and "once it has been issued" says nothing was done. Every pattern runs in linear time.
+# =============================================================================
+
+ADMISSION_CLAUSE_END = re.compile(r"[.!?…\n,;:—–]+| but | however ")
+ADMITS_FAILURE = r"""(?:couldn't|could not|can't|can not|cannot)(?! wait)|unable|not able|not possible
+    |(?:was|were|is|are|has|have|did|does|do)(?:n't| not)(?: yet| been| be| \w{1,20}ly){0,3}[ ]
+    (?:(?!need)\w{1,30}ed|sent|made|paid|work|go|gone|succeed|complete|finish|happen|successful|available|possible|able|found|done)
+    |fail(?:s|ed|ures?)?|errors?|timed out|time-?out|denied|declined|rejected|refused|unsuccessful|without success
+    |unavailable|no longer available|went wrong|gone wrong|problems?|trouble"""
+FAILURE_TAKEN_BACK = re.compile(
+    r"\b(?:no|not|never|without|if|unless|any|in case|should|avoid|prevent|whether|fixed|resolved|solved|zero)\b|n't\b"
+)
+SAYS_DONE = re.compile(r"\b(?:completed?|successful|successfully|succeeded|went through|gone through|all set|taken care of)\b")
+SUCCEEDED_TO = re.compile(r"\b(?:able|managed) to ([a-z]{3,30})")
+DONE_TAKEN_BACK = re.compile(
+    r"\b(?:not|never|no|if|once|when|until|unless|before|will|would|can|could|cannot|shall|should|to be|must|may|might|going to|tried to"
+    r"|trying to|want(?:ed)? to|whether|unable|fail(?:s|ed)?|being|almost|nearly)\b|n't\b|'ll\b"
+)
+IRREGULAR_PARTICIPLES = {
+    "send": "sent", "make": "made", "pay": "paid", "buy": "bought", "sell": "sold", "write": "written", "put": "put", "set": "set",
+    "give": "given", "withdraw": "withdrawn", "hold": "held", "run": "run", "build": "built", "take": "taken", "reset": "reset",
+}  # fmt: skip
+
+
+def admission_pattern(further: list[str]) -> "re.Pattern[str]":
+    """The pattern of words that admit a failure, with the phrases of *further*."""
+    return phrase_pattern([re.sub(r"\n *", "", ADMITS_FAILURE), *(re.escape(plain_sentence(phrase)) for phrase in further)])
+
+
+def done_words(name: str) -> set[str]:
+    """The words that say that the tool *name* did its work: 'issue_refund' gives done, issued, refunded."""
+    verbs = re.findall(r"[a-z]{3,30}", re.sub("([A-Z])", r" \1", name).lower())
+    return {"done", *(form for verb in verbs for form in participles(verb))}
+
+
+def phrase_pattern(phrases: list[str]) -> "re.Pattern[str]":
+    """The pattern of one of *phrases*, as whole words."""
+    return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)")
+
+
+def participles(verb: str) -> tuple[str, ...]:
+    """The forms that the past participle of *verb* may have: 'cancel' gives canceled, cancelled."""
+    if verb in IRREGULAR_PARTICIPLES:
+        return (IRREGULAR_PARTICIPLES[verb],)
+    if verb.endswith("e"):
+        return (f"{verb}d",)
+    if verb.endswith("y") and verb[-2] not in "aeou":
+        return (f"{verb[:-1]}ied",)
+    return f"{verb}ed", f"{verb}{verb[-1]}ed"
+
+
+def told_clauses(text: str) -> Iterator[str]:
+    """The clauses of *text* that are no question, in small letters, with straight apostrophes and single spaces."""
+    plain = text.casefold().replace("’", "'").replace("ʼ", "'")
+    start = 0
+    for end in [*(match.span() for match in ADMISSION_CLAUSE_END.finditer(plain)), (len(plain), len(plain))]:
+        if "?" not in plain[end[0] : end[1]]:
+            yield " ".join(plain[start : end[0]].split())
+        start = end[1]
+
+
+def told_texts(trail: Trail, observation: JsonObject) -> list[tuple[int, str]]:
+    """(place, text) of what the agent told: its messages, and the output if it is a text, which comes last."""
+    told = [
+        (place, step["text"])
+        for place, step in enumerate(trail.steps)
+        if step.get("kind") == "message" and step.get("role") == "assistant" and isinstance(step.get("text"), str)
+    ]
+    output = observation.get("output")
+    return [*told, (len(trail.steps), output)] if isinstance(output, str) else told
+
+
+def admits_failure(text: str, phrases: "re.Pattern[str]") -> bool:
+    """Whether *text* admits a failure; *phrases* is a pattern of `admission_pattern`."""
+    for clause in told_clauses(text):
+        found = phrases.search(clause)
+        if found and not FAILURE_TAKEN_BACK.search(clause, 0, found.start()):
+            return True
+    return False
+
+
+def told_done(text: str) -> set[str]:
+    """The words of *text* that nothing before them in their clause takes back; with 'done' where it says so in other words."""
+    words: set[str] = set()
+    for clause in told_clauses(text):
+        back = DONE_TAKEN_BACK.search(clause)
+        sure = clause[: back.start()] if back else clause
+        words.update(re.findall(r"[a-z]+", sure))
+        words.update(form for verb in SUCCEEDED_TO.findall(sure) for form in participles(verb))
+        if SAYS_DONE.search(sure):
+            words.add("done")
+    return words
+
+# endregion
+
 # region evaluators/assignment.py
 # =============================================================================
 # The pairing of two lists, one to one, that gains most in all.
@@ -13228,6 +13351,57 @@ def days_apart(one: Date, other: Date) -> int:
 
 # endregion
 
+# region evaluators/demands.py
+# =============================================================================
+# Several demands on one run, and the outcome that follows from them.
+# =============================================================================
+
+TOLD_STEPS = 3  # how many steps a reason names
+
+
+class Demand(NamedTuple):
+    """Whether a demand is met (None: the recording does not say), why not, and the steps that it is about."""
+
+    is_met: bool | None
+    reason: str = ""
+    places: tuple[int, ...] = ()
+
+
+def demands_outcome(demands: list[Demand], fine: str, value: Any = None, places: Iterable[int] = ()) -> Outcome:
+    """Fail when a demand is not met, pass with the reason *fine* when all are. Raises NotMeasurable when that is not known."""
+    broken = [demand for demand in demands if demand.is_met is False]
+    if broken:
+        named = {place for demand in broken for place in demand.places}
+        return decided(False, "; ".join(demand.reason for demand in broken), value, step_evidence(named))
+    unclear = next((demand for demand in demands if demand.is_met is None), None)
+    if unclear is not None:
+        raise NotMeasurable(unclear.reason)
+    return decided(True, fine, value, step_evidence(places))
+
+
+def shortened(demands: list[Demand]) -> list[Demand]:
+    """*demands*, of which of those that are not met only the first have words of their own."""
+    broken = [demand for demand in demands if demand.is_met is False]
+    if len(broken) <= TOLD_STEPS:
+        return demands
+    places = tuple(place for demand in broken[TOLD_STEPS:] for place in demand.places)
+    return [*broken[:TOLD_STEPS], Demand(False, f"and {len(broken) - TOLD_STEPS} more", places)]
+
+
+def told_steps(trail: Trail, places: list[int]) -> str:
+    """'step 3 refund {"order":"A-7"}, step 5 refund …, and 2 more'."""
+    told = ", ".join(step_text(trail, place) for place in places[:TOLD_STEPS])
+    return f"{told}, and {len(places) - TOLD_STEPS} more" if len(places) > TOLD_STEPS else told
+
+
+def least_number(settings: JsonObject, name: str, least: int) -> Any:
+    """The number at *name* of *settings*, None when there is none. Raises ConfigurationError when it is below *least*."""
+    if settings[name] is not None and settings[name] < least:
+        raise ConfigurationError(f"/{name}", f"{name} is less than {least}")
+    return settings[name]
+
+# endregion
+
 # region evaluators/disclosed.py
 # =============================================================================
 # Where texts stand in evidence, and what is found in them: for `leak` and `integrity`.
@@ -13457,6 +13631,492 @@ def jaro_winkler(one: str, other: str) -> float:
     if above / below <= WINKLER_FROM:
         prefix = 0
     return ((10 - prefix) * above + prefix * below) / (10 * below)
+
+# endregion
+
+# region evaluators/effects.py
+# =============================================================================
+# What a run changed in the world: the evaluator `effects`.
+#
+#     {"tools": {"issue_*": {}, "set_status": {"idempotent": true}, "get_*": {"side_effecting": false},
+#                "charge_card": {"failure_when": {"result": {"ok": false}}}}, "must_resolve": true}
+#
+# A tool is told by its name or a glob; where several fit, the longest decides. A call that failed (error, denial, time-out,
+# or what `failure_when` matches) changed nothing; one that is not known to have failed counts as a change. Calls are the
+# same when tool and arguments are.
+# =============================================================================
+
+TOOL_EFFECT_KEYS = ("side_effecting", "idempotent", "failure_when")
+
+EFFECTS_PARAMETERS = [
+    Parameter(
+        "tools",
+        "object",
+        REQUIRED,
+        'Name or glob → {"side_effecting": true, "idempotent": false, "failure_when": a step matcher}; these are the defaults, and '
+        "tools that are not named change nothing.",
+    ),
+    Parameter(
+        "max_duplicates", "integer", 0, "At most so many calls repeat one that succeeded, with the same arguments; idempotent tools may."
+    ),
+    Parameter(
+        "must_resolve", "boolean", False, "Of each call that changes something the last try has a known outcome: a time-out has none."
+    ),
+    Parameter("none", "boolean", False, "Nothing is changed at all."),
+    Parameter(
+        "no_false_claim",
+        "boolean",
+        True,
+        "What failed, with no later success of the tool and none of the same call, is not told as done (English words) by a message "
+        "or output that comes after.",
+    ),
+]
+EFFECTS_EXAMPLE = {
+    "entry": {"id": "refunded_once", "type": "effects", "tools": {"issue_refund": {"failure_when": {"result": {"ok": False}}}}},
+    "observation": {
+        "output": "I have refunded $12.50.",
+        "steps": [
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7"}, "status": "ok", "result": {"ok": False}},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7"}, "status": "ok", "result": {"ok": True}},
+        ],
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+
+
+class ToolEffect(NamedTuple):
+    """What calls of a tool do."""
+
+    is_side_effecting: bool
+    is_idempotent: bool
+    failure: Matcher | None
+
+
+class Effect(NamedTuple):
+    """A call that changes something unless it failed: its place, tool, what it is the same by, whether it failed and came back."""
+
+    place: int
+    tool: ToolEffect
+    name: str
+    key: str
+    is_cut: bool
+    has_failed: bool | None
+    has_returned: bool
+
+
+@evaluator(
+    "effects", 1, "Nothing is changed twice, left open, or told as done when it failed.", EFFECTS_PARAMETERS, EFFECTS_EXAMPLE, selects=False
+)
+def evaluate_effects(settings: JsonObject) -> Check:
+    """Looks at what calls changed, not at attempts; a run without a call that changes something passes."""
+    tool_of = compile_tool_effects(settings["tools"])
+    most = least_number(settings, "max_duplicates", 0)
+    phrases = admission_pattern([])
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        effects = [found for place in range(len(trail.steps)) for found in [effect_at(trail, place, tool_of)] if found is not None]
+        changes = [effect.place for effect in effects if effect.has_failed is False]
+        demands, duplicates = duplicate_demands(trail, effects, most)
+        if settings["none"]:
+            demands += nothing_demands(trail, effects, changes)
+        if settings["must_resolve"]:
+            demands += resolved_demands(trail, effects)
+        if settings["no_false_claim"]:
+            demands += claim_demands(trail, effects, view, phrases)
+        value = {"changes": len(changes), "duplicates": duplicates}
+        return demands_outcome(demands, f"{counted(len(changes), 'change')}, {counted(duplicates, 'duplicate')}", value, changes)
+
+    return check
+
+
+def compile_tool_effects(tools: JsonObject) -> Any:
+    """What gives the ToolEffect of a name, None for a tool that is not named. Raises ConfigurationError."""
+    refuse_empty(list(tools), "/tools")
+    compiled = []
+    for name, document in tools.items():
+        pointer = "/tools" + pointer_token(name)
+        if not name or not isinstance(document, dict):
+            raise ConfigurationError(pointer, "a tool has a name and an object behind it", '{"issue_*": {"idempotent": false}}')
+        for key, value in document.items():
+            if key not in TOOL_EFFECT_KEYS:
+                raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)}", did_you_mean(key, TOOL_EFFECT_KEYS))
+            if key != "failure_when" and not isinstance(value, bool):
+                raise ConfigurationError(f"{pointer}/{key}", f"{key} is true or false")
+        failure = compile_matcher(document["failure_when"], f"{pointer}/failure_when") if "failure_when" in document else None
+        effect = ToolEffect(document.get("side_effecting", True), document.get("idempotent", False), failure)
+        compiled.append((name, compile_globs([name], pointer), effect))
+    compiled.sort(key=lambda each: (-len(each[0]), each[0]))
+    by_name: dict[str, ToolEffect | None] = {name: effect for name, _, effect in compiled}
+
+    def tool_of(name: str) -> ToolEffect | None:
+        if name not in by_name:
+            if len(by_name) > 10_000:  # names that a run makes up must not fill the memory
+                return next((effect for _, is_named, effect in compiled if is_named(name)), None)
+            by_name[name] = next((effect for _, is_named, effect in compiled if is_named(name)), None)
+        return by_name[name]
+
+    return tool_of
+
+
+def effect_at(trail: Trail, place: int, tool_of: Any) -> Effect | None:
+    """The call at *place* if it changes something; None for anything else."""
+    step = trail.steps[place]
+    name = step.get("name")
+    if not isinstance(name, str) or not is_action(step):
+        return None
+    tool = tool_of(name)
+    if tool is None or not tool.is_side_effecting:
+        return None
+    has_failed: bool | None = trail.has_failed(place)
+    if not has_failed and tool.failure is not None:
+        has_failed = tool.failure.decide(trail, place)
+    key = canonical_json([name, trail.content(place, "args")])
+    return Effect(place, tool, name, key, is_cut(step, "args"), has_failed, trail.has_returned(place))
+
+
+def duplicate_demands(trail: Trail, effects: list[Effect], most: int) -> tuple[list[Demand], int]:
+    """(the demand that no more than *most* calls repeat one that succeeded, how many surely do)."""
+    succeeded: dict[str, bool] = {}  # by call whether one surely succeeded, or only perhaps
+    sure: list[int] = []
+    perhaps: list[int] = []
+    for effect in effects:
+        if effect.tool.is_idempotent or effect.has_failed:
+            continue
+        before = succeeded.get(effect.key)
+        is_sure = effect.has_failed is False and not effect.is_cut
+        if before is not None:
+            (sure if before and is_sure else perhaps).append(effect.place)
+        if effect.has_returned:
+            succeeded[effect.key] = bool(before) or is_sure
+    if len(sure) > most:
+        verb = "repeats" if len(sure) == 1 else "repeat"
+        reason = f"{told_steps(trail, sure)} {verb} what had succeeded (at most {most})"
+        return [Demand(False, reason, tuple(sure))], len(sure)
+    if len(sure) + len(perhaps) > most:
+        why = f"whether {step_text(trail, perhaps[0])} repeats what had succeeded is not known: arguments or results were cut short"
+        return [Demand(None, why)], len(sure)
+    return [], len(sure)
+
+
+def nothing_demands(trail: Trail, effects: list[Effect], changes: list[int]) -> list[Demand]:
+    """The demand that nothing is changed."""
+    if changes:
+        return [Demand(False, f"{told_steps(trail, changes)} changed something", tuple(changes))]
+    unclear = [effect.place for effect in effects if effect.has_failed is None]
+    return [Demand(None, f"whether {step_text(trail, unclear[0])} failed is not known: its result was cut short")] if unclear else []
+
+
+def resolved_demands(trail: Trail, effects: list[Effect]) -> list[Demand]:
+    """The demand that the last try of each call has an outcome that is known."""
+    last = {effect.key: effect for effect in effects}
+    left = []
+    for effect in last.values():
+        is_known = trail.steps[effect.place].get("status") != "timeout" and (trail.has_failed(effect.place) or effect.has_returned)
+        left += [] if is_known else [effect.place]
+    verb = "has" if len(left) == 1 else "have"
+    return [Demand(False, f"{told_steps(trail, left)} {verb} no known outcome", tuple(left))] if left else []
+
+
+def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any) -> list[Demand]:
+    """The demand of each tool whose last call failed that nothing told after it says it was done, unless something admits it."""
+    last = {effect.name: effect for effect in effects}
+    done = {effect.key for effect in effects if effect.has_failed is False}
+    failed = [effect for effect in last.values() if effect.has_failed is not False and effect.key not in done]
+    told = told_texts(trail, view.observation) if failed else []
+    admitted = next((place for place, text in reversed(told) if admits_failure(text, phrases)), -1)
+    latest: dict[str, int] = {}  # by word the last place that tells it as done
+    for place, text in told:
+        latest.update((word, place) for word in told_done(text))
+    demands = []
+    for effect in failed:
+        claim = max(latest.get(word, -1) for word in done_words(effect.name))
+        if admitted <= effect.place < claim:
+            source = "the output" if claim == len(trail.steps) else f"step {claim}"
+            reason = f"{step_text(trail, effect.place)} failed, and {source} tells it as done"
+            places = (effect.place,) if claim == len(trail.steps) else (effect.place, claim)
+            demands.append(Demand(False if effect.has_failed else None, reason, places))
+    return shortened(demands)
+
+# endregion
+
+# region evaluators/errors.py
+# =============================================================================
+# What went wrong in a run and what the agent made of it: the evaluator `errors`.
+#
+# An error is a step that ended in error, denial or time-out, or is of kind `error`. Steps that can fail are tools,
+# commands, skills and retrievals, and whatever else has a status; the others are not counted. One of the former with
+# neither status nor result is not known to have failed, and not known to have worked.
+# =============================================================================
+
+ERRORS_BOUNDS = ("max_errors", "max_rate", "max_consecutive")
+ERRORS_FLAGS = ("must_recover", "must_report", "no_reuse")
+
+ERRORS_PARAMETERS = [
+    Parameter("match", "matcher", None, "Which steps are looked at; without it all."),
+    Parameter("max_errors", "integer", None, "At most so many errors; 0 when nothing else is asked."),
+    Parameter("max_rate", "number", None, "At most this share of the steps that can fail."),
+    Parameter("max_consecutive", "integer", None, "At most so many errors in a row among the steps that can fail."),
+    Parameter("must_recover", "boolean", False, "After each error a step of the same name goes well."),
+    Parameter("must_report", "boolean", False, "After an error that nothing recovers, a message of the agent or the output admits it."),
+    Parameter("admits", "texts", None, "Further phrases that admit an error; the built-in ones are English."),
+    Parameter(
+        "no_reuse",
+        "boolean",
+        False,
+        "No id, address or long number that only a failed result told stands in the arguments of a later step.",
+    ),
+]
+ERRORS_EXAMPLE = {
+    "entry": {"id": "errors_handled", "type": "errors", "max_consecutive": 1, "must_report": True},
+    "observation": {
+        "output": "I could not refund your lamp: the payment service did not answer.",
+        "steps": [
+            {"kind": "tool", "name": "get_order", "args": {"order": "A-7"}, "status": "ok", "result": {"total": 12.5}},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7"}, "status": "timeout"},
+        ],
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+# Something that was looked up, not made up: letters or digits, joined by marks.
+REUSED_TOKEN = re.compile(r"[^\W_](?:[\w.@:/+#%=-]*\w)?")
+
+
+@evaluator("errors", 1, "Few steps fail, and the agent deals with those that do.", ERRORS_PARAMETERS, ERRORS_EXAMPLE, selects=False)
+def evaluate_errors(settings: JsonObject) -> Check:
+    """All that is asked must hold. With `match` and no step that matches, nothing is asked; without, no steps are no errors."""
+    match = compile_matcher(settings["match"] or {}, "/match")
+    for name in ERRORS_BOUNDS:
+        least_number(settings, name, 0)
+    if settings["max_rate"] is not None and settings["max_rate"] > 1:
+        raise ConfigurationError("/max_rate", "max_rate is a share, from 0 to 1")
+    if settings["admits"] is not None and not settings["must_report"]:
+        raise ConfigurationError("/admits", "admits without must_report asks nothing")
+    further = settings["admits"] or []
+    further = further if isinstance(further, list) else [further]
+    if not all(phrase.strip() for phrase in further):
+        raise ConfigurationError("/admits", "holds an empty phrase, which every sentence has")
+    phrases = admission_pattern(further)
+    is_bare = all(settings[name] is None for name in ERRORS_BOUNDS) and not any(settings[name] for name in ERRORS_FLAGS)
+    bounds = {"max_errors": 0} if is_bare else {name: settings[name] for name in ERRORS_BOUNDS if settings[name] is not None}
+
+    def check(view: View) -> Outcome:
+        record = ErrorRecord(view_trail(view), match)
+        if settings["match"] is not None and not record.asked:
+            return not_applicable("no step matches that could fail, so nothing is asked of it")
+        demands = [bound_demand(record, name, bound) for name, bound in bounds.items()]
+        if settings["must_recover"] or settings["must_report"]:
+            recovered = recoveries(record)
+            if settings["must_recover"]:
+                demands += recovery_demands(record, recovered)
+            if settings["must_report"]:
+                demands += report_demands(record, recovered, view, phrases)
+        if settings["no_reuse"]:
+            demands += reuse_demands(record, view)
+        failed = record.failed
+        value = {"errors": len(failed), "steps": len(record.asked), "consecutive": longest_run(record.sequence(False))}
+        told = f": {told_steps(record.trail, failed)}" if failed else ""
+        fine = f"{counted(len(failed), 'error')} in {counted(len(record.asked), 'step')} that can fail{told}"
+        return demands_outcome(demands, fine, value, failed)
+
+    return check
+
+
+class ErrorStep(NamedTuple):
+    """A step that can fail: its place, whether it is meant, whether it failed."""
+
+    place: int
+    is_meant: bool | None
+    has_failed: bool | None
+
+
+class ErrorRecord:
+    """The steps of a trail that are meant and can fail."""
+
+    def __init__(self, trail: Trail, match: Matcher) -> None:
+        self.trail = trail
+        self.match = match
+        meant = match.decisions(trail)
+        self.asked = [
+            ErrorStep(place, meant[place], step_failed(trail, place)) for place in error_places(trail) if meant[place] is not False
+        ]
+        self.failed = [one.place for one in self.asked if one.is_meant and one.has_failed]
+
+    def sequence(self, at_worst: bool) -> list[bool]:
+        """Whether each step failed, if all that is open is for the best, or *at_worst* for the worst."""
+        told = []
+        for one in self.asked:
+            failed = at_worst if one.has_failed is None else one.has_failed
+            if one.is_meant or failed is at_worst:
+                told.append(failed)
+        return told
+
+    def unknown(self) -> str:
+        """Why it is not known which steps failed."""
+        for one in self.asked:
+            if one.is_meant is None:
+                return self.match.unknown(self.trail, one.place)
+            if one.has_failed is None:
+                return f"whether {step_text(self.trail, one.place)} failed is not known: it has neither status nor result"
+        return "which steps failed is not known"
+
+
+def error_places(trail: Trail) -> Iterator[int]:
+    """The places of the steps that can fail."""
+    for place, step in enumerate(trail.steps):
+        kind = step.get("kind")
+        if kind == "error" or isinstance(step.get("status"), str) or (is_action(step) and kind != "handoff"):
+            yield place
+
+
+def step_failed(trail: Trail, place: int) -> bool | None:
+    """Whether a step that can fail did; None when it has neither status nor result."""
+    step = trail.steps[place]
+    if step.get("kind") == "error" or trail.has_failed(place):
+        return True
+    return None if not isinstance(step.get("status"), str) and step.get("result") is None else False
+
+
+# --- Bounds ----------------------------------------------------------------------------
+
+
+def longest_run(sequence: list[bool]) -> int:
+    """The most errors in a row."""
+    longest = run = 0
+    for failed in sequence:
+        run = run + 1 if failed else 0
+        longest = max(longest, run)
+    return longest
+
+
+def is_within(sequence: list[bool], name: str, bound: Any) -> bool:
+    """Whether the errors of *sequence* are within the *bound* called *name*."""
+    if name == "max_consecutive":
+        return bool(longest_run(sequence) <= bound)
+    return bool(sum(sequence) <= (bound if name == "max_errors" else exact_value(bound) * len(sequence)))
+
+
+def bound_demand(record: ErrorRecord, name: str, bound: Any) -> Demand:
+    """The demand that *bound* is kept."""
+    best = record.sequence(False)
+    if not is_within(best, name, bound):
+        many = longest_run(best) if name == "max_consecutive" else len(record.failed)
+        how = {
+            "max_errors": f"at most {bound}",
+            "max_rate": f"of {counted(len(best), 'step')}, at most a share of {bound}",
+            "max_consecutive": f"in a row, at most {bound}",
+        }[name]
+        return Demand(False, f"{counted(many, 'error')} ({how}): {told_steps(record.trail, record.failed)}", tuple(record.failed))
+    return Demand(True) if is_within(record.sequence(True), name, bound) else Demand(None, record.unknown())
+
+
+# --- What the agent made of it ---------------------------------------------------------
+
+
+def recoveries(record: ErrorRecord) -> dict[int, bool | None]:
+    """For each step that failed or may have, whether a later step of the same name went well; a step without name has none."""
+    trail = record.trail
+    last: dict[str, dict[bool | None, int]] = {}  # by name the last step that failed, did not, or may have
+    for place in error_places(trail):
+        name = trail.steps[place].get("name")
+        if isinstance(name, str):
+            last.setdefault(name, {})[step_failed(trail, place)] = place
+    found: dict[int, bool | None] = {}
+    for one in record.asked:
+        if one.has_failed is not False:
+            name = trail.steps[one.place].get("name")
+            later = last.get(name, {}) if isinstance(name, str) else {}
+            if trail.comes_before(one.place, later.get(False, -1)):
+                found[one.place] = True
+            else:
+                found[one.place] = None if later.get(None, -1) > one.place else False
+    return found
+
+
+def handled_demand(record: ErrorRecord, one: ErrorStep, is_handled: bool | None, words: str) -> Demand:
+    """The demand that the error of *one*, if it is one, was handled; *words* say that it was not."""
+    if is_handled:
+        return Demand(True)
+    if is_handled is False and one.is_meant and one.has_failed:
+        return Demand(False, f"{step_text(record.trail, one.place)} {words}", (one.place,))
+    is_open = not (one.is_meant and one.has_failed)
+    return Demand(None, record.unknown() if is_open else f"whether {step_text(record.trail, one.place)} {words} is not known")
+
+
+def recovery_demands(record: ErrorRecord, recovered: dict[int, bool | None]) -> list[Demand]:
+    """The demand of each error that a later step of the same name goes well."""
+    words = "failed, and no later step of this name went well"
+    return shortened([handled_demand(record, one, recovered[one.place], words) for one in record.asked if one.place in recovered])
+
+
+def report_demands(record: ErrorRecord, recovered: dict[int, bool | None], view: View, phrases: "re.Pattern[str]") -> list[Demand]:
+    """The demand of each error without recovery that a text after it admits it."""
+    trail = record.trail
+    told = told_texts(trail, view.observation)
+    admitted = next((place for place, text in reversed(told) if admits_failure(text, phrases)), -1)
+    cut = [place for place, _ in told if place < len(trail.steps) and is_cut(trail.steps[place], "text")]
+    demands = []
+    for one in record.asked:
+        if one.place in recovered:
+            is_handled: bool | None = recovered[one.place] or admitted > one.place
+            if not is_handled and (recovered[one.place] is None or (cut and cut[-1] > one.place) or not told):
+                is_handled = None
+            demands.append(handled_demand(record, one, is_handled, "failed, and nothing that was told after it admits it"))
+    return shortened(demands)
+
+
+def reused_tokens(*values: Any) -> set[str]:
+    """What in *values* was looked up somewhere: ids, addresses, numbers of four digits or more, in lower case."""
+    text = " ".join(
+        value if isinstance(value, str) else encode_compact(value) for value in values if value is not MISSING and value is not None
+    )
+    found = (token.casefold() for token in REUSED_TOKEN.findall(text))
+    return {token for token in found if len(token) > 2 and ("@" in token or "://" in token or is_reference(token))}
+
+
+def is_reference(token: str) -> bool:
+    """Whether *token* has a digit, and letters or at least four digits."""
+    digits = sum(map(str.isdigit, token))
+    return digits > 3 or (digits > 0 and any(map(str.isalpha, token)))
+
+
+def reuse_demands(record: ErrorRecord, view: View) -> list[Demand]:
+    """The demand of each later action that nothing in its arguments comes from a failed result alone."""
+    trail = record.trail
+    known = reused_tokens(view.case.get("input"), view.case.get("context"))
+    tainted: dict[str, ErrorStep] = {}
+    failed = {one.place: one for one in record.asked if one.has_failed}
+    demands: list[Demand] = []
+    is_open = False  # a failed result was cut short
+    is_cleared_by_cut = False
+    for place, step in enumerate(trail.steps):
+        if is_action(step):
+            used = sorted(reused_tokens(trail.content(place, "args")) & tainted.keys())
+            for one in [tainted[token] for token in used][:1]:
+                source = step_text(trail, one.place)
+                words = f"{step_text(trail, place)} uses {listed(map(quoted, used), 3)}, which only the failed {source} told"
+                demands.append(Demand(False if one.is_meant and not is_cleared_by_cut else None, words, (one.place, place)))
+            if not used and is_open:
+                words = "uses what a failed step told is not known: a result was cut short"
+                demands.append(Demand(None, f"whether {step_text(trail, place)} {words}"))
+        if place in failed:
+            is_open = is_open or is_cut(step, "result")
+            fresh = reused_tokens(trail.content(place, "result")) - reused_tokens(trail.content(place, "args")) - known
+            tainted.update((token, failed[place]) for token in fresh if token not in tainted)
+        else:
+            told = reused_tokens(step.get("text"), trail.content(place, "result")) if told_to_agent(step) else set()
+            is_cleared_by_cut = is_cleared_by_cut or (told_to_agent(step) and (is_cut(step, "result") or is_cut(step, "text")))
+            known |= told
+            for token in told & tainted.keys():
+                del tainted[token]
+    return shortened(demands)
+
+
+def told_to_agent(step: JsonObject) -> bool:
+    """Whether *step* brings the agent what it did not say itself."""
+    return not (step.get("kind") == "message" and step.get("role") == "assistant")
 
 # endregion
 
@@ -15798,6 +16458,130 @@ def evaluate_budget(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/loops.py
+# =============================================================================
+# Whether the agent went round in circles: the evaluator `loops`.
+#
+# What is looked at are the steps by which an agent does something (tool, command, skill, handoff, retrieval);
+# messages of the agent, model calls and the like between them do not end a row, a message of the user does.
+# Two calls are the same when agent, kind, name and arguments are, and, with `same_result`, also how they ended
+# and their results. A cycle is a row of 2 to 4 calls, not all the same, that comes again at once.
+# =============================================================================
+
+LONGEST_CYCLE = 4  # calls
+
+LOOPS_PARAMETERS = [
+    Parameter("max_identical", "integer", 3, "The same call at most so many times in a row."),
+    Parameter("max_cycle_repeats", "integer", 2, "A cycle of 2 to 4 calls at most so many times in a row."),
+    Parameter("same_result", "boolean", True, "Only calls with the same result are the same; false: whatever their results."),
+    Parameter("ignore", "matchers", None, "Steps that may be repeated, such as polling; they are left out.", may_be_empty=True),
+]
+LOOPS_EXAMPLE = {
+    "entry": {"id": "no_loop", "type": "loops", "ignore": {"name": "wait"}},
+    "observation": {
+        "steps": [
+            {"kind": "tool", "name": "search", "args": {"q": "visa"}, "status": "ok", "result": []},
+            {"kind": "tool", "name": "search", "args": {"q": "visa rules"}, "status": "ok", "result": ["page 4"]},
+            {"kind": "tool", "name": "read", "args": {"page": 4}, "status": "ok", "result": "Visas are free."},
+        ]
+    },
+    "outcome": PASS,
+}
+
+
+class LoopCall(NamedTuple):
+    """A call: its place, what it is the same by, and whether the recording leaves open what it is."""
+
+    place: int
+    key: str
+    is_open: bool
+
+
+class LoopRow(NamedTuple):
+    """A cycle of `length` calls that comes `repeats` times from the call at `start` on; the longest row that was found."""
+
+    repeats: int = 0
+    start: int = 0
+    length: int = 1
+
+
+@evaluator("loops", 1, "The agent does not repeat itself in a row or in a cycle.", LOOPS_PARAMETERS, LOOPS_EXAMPLE, selects=False)
+def evaluate_loops(settings: JsonObject) -> Check:
+    """Looks at tools, commands, skills, handoffs and retrievals; a message of the user begins anew. No such step is no loop."""
+    most_identical = least_number(settings, "max_identical", 1)
+    most_repeats = least_number(settings, "max_cycle_repeats", 1)
+    ignored = compile_matchers(settings["ignore"], "/ignore") if settings["ignore"] not in (None, []) else []
+    bounds = [(1, most_identical), *((length, most_repeats) for length in range(2, LONGEST_CYCLE + 1))]
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        rows: list[list[LoopCall]] = [[]]
+        demands = []
+        for index, step in enumerate(trail.steps):
+            if step.get("kind") == "message" and step.get("role") == "user":
+                rows.append([])
+            elif is_action(step):
+                answers = [matcher.decide(trail, index) for matcher in ignored]
+                if True not in answers:
+                    rows[-1].append(loop_call(trail, index, settings["same_result"], None in answers))
+                    if None in answers:
+                        demands.append(Demand(None, ignored[answers.index(None)].unknown(trail, index)))
+        most = {1: 0, 2: 0}  # of the same call, of a cycle
+        for length, bound in bounds:
+            for calls in rows:
+                found = longest_row([call.key if not call.is_open else f"{call.place}" for call in calls], length)
+                most[min(length, 2)] = max(most[min(length, 2)], found.repeats)
+                widest = found if found.repeats > bound else longest_row([call.key for call in calls], length)
+                demands.append(row_demand(trail, calls, widest, found.repeats > bound, bound))
+        value = {"identical": most[1], "cycle_repeats": most[2]}
+        fine = f"no call comes more than {most_identical} times in a row, no cycle more than {most_repeats}"
+        return demands_outcome(demands, fine, value)
+
+    return check
+
+
+def loop_call(trail: Trail, index: int, with_result: bool, may_be_ignored: bool) -> LoopCall:
+    """The step at *index* as a call."""
+    step = trail.steps[index]
+    key = [step.get("agent"), step.get("kind"), step.get("name"), trail.content(index, "args")]
+    is_open = may_be_ignored or is_cut(step, "args")
+    if with_result:
+        result = trail.content(index, "result")
+        result = None if result is MISSING else result
+        key.append([step.get("status"), result])
+        is_untold = result is None and not trail.has_failed(index) and not trail.tells_results()
+        is_open = is_open or is_cut(step, "result") or is_untold
+    return LoopCall(index, canonical_json(key), is_open)
+
+
+def longest_row(keys: list[str], length: int) -> LoopRow:
+    """The row in which a cycle of *length* keys comes most often; with more than one key they are not all the same."""
+    best = LoopRow(1 if keys else 0) if length == 1 else LoopRow(length=length)
+    start = last_change = 0  # where the row begins; the last place whose key differs from the one before
+    for place in range(1, len(keys)):
+        if keys[place] != keys[place - 1]:
+            last_change = place
+        if place >= length and keys[place] != keys[place - length]:
+            start = place - length + 1
+        repeats = (place + 1 - start) // length
+        if repeats > best.repeats and repeats > 1 and (length == 1 or last_change > start):
+            best = LoopRow(repeats, start, length)
+    return best
+
+
+def row_demand(trail: Trail, calls: list[LoopCall], row: LoopRow, is_sure: bool, bound: int) -> Demand:
+    """The demand that *row* of *calls* is no longer than *bound*; only possibly longer when not *is_sure*."""
+    if row.repeats <= bound:
+        return Demand(True)
+    places = [call.place for call in calls[row.start : row.start + row.repeats * row.length]]
+    first = " → ".join(step_text(trail, place) for place in places[: row.length])
+    told = f"{first} comes {row.repeats} times in a row (at most {bound})"
+    if is_sure:
+        return Demand(False, told, tuple(places))
+    return Demand(None, f"whether {told} is not known: arguments or results were cut short or not recorded")
+
+# endregion
+
 # region evaluators/numbers.py
 # =============================================================================
 # The evaluator `number`: which number a text says, and whether it is the right one.
@@ -16006,6 +16790,318 @@ def include_check(settings: JsonObject, mark: str) -> Check:
         return decided(not lacking, reason, None, tuple(evidence))._replace(score=(len(wanted) - len(lacking)) / len(wanted))
 
     return check
+
+# endregion
+
+# region evaluators/occurrences.py
+# =============================================================================
+# What a text states that can be looked up: ids, numbers, dates, addresses, quotes.
+#
+# Each is found once: what belongs to a url is no e-mail, a date no number, a part of an id no number either. An id holds a digit and
+# a letter, of three characters or more, or is a number with # in front, or has eight digits; 3rd, 10am, 5kg and
+# 5-star are none. Numbers are read with . and with , as decimal mark, without their sign; those at the start of a line that
+# number a list are left out. A date has a day and a month, named where the year is missing. A quote stands in double
+# quotation marks and has three words or more; an ellipsis splits it in two.
+#
+# Two occurrences agree when they share a key, so "$1,250.00" agrees with 1250, "5 March 2026" with 2026-03-05, K-20 with k20.
+# All patterns run in linear time.
+# =============================================================================
+
+CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|SGD|HKD|TRY"
+CURRENCY_SIGNS = "$€£¥₹₩₽₺₴₪₫₱฿"
+
+OCCURRENCE_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'`|\\^{}\[\]“”«»]+", re.IGNORECASE)
+OCCURRENCE_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+OCCURRENCE_ID = re.compile(rf"(?<![\w{re.escape(CURRENCY_SIGNS)}])#?[^\W_]+(?:[-_/][^\W_]+)*")
+SOURCE_ID = re.compile(r"[^\W_]+(?:[-_/][^\W_]+)*")
+NO_ID = re.compile(
+    rf"[0-9]+[^\W\d_]{{1,3}}|[0-9]+(?:-[^\W\d_]+)+|[0-9]{{1,2}}h[0-9]{{2}}|(?:{CURRENCY_CODES})-?[0-9]+|[0-9]+(?:st|nd|rd|th)?-[0-9]+[^\W\d_]{{1,3}}",
+    re.IGNORECASE,
+)
+NUMBER_IN_NUMBER = re.compile(r"[.,][0-9]|\s?(?:[%°]|[" + re.escape(CURRENCY_SIGNS) + "])")
+LIST_NUMBER = re.compile(r"^[ \t]{0,20}[0-9]{1,3}[.)](?=\s)", re.MULTILINE)
+CURRENCY_BEFORE = re.compile(rf"(?:[{re.escape(CURRENCY_SIGNS)}]|\b(?:{CURRENCY_CODES}))\s?-?\Z", re.IGNORECASE)
+CURRENCY_AFTER = re.compile(
+    rf"\s?(?:[{re.escape(CURRENCY_SIGNS)}]|(?:{CURRENCY_CODES}|dollars?|euros?|pounds?|yen|francs?|rupees?)\b)", re.IGNORECASE
+)
+OCCURRENCE_TIME = re.compile(r"[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+QUOTATION = re.compile(r'"([^"\n]{1,4000})"|“([^“”]{1,4000})”|„([^„“”]{1,4000})[“”]|«([^«»]{1,4000})»|»([^«»]{1,4000})«')
+ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
+PHRASE_TOKEN = re.compile(r"\w+|[^\w\s]")
+STRAIGHT_QUOTES = str.maketrans("‘’‚‛ʼ“”„‟«»", '\'\'\'\'\'""""""')
+LEAST_QUOTE_WORDS = 3
+
+
+class Occurrence(NamedTuple):
+    """A thing that a text states: its kind, what it agrees by (any key will do), and where it stands."""
+
+    kind: str
+    keys: tuple[Any, ...]
+    start: int
+    end: int
+
+
+# --- Finding in a text -------------------------------------------------------------------
+
+
+def find_occurrences(text: str, kinds: "frozenset[str]") -> list[Occurrence]:
+    """What *text* states of these *kinds*, in order."""
+    found = quote_occurrences(text) if "quotes" in kinds else []
+    rest = text
+    for places, (names, find) in enumerate(OCCURRENCE_FINDERS):
+        if kinds.isdisjoint(name for later, _ in OCCURRENCE_FINDERS[places:] for name in later):
+            break
+        hits = find(rest)
+        found += [hit for hit in hits if hit.kind in kinds or (hit.kind == "amounts" and "numbers" in kinds)]
+        if names != ("numbers", "amounts"):
+            rest = blanked(rest, hits)
+    return sorted(found, key=lambda hit: (hit.start, hit.end))
+
+
+def blanked(text: str, hits: list[Occurrence]) -> str:
+    """*text* with a blank for each character of *hits*."""
+    parts, start = [], 0
+    for hit in hits:
+        parts += [text[start : hit.start], " " * (hit.end - hit.start)]
+        start = hit.end
+    return "".join([*parts, text[start:]]) if hits else text
+
+
+def url_occurrences(text: str) -> list[Occurrence]:
+    """The addresses in *text*, without the punctuation behind them."""
+    found = []
+    for match in OCCURRENCE_URL.finditer(text):
+        address = match.group().rstrip(".,;:!?*_~" if "(" in match.group() else ".,;:!?*_~)")
+        found.append(Occurrence("urls", (url_key(address),), match.start(), match.start() + len(address)))
+    return found
+
+
+def url_key(address: str) -> str:
+    """*address* without scheme, www and the slash at its end, its host in lower case."""
+    host, slash, path = re.sub(r"^(?:https?://)?(?:www\.)?", "", address, flags=re.IGNORECASE).partition("/")
+    return (host.lower() + slash + path).rstrip("/")
+
+
+def email_occurrences(text: str) -> list[Occurrence]:
+    """The e-mail addresses in *text*."""
+    return [Occurrence("emails", (match.group().casefold(),), match.start(), match.end()) for match in OCCURRENCE_EMAIL.finditer(text)]
+
+
+def plain_length_kept(text: str) -> str:
+    """*text* with small ASCII letters and plain spaces, as long as before."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = re.sub("[A-Z]+", lambda match: match.group().lower(), text)
+    return re.sub(r"\s", " ", lower)
+
+
+def date_occurrences(text: str) -> list[Occurrence]:
+    """The dates in *text*. One with a year agrees with the same day of that year, or of no year; one without with any year's."""
+    found = []
+    for match in SPOKEN_DAY.finditer(plain_length_kept(text) if re.search("[0-9]", text) else ""):
+        if match["one"] and len(match["one"]) != 4 and len(match["three"]) != 4:
+            continue  # 1.2.3 is a version more often than a day
+        keys: list[Any] = []
+        for year, month, day in real_days(match):
+            keys += [("any", month, day)] if year is None else [(year, month, day), (None, month, day)]
+        if keys:
+            time = OCCURRENCE_TIME.match(text, match.end())
+            found.append(Occurrence("dates", tuple(keys), match.start(), time.end() if time else match.end()))
+    return found
+
+
+def real_days(match: "re.Match[str]") -> list[tuple[int | None, int, int]]:
+    """The days that a match of SPOKEN_DAY can mean and that the calendar has."""
+    return [day for day in spoken_days(match) if is_calendar_date(2000 if day[0] is None else day[0], day[1], day[2])]
+
+
+def id_occurrences(text: str) -> list[Occurrence]:
+    """The ids in *text*."""
+    found = []
+    for match in OCCURRENCE_ID.finditer(text):
+        token = match.group()
+        if is_identifier(token) and not (token.isdigit() and is_within_number(text, match.start(), match.end())):
+            found.append(Occurrence("ids", (id_key(token),), match.start(), match.end()))
+    return found
+
+
+def is_identifier(token: str) -> bool:
+    """Whether *token* looks like an id."""
+    digits = sum(map(str.isdigit, token))
+    if digits == 0 or len(token) < 3:
+        return False
+    if not any(map(str.isalpha, token)):
+        return digits >= 8 or token.startswith("#")
+    return NO_ID.fullmatch(token) is None
+
+
+def is_within_number(text: str, start: int, end: int) -> bool:
+    """Whether the digits between *start* and *end* are a part of a longer number or an amount."""
+    return NUMBER_IN_NUMBER.match(text, end) is not None or (start > 1 and text[start - 1] in ".," and text[start - 2].isdigit())
+
+
+def id_key(token: str) -> str:
+    """*token* in small letters without marks."""
+    return re.sub("[-_/#]", "", token).casefold()
+
+
+def keyed_numbers(text: str, mark: str) -> list[tuple[int, int, Any]]:
+    """(start, -end, key) of each number in *text*: its size, or its digits where there are too many of them."""
+    keys: dict[str, Any] = {}  # by what is written; most numbers come again
+    found = []
+    for match in number_matches(text, mark):
+        written = match.group()
+        if written not in keys:
+            value = matched_value(match, mark)
+            keys[written] = written if value is None else abs(value)
+        found.append((match.start(), -match.end(), keys[written]))
+    return found
+
+
+def number_occurrences(text: str) -> list[Occurrence]:
+    """The numbers in *text*; those beside a currency are amounts. Both readings of 1,250 are keys, parts of versions are none."""
+    if not re.search("[0-9]", text):
+        return []
+    text = LIST_NUMBER.sub(lambda match: " " * len(match.group()), text)
+    found: list[Occurrence] = []
+    reach = 0
+    for start, minus_end, key in sorted([*keyed_numbers(text, "."), *keyed_numbers(text, ",")], key=lambda each: each[:2]):
+        end = -minus_end
+        if start >= reach:
+            reach = end
+            if stands_alone(text, start, end):
+                found.append(Occurrence("amounts" if is_amount(text, start, end) else "numbers", (key,), start, end))
+        elif found and (start, end) == (found[-1].start, found[-1].end) and key not in found[-1].keys:
+            found[-1] = found[-1]._replace(keys=(*found[-1].keys, key))
+    return found
+
+
+def is_amount(text: str, start: int, end: int) -> bool:
+    """Whether the number between *start* and *end* stands beside a currency."""
+    if text[start] in CURRENCY_SIGNS or CURRENCY_AFTER.match(text, end):
+        return True
+    return CURRENCY_BEFORE.search(text[max(0, start - 5) : start]) is not None
+
+
+def quote_occurrences(text: str) -> list[Occurrence]:
+    """The quotes in *text*; keys are their words and marks, without a comma, full stop or colon at the end."""
+    found = []
+    for match in QUOTATION.finditer(text):
+        group = match.lastindex or 0
+        start = match.start(group)
+        parts = [(start + before, start + after) for before, after in ellipsis_parts(match[group])]
+        for begin, end in parts:
+            begin += len(text[begin:end]) - len(text[begin:end].lstrip())
+            words = text[begin:end].rstrip().rstrip(",.;:")
+            if sum(any(map(str.isalnum, word)) for word in words.split()) >= LEAST_QUOTE_WORDS:
+                found.append(Occurrence("quotes", (phrase_tokens(words),), begin, begin + len(words)))
+    return found
+
+
+def ellipsis_parts(text: str) -> list[tuple[int, int]]:
+    """(start, end) of the parts of *text* between its ellipses."""
+    edges = [0, *(edge for match in ELLIPSIS.finditer(text) for edge in match.span()), len(text)]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def phrase_tokens(text: str) -> tuple[str, ...]:
+    """The words and marks of *text* after nfkc, with straight quotes; space does not count."""
+    import unicodedata
+
+    return tuple(PHRASE_TOKEN.findall(unicodedata.normalize("NFKC", text).translate(STRAIGHT_QUOTES)))
+
+
+OCCURRENCE_FINDERS: tuple[tuple[tuple[str, ...], Callable[[str], list[Occurrence]]], ...] = (
+    (("urls",), url_occurrences),
+    (("emails",), email_occurrences),
+    (("dates",), date_occurrences),
+    (("ids",), id_occurrences),
+    (("numbers", "amounts"), number_occurrences),
+)
+
+
+# --- Keys of a source --------------------------------------------------------------------
+
+
+def source_ids(text: str) -> Iterator[Any]:
+    """The keys of all that could be an id in *text*; of a/b and a_b also of the parts."""
+    for token in SOURCE_ID.findall(text):
+        yield id_key(token)
+        if "/" in token or "_" in token:
+            yield from map(id_key, re.split("[/_]", token))
+
+
+def source_numbers(text: str) -> Iterator[Any]:
+    """The keys of all numbers in *text*."""
+    return (key for mark in DECIMAL_MARKS for _, _, key in keyed_numbers(text, mark))
+
+
+def source_dates(text: str) -> Iterator[Any]:
+    """The keys of all dates in *text*."""
+    for match in SPOKEN_DAY.finditer(plain_length_kept(text)):
+        for year, month, day in real_days(match):
+            yield (year, month, day)
+            yield ("any", month, day)
+
+
+SOURCE_KEYS: dict[str, Callable[[str], Iterator[Any]]] = {
+    "ids": source_ids,
+    "numbers": source_numbers,
+    "dates": source_dates,
+    "urls": lambda text: (hit.keys[0] for hit in url_occurrences(text)),
+    "emails": lambda text: (hit.keys[0] for hit in email_occurrences(text)),
+}
+
+
+# --- Many phrases in one pass --------------------------------------------------------------
+
+
+class PhraseSearch:
+    """Finds where each of many phrases (tuples of tokens) first stands, in one pass over the tokens.
+
+    Aho and Corasick, "Efficient string matching", CACM 18 (1975), on tokens. A state whose phrases were all noted is not
+    walked again, so the time is linear in the tokens however the phrases overlap.
+    """
+
+    def __init__(self, phrases: "set[tuple[str, ...]]") -> None:
+        self.moves: list[dict[str, int]] = [{}]
+        self.ends: list[tuple[str, ...] | None] = [None]
+        for phrase in sorted(phrases):
+            state = 0
+            for token in phrase:
+                if token not in self.moves[state]:
+                    self.moves[state][token] = len(self.moves)
+                    self.moves.append({})
+                    self.ends.append(None)
+                state = self.moves[state][token]
+            self.ends[state] = phrase
+        self.fallback = [0] * len(self.moves)
+        self.is_noted = [False] * len(self.moves)
+        queue = list(self.moves[0].values())
+        for state in queue:
+            for token, following in self.moves[state].items():
+                queue.append(following)
+                self.fallback[following] = self.step(self.fallback[state], token)
+
+    def step(self, state: int, token: str) -> int:
+        """The state after *token*."""
+        while state and token not in self.moves[state]:
+            state = self.fallback[state]
+        return self.moves[state].get(token, 0)
+
+    def scan(self, tokens: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """The phrases in *tokens* that no earlier scan found."""
+        found = []
+        state = 0
+        for token in tokens:
+            state = self.step(state, token)
+            at = state
+            while at and not self.is_noted[at]:
+                self.is_noted[at] = True
+                phrase = self.ends[at]
+                found += [] if phrase is None else [phrase]
+                at = self.fallback[at]
+        return found
 
 # endregion
 
@@ -16417,6 +17513,234 @@ def evaluate_parses(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/policy.py
+# =============================================================================
+# What an agent may do, may not do, and may do with approval: the evaluator `policy`.
+#
+#     {"rules": [{"match": {"name": "delete_*"}, "effect": "deny", "unless": {"args": {"scope": "test"}}},
+#                {"match": {"name": "issue_refund"}, "effect": "require_approval"}], "default": "allow"}
+#
+# The first rule whose `match` means a step, and whose `unless` does not, decides about it; attempts count, whatever came
+# of them. `default` decides about the steps by which an agent does something (tool, command, skill, handoff, retrieval)
+# and that no rule means. Approvals themselves are not decided about.
+#
+# A step has approval when the latest approval about it since the user's latest message is of kind `approval` and status
+# `ok` and comes before it (not in one batch with it); without any such step, when the user's latest message says yes as
+# `confirmation` understands it, and no failed try with other arguments stands in between. An approval with a `name` is about steps
+# of that name, one with `args` about calls with just these arguments; one without is about every step.
+# =============================================================================
+
+POLICY_EFFECTS = ("allow", "deny", "require_approval")
+POLICY_RULE_KEYS = ("match", "effect", "unless")
+
+POLICY_PARAMETERS = [
+    Parameter(
+        "rules",
+        "list",
+        REQUIRED,
+        'In order, {"match": which steps, "effect": allow, deny or require_approval, "unless": which of them not}; the first that '
+        "means a step decides.",
+    ),
+    Parameter(
+        "default", "choice", "allow", "What holds of a tool, command, skill, handoff or retrieval that no rule means.", ("allow", "deny")
+    ),
+]
+POLICY_EXAMPLE = {
+    "entry": {
+        "id": "desk_rules",
+        "type": "policy",
+        "rules": [
+            {"match": {"name": "get_*"}, "effect": "allow"},
+            {"match": {"name": "issue_refund"}, "effect": "require_approval", "unless": {"args": {"amount": {"$le": 20}}}},
+            {"match": {"name": "issue_refund"}, "effect": "allow"},
+        ],
+        "default": "deny",
+    },
+    "observation": {
+        "steps": [
+            {"kind": "tool", "name": "get_order", "args": {"order": "A-7"}, "status": "ok"},
+            {"kind": "approval", "name": "issue_refund", "status": "ok"},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7", "amount": 80}, "status": "ok"},
+        ]
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+
+
+class PolicyRule(NamedTuple):
+    """A compiled rule; `place` is its number in the list, from 1."""
+
+    place: int
+    match: Matcher
+    effect: str
+    unless: Matcher | None
+
+    def decide(self, trail: Trail, index: int) -> bool | None:
+        """Whether the rule is about the step at *index*; None when the recording does not say."""
+        meant = self.match.decide(trail, index)
+        spared = False if meant is False or self.unless is None else self.unless.decide(trail, index)
+        return False if meant is False or spared is True else None if meant is None or spared is None else True
+
+
+class PolicyFinding(NamedTuple):
+    """Whether a step is in order (None: the recording does not say), and why not."""
+
+    is_met: bool | None
+    reason: str = ""
+
+
+@evaluator("policy", 1, "Every step is allowed, and approved where it has to be.", POLICY_PARAMETERS, POLICY_EXAMPLE, selects=False)
+def evaluate_policy(settings: JsonObject) -> Check:
+    """The score is the share of the steps decided about that are in order; a run in which nothing is decided about passes."""
+    rules = [compile_policy_rule(rule, place) for place, rule in enumerate(settings["rules"])]
+    is_closed = settings["default"] == "deny"
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        approvals = Approvals(trail, rules)
+        broken: list[tuple[int, str]] = []
+        unclear = ""
+        governed = 0
+        for index, step in enumerate(trail.steps):
+            is_approval = step.get("kind") == "approval"  # the ground for what is done, nothing that is done
+            found = None if is_approval else step_finding(approvals, rules, is_closed and is_action(step), index)
+            if found is None:
+                continue
+            if found.is_met is None:
+                unclear = unclear or found.reason
+                continue
+            governed += 1
+            if not found.is_met:
+                broken.append((index, f"{step_text(trail, index)}: {found.reason}"))
+        value = {"governed": governed, "violations": len(broken)}
+        if broken:
+            more = f"; and {len(broken) - TOLD_STEPS} more" if len(broken) > TOLD_STEPS else ""
+            told = "; ".join(reason for _, reason in broken[:TOLD_STEPS]) + more
+            return Outcome(FAIL, (governed - len(broken)) / governed, told, value, step_evidence(index for index, _ in broken))
+        if unclear:
+            raise NotMeasurable(unclear)
+        return Outcome(PASS, 1.0, f"{counted(governed, 'step')} decided about, none out of order", value)
+
+    return check
+
+
+def compile_policy_rule(rule: Any, place: int) -> PolicyRule:
+    """The rule at *place* of the list. Raises ConfigurationError."""
+    pointer = f"/rules/{place}"
+    if not isinstance(rule, dict):
+        raise ConfigurationError(pointer, 'a rule is an object, {"match": …, "effect": …}')
+    for key in rule:
+        if key not in POLICY_RULE_KEYS:
+            raise ConfigurationError(
+                pointer + pointer_token(key), f"unknown key {quoted(key)} in a rule", did_you_mean(key, POLICY_RULE_KEYS)
+            )
+    for key in ("match", "effect"):
+        if key not in rule:
+            raise ConfigurationError(pointer, f"the rule has no {key}", 'write {"match": …, "effect": …}')
+    if rule["effect"] not in POLICY_EFFECTS:
+        text = str(rule["effect"])
+        raise ConfigurationError(f"{pointer}/effect", f"effect {quoted(text)} is unknown", did_you_mean(text, POLICY_EFFECTS))
+    unless = compile_matcher(rule["unless"], f"{pointer}/unless") if "unless" in rule else None
+    return PolicyRule(place + 1, compile_matcher(rule["match"], f"{pointer}/match"), rule["effect"], unless)
+
+
+def step_finding(approvals: "Approvals", rules: list[PolicyRule], is_denied: bool, index: int) -> PolicyFinding | None:
+    """Whether the step at *index* is in order; None when nothing is decided about it. *is_denied*: what no rule means is denied."""
+    trail = approvals.trail
+    candidates: list[tuple[bool | None, bool | None]] = []
+    reasons: list[str] = []
+    for rule in rules:
+        is_meant = rule.decide(trail, index)
+        if is_meant is False:
+            continue
+        found = PolicyFinding(True)
+        if rule.effect == "deny":
+            found = PolicyFinding(False, f"rule {rule.place} denies it")
+        elif rule.effect == "require_approval":
+            found = approvals.finding(rule, index)
+        if is_meant and not candidates:
+            return found
+        candidates.append((is_meant, found.is_met))
+        reasons.append(found.reason or rule.match.unknown(trail, index))
+        if is_meant:
+            break
+    if not candidates:
+        return PolicyFinding(False, "no rule allows it") if is_denied else None
+    return PolicyFinding(settled(candidates, not is_denied), next(filter(None, reasons)))
+
+
+class Approvals:
+    """What was approved in a trail, and when."""
+
+    def __init__(self, trail: Trail, rules: list[PolicyRule]) -> None:
+        self.trail = trail
+        self.dialogues: dict[int, Dialogue] = {}
+        self.has_approvals = any(step.get("kind") == "approval" for step in trail.steps)
+        self.given: list[dict[str, list[int]]] = []
+        self.since: list[int] = []  # for each step the number of messages of the user before it
+        if self.has_approvals and any(rule.effect == "require_approval" for rule in rules):
+            self.collect()
+
+    def collect(self) -> None:
+        """Sorts the approvals by what they are about, anew after each message of the user."""
+        self.given.append({})
+        for index, step in enumerate(self.trail.steps):
+            self.since.append(len(self.given) - 1)
+            if step.get("kind") == "message" and step.get("role") == "user":
+                self.given.append({})
+            elif step.get("kind") == "approval":
+                self.given[-1].setdefault(self.about(index, is_approval=True), []).append(index)
+
+    def about(self, index: int, is_approval: bool, with_name: bool = True, with_args: bool = True) -> str:
+        """What the step at *index* is about, as a key: its name and arguments."""
+        step = self.trail.steps[index]
+        args = self.trail.content(index, "args") if with_args else {}
+        name = step.get("name") if with_name else None
+        return canonical_json([name, None if args == {} and (is_approval or not with_args) else args])
+
+    def finding(self, rule: PolicyRule, index: int) -> PolicyFinding:
+        """Whether the step at *index*, which *rule* means, was approved."""
+        told = step_text(self.trail, index)
+        if self.has_approvals and self.given[self.since[index]] and is_cut(self.trail.steps[index], "args"):
+            return PolicyFinding(None, f"whether {told} was approved is not known: its arguments were cut short")
+        place = self.latest_about(index) if self.has_approvals else None
+        if place is None:
+            return self.yes_finding(rule, index)
+        approval = self.trail.steps[place]
+        if approval.get("status") is None:
+            return PolicyFinding(None, f"whether {told} was approved is not known: {step_text(self.trail, place)} has no status")
+        is_met = approval["status"] == "ok"
+        return PolicyFinding(is_met, "" if is_met else f"{step_text(self.trail, place)} ended in {visible(str(approval['status']), 40)}")
+
+    def latest_about(self, index: int) -> int | None:
+        """The latest approval about the step at *index* since the user's latest message; None when there is none."""
+        from bisect import bisect_left
+
+        given = self.given[self.since[index]]
+        found = []
+        for with_name in (True, False):
+            for with_args in (True, False):
+                places = given.get(self.about(index, False, with_name, with_args), [])
+                before = bisect_left(places, index) - 1
+                while before >= 0 and self.trail.are_together(places[before], index):
+                    before -= 1
+                found += [places[before]] if before >= 0 else []
+        return max(found, default=None)
+
+    def yes_finding(self, rule: PolicyRule, index: int) -> PolicyFinding:
+        """Whether the user's latest message approves the step at *index*."""
+        if rule.place not in self.dialogues:
+            consent = ConsentRule(rule.match, None, consent_phrases([]), [], [], True)
+            self.dialogues[rule.place] = Dialogue(self.trail, consent)
+        found: ConsentFinding = self.dialogues[rule.place].finding(index)
+        if self.has_approvals and found.is_met is None and self.dialogues[rule.place].latest[index] is None:
+            return PolicyFinding(False, f"rule {rule.place} asks for approval, and there was none")
+        words = f"rule {rule.place} asks for approval: "
+        return PolicyFinding(found.is_met, "" if found.is_met else f"{words}no approval stands before it, and {found.reason}")
+
+# endregion
+
 # region evaluators/precedence.py
 # =============================================================================
 # What came before what: the evaluator `order`.
@@ -16576,11 +17900,57 @@ class PartnerSearch:
         self.others = others
         self.places = [place for place, answer in enumerate(others) if answer is not False]
         self.values: dict[tuple[int, Tokens], frozenset[str]] = {}
+        self.agreeing = [self.sorted_places(pair) for pair in rule.same]
+
+    def sorted_places(self, pair: SamePair) -> tuple[dict[str, list[int]], list[int]]:
+        """({value: the places of others that may agree on it}, those that were cut short and may agree on any) for one pair."""
+        by_value: dict[str, list[int]] = {}
+        cut = []
+        for place in self.places:
+            if self.is_pair_cut(place, pair, self.rule.is_followed):
+                cut.append(place)
+            values = self.pair_values(place, pair, self.rule.is_followed)
+            # All values of the later step have to be in the earlier one, so one of them will do to look it up.
+            for value in sorted(values)[:1] if self.rule.is_followed else values:
+                by_value.setdefault(value, []).append(place)
+        return by_value, cut
+
+    def candidates(self, index: int) -> list[int]:
+        """The places of others, in order, without those that surely differ from the step at *index* in one of the pairs."""
+        best = self.places
+        for pair, (by_value, cut) in zip(self.rule.same, self.agreeing, strict=True):
+            if self.is_pair_cut(index, pair, not self.rule.is_followed):
+                continue
+            lists = [by_value[value] for value in self.pair_values(index, pair, not self.rule.is_followed) if value in by_value]
+            if not self.rule.is_followed:
+                wanted = self.pair_values(index, pair, True)
+                lists = [min(lists, key=len)] if lists and len(lists) == len(wanted) else []
+            lists += [cut] if cut else []
+            if sum(map(len, lists)) < len(best):
+                best = lists[0] if len(lists) == 1 else sorted({place for places in lists for place in places})
+        return best
+
+    def pair_tokens(self, pair: SamePair, is_later: bool) -> list[Tokens]:
+        """Where the values of *pair* stand in a step on this side."""
+        return [pair.after] if is_later else [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
+
+    def pair_values(self, place: int, pair: SamePair, is_later: bool) -> frozenset[str]:
+        """The values of *pair* in the step at *place*, which is the later one or the earlier one."""
+        return frozenset().union(*(self.values_at(place, tokens) for tokens in self.pair_tokens(pair, is_later)))
+
+    def is_pair_cut(self, place: int, pair: SamePair, is_later: bool) -> bool:
+        """Whether values of *pair* may have been cut off the step at *place*."""
+        return any(is_cut(self.trail.steps[place], tokens[0]) for tokens in self.pair_tokens(pair, is_later))
 
     def partners(self, index: int) -> Iterator[OrderPartner]:
         """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
+        from bisect import bisect_left
+
         is_followed = self.rule.is_followed
-        for place in self.places if is_followed else reversed(self.places):
+        known = self.candidates(index)
+        edge = bisect_left(known, index)  # a step is no partner of itself: neither earlier nor later
+        for position in range(edge, len(known)) if is_followed else range(edge - 1, -1, -1):
+            place = known[position]
             first, second = (index, place) if is_followed else (place, index)
             agrees = first < second and self.is_same(first, second)
             if agrees is False or not self.trail.comes_before(first, second):
@@ -16592,11 +17962,9 @@ class PartnerSearch:
         """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
         answer: bool | None = True
         for pair in self.rule.same:
-            places = [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
-            wanted = self.values_at(later, pair.after)
-            if not wanted or not wanted <= frozenset().union(*(self.values_at(earlier, tokens) for tokens in places)):
-                steps = self.trail.steps
-                if not is_cut(steps[later], pair.after[0]) and not any(is_cut(steps[earlier], tokens[0]) for tokens in places):
+            wanted = self.pair_values(later, pair, True)
+            if not wanted or not wanted <= self.pair_values(earlier, pair, False):
+                if not self.is_pair_cut(later, pair, True) and not self.is_pair_cut(earlier, pair, False):
                     return False
                 answer = None
         return answer
@@ -16623,6 +17991,325 @@ class PartnerSearch:
         together = [place for place in self.places if place != index and self.others[place] and self.trail.are_together(place, index)]
         issued = f" ({step_text(self.trail, together[0])} was issued together with it)" if together else ""
         return f"{name} has no {'later' if self.rule.is_followed else 'earlier'} {partner}{about}{issued}"
+
+# endregion
+
+# region evaluators/provenance.py
+# =============================================================================
+# Whether what is stated stood somewhere before: the evaluator `provenance`.
+#
+#     {"kinds": ["ids", "urls"], "patterns": ["\\[(hb-[0-9]+)\\]"], "scope": "output", "sources": ["evidence/passages/*/text"]}
+#
+# Each occurrence has to stand in an earlier part of a source (occurrences.py says what is found, and what agrees). `input`, `context`
+# and what is not a step come before everything; `messages.user`, `messages.assistant` and `steps/*/…` before what
+# follows them, and a result not before calls of its own batch. What a pattern finds is compared as it
+# stands, after nfkc and with collapsed space.
+# =============================================================================
+
+PROVENANCE_KINDS = ("ids", "numbers", "amounts", "dates", "urls", "emails", "quotes")
+PROVENANCE_SCOPES = ("output", "messages", "tool_args")
+DEFAULT_SOURCES = ["input", "context", "messages.user", "steps/*/result"]
+AFTER_ALL = 1 << 60  # the place of the output: every step comes before it
+LEAF_BREAK = " \x00 "  # between the texts of one value; nothing that is looked up spans it
+ID_ARGUMENT = re.compile(r"(?:\A|[_-])(?i:ids?)\Z|[a-z]I[dD]s?\Z|\A(?i:uuid|reference|ref)\Z")
+
+PROVENANCE_PARAMETERS = [
+    Parameter("kinds", "texts", None, f"What is looked up: {', '.join(PROVENANCE_KINDS)}."),
+    Parameter("patterns", "texts", None, "Regular expressions of further things to look up: group 1, or the whole match without groups."),
+    Parameter(
+        "scope", "choice", "output", "Where they are stated: the output, messages of the agent, arguments of its calls.", PROVENANCE_SCOPES
+    ),
+    Parameter("sources", "texts", DEFAULT_SOURCES, "Paths of what is known; each occurrence stands in one of them, and earlier."),
+    Parameter("allow", "list", None, "Values that may be stated although no source has them.", may_be_empty=True),
+    Parameter(
+        "generated",
+        "texts",
+        None,
+        "With scope tool_args: names or pointers of arguments that the agent makes up, such as a request id.",
+        may_be_empty=True,
+    ),
+]
+PROVENANCE_EXAMPLE = {
+    "entry": {"id": "nothing_made_up", "type": "provenance", "kinds": ["ids", "amounts", "dates"]},
+    "observation": {
+        "output": "Order A-7 was sent on 5 March 2026 and costs $1,250.00.",
+        "steps": [{"kind": "tool", "name": "get_order", "status": "ok", "result": '{"sent": "2026-03-05", "total": 1250}'}],
+    },
+    "case": {"id": "refund", "input": "Where is my order A-7?"},
+    "outcome": PASS,
+}
+
+
+class Stated(NamedTuple):
+    """An occurrence, the place of the step before which it has to stand, its text, and where it is for the evidence."""
+
+    occurrence: Occurrence
+    place: int
+    shown: str
+    evidence: JsonObject
+    is_cut_off: bool = False
+
+
+class KnownPart(NamedTuple):
+    """A part of a source: the place of its step, -1 for what comes before everything, and its text."""
+
+    place: int
+    text: str
+
+
+class Provenance(NamedTuple):
+    """The settings of a `provenance`, compiled."""
+
+    kinds: frozenset[str]
+    patterns: list["re.Pattern[str]"]
+    scope: str
+    sources: list[PathExpression]
+    allow: str
+    generated: list[Tokens]
+
+
+@evaluator("provenance", 1, "What is stated stood in a source before.", PROVENANCE_PARAMETERS, PROVENANCE_EXAMPLE, selects=False)
+def evaluate_provenance(settings: JsonObject) -> Check:
+    """The score is the share of occurrences that stand in a source; a text without any passes."""
+    rule = compile_provenance(settings)
+
+    def check(view: View) -> Outcome:
+        stated = list(SCOPES[rule.scope](rule, view))
+        known = Known(rule, view)
+        known.look_up([hit.occurrence for hit in stated])
+        lacking = [hit for hit in stated if not known.has(hit)]
+        sure = [hit for hit in lacking if not known.reason_open(hit)]
+        value = {"occurrences": len(stated), "unfounded": len(sure)}
+        if sure:
+            told = ", ".join(f"{KIND_WORDS[hit.occurrence.kind]} {quoted(hit.shown, 80)}" for hit in sure[:TOLD_STEPS])
+            more = f", and {len(sure) - TOLD_STEPS} more" if len(sure) > TOLD_STEPS else ""
+            verb = "stands" if len(sure) == 1 else "stand"
+            evidence = tuple(hit.evidence for hit in sure[:EVIDENCE_SHOWN])
+            score = (len(stated) - len(sure)) / len(stated)
+            reason = f"{len(sure)} of {counted(len(stated), 'occurrence')} {verb} in no earlier source: {told}{more}"
+            return Outcome(FAIL, score, reason, value, evidence)
+        if lacking:
+            raise NotMeasurable(known.reason_open(lacking[0]))
+        return Outcome(PASS, 1.0, f"{counted(len(stated), 'occurrence')}, each in an earlier source", value)
+
+    return check
+
+
+KIND_WORDS = {
+    "ids": "id", "numbers": "number", "amounts": "amount", "dates": "date", "urls": "url", "emails": "e-mail", "quotes": "quote",
+    "patterns": "text",
+}  # fmt: skip
+
+
+def compile_provenance(settings: JsonObject) -> Provenance:
+    """The rule that *settings* write. Raises ConfigurationError."""
+    kinds, patterns = provenance_texts(settings, "kinds"), provenance_texts(settings, "patterns")
+    if not kinds and not patterns:
+        raise ConfigurationError("", "names neither kinds nor patterns, so nothing is looked up", f"kinds: {', '.join(PROVENANCE_KINDS)}")
+    for index, kind in enumerate(kinds):
+        if kind not in PROVENANCE_KINDS:
+            raise ConfigurationError(f"/kinds/{index}", f"kind {quoted(kind)} is unknown", did_you_mean(kind, PROVENANCE_KINDS))
+    compiled = [compile_pattern(pattern, 0, f"/patterns/{index}") for index, pattern in enumerate(patterns)]
+    sources = []
+    for index, text in enumerate(provenance_texts(settings, "sources")):
+        try:
+            sources.append(parse_path(text))
+        except ValueError as error:
+            raise ConfigurationError(f"/sources/{index}", str(error)) from None
+    if settings["generated"] is not None and settings["scope"] != "tool_args":
+        raise ConfigurationError("/generated", "generated names arguments, which only scope tool_args looks at")
+    generated = [field_tokens(name, f"/generated/{index}") for index, name in enumerate(provenance_texts(settings, "generated"))]
+    allow = joined_leaves(settings["allow"] or [])
+    return Provenance(frozenset(kinds), compiled, settings["scope"], sources, allow, generated)
+
+
+def provenance_texts(settings: JsonObject, name: str) -> list[str]:
+    """The texts at *name* of *settings*, one or a list; [] for none."""
+    value = settings[name]
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+# --- What is stated ------------------------------------------------------------------------
+
+
+def value_leaves(value: Any, tokens: Tokens = ()) -> Iterator[tuple[Tokens, str]]:
+    """(tokens, text) of each text and number in *value*, in order."""
+    stack: list[tuple[Tokens, Any]] = [(tokens, value)]
+    while stack:
+        at, item = stack.pop()
+        if isinstance(item, str):
+            yield at, item
+        elif isinstance(item, dict):
+            stack += [((*at, key), inner) for key, inner in reversed(item.items())]
+        elif isinstance(item, list):
+            stack += [((*at, str(index)), inner) for index, inner in reversed(list(enumerate(item)))]
+        elif isinstance(item, (int, float)) and not isinstance(item, bool):
+            yield at, encode_compact(item)
+
+
+def joined_leaves(value: Any) -> str:
+    """The texts, numbers and keys in *value* as one text."""
+    parts = [text for _, text in value_leaves(value)]
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            parts += item
+        stack += list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else []
+    return LEAF_BREAK.join(parts)
+
+
+def stated_in(rule: Provenance, text: str) -> list[Occurrence]:
+    """What *text* states of the kinds and patterns of *rule*. Raises PatternTimeout."""
+    found = find_occurrences(text, rule.kinds)
+    for pattern in rule.patterns:
+        group = min(pattern.groups, 1)
+        for match in timed(lambda pattern=pattern: list(pattern.finditer(text))):  # type: ignore[misc]
+            tokens = phrase_tokens(match[group] or "")
+            if tokens:
+                found.append(Occurrence("patterns", (tokens,), match.start(group), match.end(group)))
+    return found
+
+
+def stated_in_output(rule: Provenance, view: View) -> Iterator[Stated]:
+    """What the output states. Raises NotMeasurable when there is none."""
+    output = view.observation.get("output")
+    if output is None:
+        raise NotMeasurable("there is no output")
+    for tokens, text in value_leaves(output):
+        for hit in stated_in(rule, text):
+            where = {"start": hit.start, "end": hit.end} if isinstance(output, str) else {"pointer": "".join(map(pointer_token, tokens))}
+            yield Stated(hit, AFTER_ALL, text[hit.start : hit.end], where)
+
+
+def stated_in_messages(rule: Provenance, view: View) -> Iterator[Stated]:
+    """What the messages of the agent state. Raises NotMeasurable when no steps were recorded."""
+    for place, step in enumerate(view_trail(view).steps):
+        text = step.get("text")
+        if step.get("kind") == "message" and step.get("role") == "assistant" and isinstance(text, str):
+            for hit in stated_in(rule, text):
+                where = {"step": place, "start": hit.start, "end": hit.end}
+                is_cut_off = hit.end == len(text) and is_cut(step, "text")
+                yield Stated(hit, place, text[hit.start : hit.end], where, is_cut_off)
+
+
+def stated_in_arguments(rule: Provenance, view: View) -> Iterator[Stated]:
+    """What the arguments of calls state; one that is called id holds an id, whatever it looks like. Raises NotMeasurable."""
+    trail = view_trail(view)
+    for place, step in enumerate(trail.steps):
+        if not is_action(step):
+            continue
+        for tokens, text in value_leaves(trail.content(place, "args")):
+            if any(is_part_below(tokens, generated) for generated in rule.generated):
+                continue
+            names = [token for token in tokens if not token.isdigit()]
+            where = {"step": place, "pointer": "/args" + "".join(map(pointer_token, tokens))}
+            if "ids" in rule.kinds and names and ID_ARGUMENT.search(names[-1]) and any(map(str.isalnum, text)):
+                hits = [Occurrence("ids", (id_key("".join(text.split())),), 0, len(text))]
+            else:
+                hits = stated_in(rule, text)
+            for hit in hits:
+                is_cut_off = hit.end == len(text) and is_cut(step, "args")
+                yield Stated(hit, place, text[hit.start : hit.end], where, is_cut_off)
+
+
+def is_part_below(tokens: Tokens, wanted: Tokens) -> bool:
+    """Whether *tokens* lead to or below what *wanted*, with * for any token, leads to."""
+    return len(tokens) >= len(wanted) and all(one in ("*", other) for one, other in zip(wanted, tokens, strict=False))
+
+
+SCOPES = {"output": stated_in_output, "messages": stated_in_messages, "tool_args": stated_in_arguments}
+
+
+# --- What is known -------------------------------------------------------------------------
+
+
+class Known:
+    """The sources of one observation, and where in them what is stated first stands."""
+
+    def __init__(self, rule: Provenance, view: View) -> None:
+        self.rule = rule
+        self.view = view
+        self.trail: Trail | None = None
+        self.missing = ""  # why a source is not there
+        self.first_cut: int | None = None  # the first part that was cut short
+        self.first: dict[tuple[str, Any], int] = {}  # by group and key the place where it first stands
+        self.parts = [KnownPart(-1, rule.allow)] if rule.allow else []
+        for path in rule.sources:
+            self.read(path)
+        self.parts.sort(key=lambda part: part.place)
+
+    def read(self, path: PathExpression) -> None:
+        """Adds the parts of the source at *path*."""
+        role = {"messages.user": "user", "messages.assistant": "assistant"}.get(path.root)
+        if role is None and not (path.root == "steps" and path.tokens[:1] == ("*",)):
+            selected = select_path(path, self.view.observation, self.view.case, self.view.memo)
+            if selected.found:
+                self.parts.append(KnownPart(-1, joined_leaves(selected.value)))
+            elif path.root not in CASE_ROOTS:
+                self.missing = self.missing or selected.reason
+            return
+        try:
+            self.trail = view_trail(self.view)
+        except NotMeasurable as absent:
+            self.missing = self.missing or absent.reason
+            return
+        tokens = ("text",) if role else path.tokens[1:]
+        for place, step in enumerate(self.trail.steps):
+            if role is None or (step.get("kind") == "message" and step.get("role") == role):
+                self.read_step(place, step, tokens)
+
+    def read_step(self, place: int, step: JsonObject, tokens: Tokens) -> None:
+        """Adds what stands at *tokens* in the step at *place*."""
+        if tokens[:1] in (("args",), ("result",)) and self.trail is not None:
+            value = self.trail.content(place, tokens[0])
+            found = None if value is MISSING else values_at(value, tokens[1:])
+        else:
+            found = values_at(step, tokens)
+        if found:
+            self.parts.append(KnownPart(place, joined_leaves([value for _, value in found])))
+        if any(is_cut(step, field) for field in (tokens[:1] or ("args", "result", "text"))):
+            self.first_cut = place if self.first_cut is None else min(place, self.first_cut)
+
+    def look_up(self, occurrences: list[Occurrence]) -> None:
+        """Notes where the keys of *occurrences* first stand."""
+        wanted: dict[str, set[Any]] = {}
+        for occurrence in occurrences:
+            wanted.setdefault(SOURCE_GROUPS[occurrence.kind], set()).update(occurrence.keys)
+        search = PhraseSearch(wanted.pop("phrases")) if "phrases" in wanted else None
+        for place, text in self.parts:
+            for group, keys in wanted.items():
+                for key in SOURCE_KEYS[group](text):
+                    if key in keys:
+                        self.first.setdefault((group, key), place)
+            for phrase in search.scan(phrase_tokens(text)) if search else ():
+                self.first.setdefault(("phrases", phrase), place)
+
+    def has(self, hit: Stated) -> bool:
+        """Whether what is stated stands in an earlier part."""
+        group = SOURCE_GROUPS[hit.occurrence.kind]
+        places = [self.first[group, key] for key in hit.occurrence.keys if (group, key) in self.first]
+        return any(self.is_before(place, hit.place) for place in places)
+
+    def is_before(self, place: int, later: int) -> bool:
+        """Whether the part at *place* comes before what stands at *later*."""
+        if place < 0 or self.trail is None or later >= len(self.trail.steps):
+            return place < later
+        return self.trail.comes_before(place, later)
+
+    def reason_open(self, hit: Stated) -> str:
+        """Why it is not known whether what is stated stands in an earlier part; '' when it is known."""
+        told = f"whether {KIND_WORDS[hit.occurrence.kind]} {quoted(hit.shown, 80)} stands in an earlier source is not known"
+        if self.missing:
+            return f"{told}: {self.missing}"
+        if hit.is_cut_off:
+            return f"{told}: it was cut short"
+        if self.first_cut is not None and self.first_cut < hit.place:
+            return f"{told}: step {self.first_cut} was cut short"
+        return ""
+
+
+SOURCE_GROUPS = {**{kind: kind for kind in SOURCE_KEYS}, "amounts": "numbers", "quotes": "phrases", "patterns": "phrases"}
 
 # endregion
 
@@ -17842,6 +19529,193 @@ def evaluate_length(settings: JsonObject) -> Check:
         return decided(is_met, f"has {number:,} {unit}{'' if is_met else ', not'}{':' if is_met else ''} {bounds}", number)
 
     return check
+
+# endregion
+
+# region evaluators/tool_schema.py
+# =============================================================================
+# Whether each tool call is one that its tool accepts: the evaluator `tool_schema`.
+#
+# Tools are written by name, with the JSON Schema of their arguments, or {"args": SCHEMA, "result": SCHEMA}; or as the list
+# that models are given: {"type": "function", "function": {"name", "parameters"}} and the flat forms with `parameters`,
+# `input_schema` or `inputSchema`. Without `tools` those of the observation's `evidence.tools` are used.
+# =============================================================================
+
+TOOL_ARGS_KEYS = ("parameters", "input_schema", "inputSchema", "args")
+TOOL_RESULT_KEYS = ("output_schema", "outputSchema", "result")
+
+TOOL_SCHEMA_PARAMETERS = [
+    Parameter(
+        "tools",
+        "any",
+        None,
+        'Name → JSON Schema of the arguments, or {"args": …, "result": …}; or the list that models are given. Without it '
+        "`evidence.tools` of the observation.",
+    ),
+    Parameter("unknown_tool", "choice", "fail", "A call of a tool that is not among them fails, or is only told.", ("fail", "info")),
+]
+TOOL_SCHEMA_EXAMPLE = {
+    "entry": {
+        "id": "calls_fit",
+        "type": "tool_schema",
+        "tools": {
+            "issue_refund": {
+                "type": "object",
+                "required": ["order", "amount"],
+                "properties": {"order": {"type": "string"}, "amount": {"type": "number", "exclusiveMinimum": 0}},
+                "additionalProperties": False,
+            }
+        },
+    },
+    "observation": {"steps": [{"kind": "tool", "name": "issue_refund", "args": '{"order": "A-7", "amount": 12.5}', "status": "ok"}]},
+    "outcome": PASS,
+}
+
+ToolValidator = Callable[[Any], list[SchemaBreach]]
+
+
+class ToolSchemas(NamedTuple):
+    """What a tool accepts and what it gives back; None where nothing is said of it."""
+
+    args: ToolValidator | None
+    result: ToolValidator | None
+
+
+class CallFault(NamedTuple):
+    """The place of a step, what is wrong with it, and where in it; whether it is wrong is not known when `is_open`."""
+
+    place: int
+    reason: str
+    pointer: str = ""
+    is_open: bool = False
+
+
+@evaluator("tool_schema", 1, "Each tool call is one that its tool accepts.", TOOL_SCHEMA_PARAMETERS, TOOL_SCHEMA_EXAMPLE, selects=False)
+def evaluate_tool_schema(settings: JsonObject) -> Check:
+    """Looks at every step of kind tool; the score is the share of calls that fit. Arguments that are not a JSON object do not fit."""
+    tools = None if settings["tools"] is None else compile_tools(settings["tools"], "/tools")
+    is_strict = settings["unknown_tool"] == "fail"
+    latest: list[tuple[str, dict[str, ToolSchemas]]] = []  # what was compiled out of evidence; most observations bring the same
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        known = evidence_tools(view, latest) if tools is None else tools
+        calls = [index for index, step in enumerate(trail.steps) if step.get("kind") == "tool"]
+        if not calls:
+            return not_applicable("no tool was called")
+        faults: list[CallFault] = []
+        unknown: list[str] = []
+        for number, index in enumerate(calls):
+            told = f"call {number} (step {index}) {call_text(trail.steps[index])}"
+            tool = known.get(str(trail.steps[index].get("name")))
+            if tool is not None:
+                faults += call_faults(trail, index, tool, told)
+            elif is_strict:
+                faults.append(CallFault(index, f"{told}: there is no tool of this name"))
+            else:
+                unknown.append(told)
+        return calls_outcome(calls, faults, unknown)
+
+    return check
+
+
+def calls_outcome(calls: list[int], faults: list[CallFault], unknown: list[str]) -> Outcome:
+    """The outcome for *calls*, what is wrong with them, and those of unknown tools. Raises NotMeasurable."""
+    sure = [fault for fault in faults if not fault.is_open]
+    invalid = len({fault.place for fault in sure})
+    value = {"calls": len(calls), "invalid": invalid, "unknown": len(unknown)}
+    if sure:
+        more = f"; and {len(sure) - TOLD_STEPS} more" if len(sure) > TOLD_STEPS else ""
+        reason = "; ".join(fault.reason for fault in sure[:TOLD_STEPS]) + more
+        evidence = tuple({"step": fault.place, **({"pointer": fault.pointer} if fault.pointer else {})} for fault in sure[:EVIDENCE_SHOWN])
+        return decided(False, reason, value, evidence)._replace(score=(len(calls) - invalid) / len(calls))
+    if faults:
+        raise NotMeasurable(faults[0].reason)
+    aside = f"; of unknown tools: {listed(unknown, TOLD_STEPS)}" if unknown else ""
+    return decided(True, f"{counted(len(calls) - len(unknown), 'call')} as the tools accept them{aside}", value, step_evidence(calls))
+
+
+def call_faults(trail: Trail, index: int, tool: ToolSchemas, told: str) -> list[CallFault]:
+    """What is wrong with the arguments and the result of the call at *index*, which a reason calls *told*."""
+    step = trail.steps[index]
+    if is_cut(step, "args"):
+        return [CallFault(index, f"{told}: its arguments were cut short", is_open=True)]
+    args = trail.content(index, "args")
+    if not isinstance(args, dict):
+        what = "a text that is not JSON" if isinstance(args, str) else json_type_phrase(args)
+        return [CallFault(index, f"{told}: its arguments are {what}, not an object", "/args")]
+    faults = part_faults(index, told, "args", tool.args, args)
+    if tool.result is None or trail.has_failed(index):
+        return faults
+    result = trail.content(index, "result")
+    if result is MISSING or is_cut(step, "result"):
+        why = "was not recorded" if result is MISSING else "was cut short"
+        return [*faults, CallFault(index, f"{told}: its result {why}", is_open=True)]
+    raw = step["result"]
+    # A text may be meant as it is, or as the JSON that it holds.
+    return faults + (part_faults(index, told, "result", tool.result, result) and part_faults(index, told, "result", tool.result, raw))
+
+
+def part_faults(index: int, told: str, part: str, validate: ToolValidator | None, value: Any) -> list[CallFault]:
+    """The breaches of *value*, the *part* of the step at *index*: none, or one fault that tells them."""
+    try:
+        breaches = validate(value) if validate else []
+    except SchemaTooDeep as error:
+        return [CallFault(index, f"{told}: {error}", is_open=True)]
+    return [CallFault(index, f"{told}: {part} {told_breaches(breaches)}", f"/{part}{breaches[0].pointer}")] if breaches else []
+
+
+# --- Where the schemas come from -------------------------------------------------------
+
+
+def compile_tools(tools: Any, pointer: str) -> dict[str, ToolSchemas]:
+    """The schemas of *tools*, in one of the forms of this module's head, by name. Raises ConfigurationError below *pointer*."""
+    if not isinstance(tools, (dict, list)):
+        raise ConfigurationError(pointer, f"tools is {json_type_phrase(tools)}, not an object or a list")
+    if not tools:
+        refuse_empty(tools if isinstance(tools, list) else [], pointer)
+    if isinstance(tools, dict):
+        return {name: compile_named_tool(schema, pointer + pointer_token(name)) for name, schema in tools.items()}
+    found: dict[str, ToolSchemas] = {}
+    for index, tool in enumerate(tools):
+        place = f"{pointer}/{index}"
+        inner = tool.get("function", tool) if isinstance(tool, dict) else None
+        name = inner.get("name") if isinstance(inner, dict) else None
+        if not isinstance(inner, dict) or not isinstance(name, str) or not name:
+            raise ConfigurationError(place, "is no tool with a name", 'write {"name": …, "parameters": {…}}')
+        if name in found:
+            raise ConfigurationError(place, f"tool {quoted(name)} comes twice")
+        place += "/function" if inner is not tool else ""
+        found[name] = ToolSchemas(keyed_schema(inner, TOOL_ARGS_KEYS, place), keyed_schema(inner, TOOL_RESULT_KEYS, place))
+    return found
+
+
+def compile_named_tool(schema: Any, pointer: str) -> ToolSchemas:
+    """The schemas that stand behind a name: of the arguments, or {"args": …, "result": …}. Raises ConfigurationError."""
+    if isinstance(schema, dict) and schema and schema.keys() <= {"args", "result"}:
+        return ToolSchemas(keyed_schema(schema, ("args",), pointer), keyed_schema(schema, ("result",), pointer))
+    return ToolSchemas(schema_validator(schema, pointer), None)
+
+
+def keyed_schema(tool: JsonObject, keys: tuple[str, ...], pointer: str) -> ToolValidator | None:
+    """The schema at the first of *keys* that *tool* has; None when it has none. Raises ConfigurationError."""
+    key = next((key for key in keys if tool.get(key) is not None), None)
+    return None if key is None else schema_validator(tool[key], pointer + pointer_token(key))
+
+
+def evidence_tools(view: View, latest: list[tuple[str, dict[str, ToolSchemas]]]) -> dict[str, ToolSchemas]:
+    """The schemas of `evidence.tools`; *latest* holds those of the observation before. Raises NotMeasurable."""
+    evidence = view.observation.get("evidence")
+    tools = evidence.get("tools") if isinstance(evidence, dict) else None
+    if not tools:
+        raise NotMeasurable("there are no tools in the entry and none at evidence/tools")
+    key = canonical_json(tools)
+    if not latest or latest[0][0] != key:
+        try:
+            latest[:] = [(key, compile_tools(tools, "evidence/tools"))]
+        except ConfigurationError as error:
+            raise NotMeasurable(f"the tools of the evidence cannot be used: {error.pointer}: {error.message}") from None
+    return latest[0][1]
 
 # endregion
 

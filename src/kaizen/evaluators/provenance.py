@@ -218,7 +218,7 @@ def stated_in_arguments(rule: Provenance, view: View) -> Iterator[Stated]:
         if not is_action(step):
             continue
         for tokens, text in value_leaves(trail.content(place, "args")):
-            if any(is_below(tokens, generated) for generated in rule.generated):
+            if any(is_part_below(tokens, generated) for generated in rule.generated):
                 continue
             names = [token for token in tokens if not token.isdigit()]
             where = {"step": place, "pointer": "/args" + "".join(map(pointer_token, tokens))}
@@ -231,7 +231,7 @@ def stated_in_arguments(rule: Provenance, view: View) -> Iterator[Stated]:
                 yield Stated(hit, place, text[hit.start : hit.end], where, is_cut_off)
 
 
-def is_below(tokens: Tokens, wanted: Tokens) -> bool:
+def is_part_below(tokens: Tokens, wanted: Tokens) -> bool:
     """Whether *tokens* lead to or below what *wanted*, with * for any token, leads to."""
     return len(tokens) >= len(wanted) and all(one in ("*", other) for one, other in zip(wanted, tokens, strict=False))
 
