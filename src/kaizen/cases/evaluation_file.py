@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kaizen.cases.case import Case
 from kaizen.cases.dataset import CASES_FILE, EVALUATION_FILE, checked_includes, is_inside, note_unreadable
 from kaizen.cases.improvement import Improvement
+from kaizen.cases.judge_block import AGREEMENT_DEFAULTS, checked_agreement, checked_judge
 from kaizen.foundation.errors import Breach, Breaches, InputError
 from kaizen.foundation.files import read_text, shown_path
 from kaizen.foundation.jsonio import (
@@ -94,7 +95,7 @@ ReadFile = Callable[[str], Any]
 class Evaluation(NamedTuple):
     """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
 
-    `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent;
+    `path` is as shown, `text` and `document` are as read; `reliability` and `judge` are None when the block is absent;
     `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
     """
 
@@ -110,6 +111,9 @@ class Evaluation(NamedTuple):
     metrics: JsonObject
     file_hashes: dict[str, str]
     read_file: ReadFile
+    judge: JsonObject | None = None
+    agreement: JsonObject = AGREEMENT_DEFAULTS
+    improvement: Improvement | None = None
 
     def line(self, pointer: str) -> int | None:
         """The line of *pointer*, or of the nearest place above it that stands in the file."""
@@ -156,6 +160,9 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
         metrics=object_field(document, "metrics"),
         file_hashes=hashes,
         read_file=read_file,
+        judge=checked_judge(document, report),
+        agreement=checked_agreement(document, report),
+        improvement=improvement,
     )
 
 

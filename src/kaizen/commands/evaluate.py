@@ -5,6 +5,7 @@ from argparse import Namespace
 from kaizen.commands.context import load_project, require_stage
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
@@ -47,7 +48,7 @@ def command_evaluate(args: Namespace) -> Answer:
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]}
+            stage: {**{key: meta[key] for key in ("counts", "planned", "by_evaluator")}, "notes": not_gating_notes(meta)}
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
@@ -74,4 +75,4 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
             if counts[key]
         )
         lines.append(f"  {name:<{width}}  {shown}")
-    return [*lines, f"  written to {path}"]
+    return [*lines, *[f"  note: {note}" for note in not_gating_notes(meta)], f"  written to {path}"]
