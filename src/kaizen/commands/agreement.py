@@ -148,7 +148,7 @@ def agreement_document(project: Project, subject: Subject, stage: str, path: str
         **numbers,
         "holdout": hidden,
         "rates": stage_rates_of(project, subject, numbers["error"]),
-        "notes": agreement_notes(project, labels, other_output, entry is not None and holds_judge(entry)),
+        "notes": agreement_notes(project, labels, other_output, numbers["band"]["pairs_left_out"], entry is not None and holds_judge(entry)),
     }
 
 
@@ -196,12 +196,13 @@ def stage_rates_of(project: Project, subject: Subject, error: JsonObject) -> lis
     return found
 
 
-def agreement_notes(project: Project, labels: Labels, other_output: int, is_judge: bool) -> list[str]:
+def agreement_notes(project: Project, labels: Labels, other_output: int, rare_pairs: int, is_judge: bool) -> list[str]:
     """Whole sentences about labels that did not count, and about what hangs on the standing."""
     counts = (
         (labels.about_others, "label is about something else", "labels are about something else"),
         (labels.replaced, "label was replaced by a later one of its rater", "labels were replaced by later ones of their raters"),
         (other_output, "label is of another output than this stage has", "labels are of other outputs than this stage has"),
+        (rare_pairs, "pair has not 20 cases in common and is in no mean", "pairs have not 20 cases in common and are in no mean"),
     )
     notes = [f"{number:,} {one if number == 1 else more}" for number, one, more in counts if number]
     if is_judge:

@@ -131,6 +131,7 @@ def level_document(rows: list[tuple[Label, list[Label]]], pairs: list[JsonObject
         "confidence": LEVEL_CONFIDENCE,
         "margin": MARGIN,
         "resamples": found.resamples,
+        "pairs_left_out": found.left_out,
     }
     if not any(label is not None for _, labels in rows for label in labels):
         return {"standing": UNLABELLED, "standing_reason": "no_labels", "band": band}

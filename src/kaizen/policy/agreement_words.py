@@ -7,7 +7,7 @@ from kaizen.stats.intervals import REASONS
 
 STANDING_REASONS = {
     **REASONS,
-    "insufficient_evidence": "fewer than 20 cases were judged by it and by two experts",
+    "insufficient_evidence": "no two experts, or not the judge and an expert, have 20 cases in common",
     "one_expert": "only one expert labelled each case, so there is nothing to compare with",
     "no_common_cases": "it judged none of the cases that two experts labelled",
     "interval_too_wide": "the interval holds differences that matter and differences that do not",

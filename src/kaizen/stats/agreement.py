@@ -260,7 +260,10 @@ def human_band(
 
 
 class LevelDifference(NamedTuple):
-    """Mean kappa of a judge with each expert minus mean kappa of expert pairs, its interval, resamples, the reason for no interval."""
+    """Mean kappa of a judge with each expert minus mean kappa of expert pairs, its interval, resamples, the reason for no interval.
+
+    `left_out` counts pairs with fewer than 20 cases in common: one case would weigh as much as a thousand of another pair.
+    """
 
     judge: float | None
     experts: float | None
@@ -268,6 +271,7 @@ class LevelDifference(NamedTuple):
     interval: Interval | None
     resamples: int
     reason: str | None
+    left_out: int
 
 
 def level_difference(
@@ -281,14 +285,20 @@ def level_difference(
     """How the judge of *rows* [(judge's label, labels of the experts)] stands among the experts, on the same cases.
 
     The interval is the expanded percentile of a paired bootstrap over cases. Reasons for none: `insufficient_evidence`
-    below 20 cases, `no_expected_disagreement` when no pair has a kappa, `degenerate_resamples`.
+    when on a side no pair has 20 cases, `no_expected_disagreement` when no pair has a kappa, `degenerate_resamples`.
     """
     from struct import unpack
 
     place = {label: number for number, label in enumerate(labels)}
     groups = Counter(tuple(-1 if label is None else place[label] for label in (judge, *experts)) for judge, experts in rows)
     sides = len(next(iter(groups), ()))
-    pairs = list(combinations(range(sides), 2))  # those of the judge, who is 0, come first
+    every = list(combinations(range(sides), 2))
+    common = {(a, b): sum(count for row, count in groups.items() if row[a] >= 0 <= row[b]) for a, b in every}
+    pairs = [pair for pair in every if common[pair] >= MINIMUM_PAIRS]  # those of the judge, who is 0, come first
+    of_judge = sum(a == 0 for a, _ in pairs)
+    left_out = sum(0 < common[pair] < MINIMUM_PAIRS for pair in every)
+    if not of_judge or of_judge == len(pairs):
+        return LevelDifference(None, None, None, None, 0, "insufficient_evidence", left_out)
     cells = len(labels) ** 2
     # The tables of all pairs as one number of 32-bit cells, so that a resample is a sum of a few products.
     packed = {
@@ -301,7 +311,7 @@ def level_difference(
         total = sum(packed[row] * count for row, count in drawn)
         counts = unpack(f"<{len(pairs) * cells}I", total.to_bytes(4 * len(pairs) * cells, "little"))
         found = [kappa(counts[start : start + cells]) for start in range(0, len(counts), cells)]
-        known = [[value for value in part if value is not None] for part in (found[: sides - 1], found[sides - 1 :])]
+        known = [[value for value in part if value is not None] for part in (found[:of_judge], found[of_judge:])]
         return mean(known[0]), mean(known[1])
 
     def difference(drawn: Iterable[tuple[tuple[int, ...], int]]) -> float | None:
@@ -310,13 +320,11 @@ def level_difference(
 
     judge, experts = means(groups.items())
     if judge is None or experts is None:
-        return LevelDifference(judge, experts, None, None, 0, "no_expected_disagreement")
-    if len(rows) < MINIMUM_PAIRS:
-        return LevelDifference(judge, experts, judge - experts, None, 0, "insufficient_evidence")
+        return LevelDifference(judge, experts, None, None, 0, "no_expected_disagreement", left_out)
     draws, tail = resampled(groups, difference, seed, resamples), expanded_tail(len(rows), confidence)
     low, high = draws.quantile(tail), draws.quantile(1 - tail)
     interval = None if low is None or high is None else Interval(low, high)
-    return LevelDifference(judge, experts, judge - experts, interval, resamples, None if interval else "degenerate_resamples")
+    return LevelDifference(judge, experts, judge - experts, interval, resamples, None if interval else "degenerate_resamples", left_out)
 
 
 def kappa_of_cells(size: int, weights: str) -> Callable[[Sequence[int]], float | None]:
