@@ -127,7 +127,7 @@ def agreement_document(project: Project, subject: Subject, stage: str, path: str
     for key in hidden:
         numbers[key] = [entry for entry in numbers[key] if entry["case_id"] not in dataset.holdout]
     block = evaluation.judge if not subject.name else None
-    entry = next((each for each in project.suite.entries if each.id == subject.name), None)
+    is_judge = any(holds_judge(entry) for entry in project.suite.entries if entry.id == subject.name)
     return {
         "of": subject.name or None,
         "judge": block and block["name"],
@@ -148,7 +148,7 @@ def agreement_document(project: Project, subject: Subject, stage: str, path: str
         **numbers,
         "holdout": hidden,
         "rates": stage_rates_of(project, subject, numbers["error"]),
-        "notes": agreement_notes(project, labels, other_output, numbers["band"]["pairs_left_out"], entry is not None and holds_judge(entry)),
+        "notes": agreement_notes(project, labels, other_output, numbers["band"]["pairs_left_out"], is_judge),
     }
 
 

@@ -88,18 +88,15 @@ class LabelSession:
         self.note = ""
         self.answers = Answers()
         self.undone: list[tuple[str, int, int]] = []  # case, line of its observation, size of the file before its label
-        self.stage_file = LineFile(improvement.stage_file(args.stage))
         self.log: AppendLog | None = None
         self.labelled = self.hidden = self.not_completed = 0
-        self.queue = self.open_cases(args.open_holdout)
+        own = self.own_labels()
+        self.stage_file = LineFile(improvement.stage_file(args.stage))
+        self.queue = self.open_cases(own, args.open_holdout)
 
-    def open_cases(self, is_open: bool) -> list[tuple[str, int]]:
+    def open_cases(self, own: dict[str, str], is_open: bool) -> list[tuple[str, int]]:
         """(case id, line of its first trial) of every case that this rater has not labelled yet, in the order of the dataset."""
-        if os.path.exists(self.path):
-            mended = mend_last_line(self.path, lambda value, place: value)
-            if mended:
-                diagnose(mended)
-        dataset, own = self.project.dataset, self.own_labels()
+        dataset = self.project.dataset
         found: dict[str, int] = {}
         for number, raw in self.stage_file.lines():
             observation = object_on_line(raw) or {}
@@ -120,6 +117,9 @@ class LabelSession:
         """Fingerprint of the output that this rater labelled ('' when not noted) by case. Raises BreachesError for a broken file."""
         labels = Labels({}, 0, 0, "")
         if os.path.exists(self.path):
+            mended = mend_last_line(self.path, lambda value, place: value)
+            if mended:
+                diagnose(mended)
             breaches, dataset, subject = Breaches(), self.project.dataset, self.subject
             labels = read_labels(self.path, subject.name, subject.default, subject.labels, dataset.cases, breaches, dataset.holdout)
             breaches.raise_if_any()
