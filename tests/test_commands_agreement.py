@@ -144,7 +144,7 @@ class Shown(Asking):
         self.assertTrue(rate["corrected_interval"][0] < 0.5 < rate["corrected_interval"][1])
 
     def test_a_judge_no_better_than_chance_leaves_no_corrected_rate(self):
-        rows = [("pass", ["pass"] * 2)] * 5 + [("pass", ["fail"] * 2)] * 5
+        rows = [("pass", ["pass"] * 2)] * 10 + [("pass", ["fail"] * 2)] * 10
         rate = self.measured(rows)["rates"][0]
         self.assertEqual((rate["corrected"], rate["reason"]), (None, "uninformative_judge"))
 

@@ -87,7 +87,7 @@ class LabelSession:
         self.words = {**{word: word for word in subject.labels}, **self.keys}
         self.note = ""
         self.answers = Answers()
-        self.undone: list[tuple[str, int, int]] = []  # case, line of its observation, size of the file before its label
+        self.undone: list[tuple[str, int, int, int]] = []  # case, line of its observation, size of the file before and behind its label
         self.log: AppendLog | None = None
         self.labelled = self.hidden = self.not_completed = 0
         own = self.own_labels()
@@ -179,8 +179,8 @@ class LabelSession:
         label.update({"note": self.note} if self.note else {})
         self.note = ""
         self.log = self.log or AppendLog(self.path)
-        self.undone.append((case_id, line, os.path.getsize(self.path)))
-        self.log.append(label)
+        before = os.path.getsize(self.path)
+        self.undone.append((case_id, line, before, before + len(self.log.append(label))))
         self.log.sync()
         self.labelled += 1
 
@@ -189,8 +189,11 @@ class LabelSession:
         if not self.undone:
             diagnose("there is nothing to undo")
             return
-        case_id, line, size = self.undone.pop()
-        truncate_file(self.path, size)
+        case_id, line, before, behind = self.undone.pop()
+        if os.path.getsize(self.path) != behind:
+            diagnose("the file has been changed by something else; label the case again to replace the label")
+            return
+        truncate_file(self.path, before)
         self.queue.insert(0, (case_id, line))
         self.labelled -= 1
         diagnose("taken back")

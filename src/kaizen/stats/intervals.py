@@ -23,7 +23,7 @@ REASONS = {
     "no_values": "there is no value",
     "insufficient_evidence": "the evidence does not decide",
     "degenerate_resamples": "more than 5 % of the resamples leave the quantity undefined",
-    "no_labelled_cases": "experts agree on no case on one of the two sides",
+    "too_few_labelled_cases": "on one of the two sides there are fewer than 10 cases on which experts agree",
     "uninformative_judge": "the judge is right no more often than chance",
     "no_upper_bound": "too few values for an upper limit",
 }
