@@ -30,7 +30,7 @@ from kaizen.stats.sampler import RESAMPLES, sub_seed
 
 MARGIN, LEVEL_CONFIDENCE = 0.05, 0.95
 LEAST_RESAMPLES = 1_000
-RESAMPLED_PAIRS = 40  # with more pairs of raters there are fewer resamples for each
+RESAMPLED_PAIRS, RESAMPLED_CASES = 40, 5_000  # with more pairs of raters, or so many more cases, there are fewer resamples for each
 ALPHA_LEVELS = {"nominal": "nominal", "linear": "ordinal", "quadratic": "interval"}
 
 
@@ -56,7 +56,8 @@ def agreement_numbers(cases: list[Judged], experts: list[str], settings: Setting
     rows: list[tuple[Label, list[Label]]] = [
         (case.judge, [case.given[name].label if name in case.given else None for name in experts]) for case in cases
     ]
-    draws = max(LEAST_RESAMPLES, RESAMPLES * RESAMPLED_PAIRS // max(RESAMPLED_PAIRS, len(experts) * (len(experts) + 1) // 2))
+    work = len(experts) * (len(experts) + 1) // 2 * (1 + len(cases) // RESAMPLED_CASES)
+    draws = max(LEAST_RESAMPLES, RESAMPLES * RESAMPLED_PAIRS // max(RESAMPLED_PAIRS, work))
     band = human_band(rows, experts, settings.labels, settings.weights)
     agreed = [(judge, consensus(labels)[0]) for judge, labels in rows]
 

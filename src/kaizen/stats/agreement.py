@@ -358,9 +358,9 @@ def rogan_gladen(
 
     The estimate is (rate + specificity - 1) / (sensitivity + specificity - 1), inside [0, 1]. Fewer than 10 cases on
     a side: None (`too_few_labelled_cases`); a judge no better than chance: None (`uninformative_judge`).
-    Sources: W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test, American Journal of Epidemiology 107, 71-76; interval: Z. Lang,
-    J. Reiczigel (2014), Confidence limits for prevalence of disease adjusted for estimated sensitivity and specificity,
-    Preventive Veterinary Medicine 113, 13-22.
+    Sources: W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test, American Journal of
+    Epidemiology 107, 71-76; interval: Z. Lang, J. Reiczigel (2014), Confidence limits for prevalence of disease adjusted for
+    estimated sensitivity and specificity, Preventive Veterinary Medicine 113, 13-22.
 
     >>> round(rogan_gladen(0.5, 200, (90, 100), (80, 100)).rate, 6)  # (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1)
     0.428571
