@@ -49,11 +49,14 @@ class Suite:
         self.entry_fingerprints = {entry.id: fingerprint({"entry": entry.document, "versions": entry.versions}) for entry in entries}
         self.not_gating: dict[str, str] = {}
         self.hides_judges = False
-        if evaluation.agreement["required"]:
-            for name, standing in standings(evaluation, entries, self.entry_fingerprints).items():
-                entry = next(each for each in entries if each.id == name)
-                if standing != AT_HUMAN_LEVEL and silenced(entry):
-                    self.not_gating[name] = standing
+
+    def silence_judges(self) -> None:
+        """From now on judges that are not at human level inform only, where evaluation.json requires agreement."""
+        if self.evaluation.agreement["required"]:
+            known = standings(self.evaluation, self.entries, self.entry_fingerprints)
+            for entry in self.entries:
+                if known.get(entry.id, AT_HUMAN_LEVEL) != AT_HUMAN_LEVEL and silenced(entry):
+                    self.not_gating[entry.id] = known[entry.id]
 
     @property
     def fingerprint(self) -> str:
@@ -187,6 +190,8 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
         first_place[entry.id] = index
         entries.append(entry)
     suite = Suite(entries, evaluation)
+    decides = any(entry.severity in DECIDING for entry in entries)  # even if a judge among them informs only, for now
+    suite.silence_judges()
     check_cases(suite, dataset, breaches)
     if evaluation.judge is not None and not breaches.errors:
         owned = [str(own["id"]) for case in dataset.cases.values() for own in case.document.get("evaluators") or ()]
@@ -196,7 +201,7 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
 
         check_judge_names(evaluation.judge, [*suite.entry_fingerprints, *owned], report)
     brought = any(case.document.get("evaluators") for case in dataset.cases.values())
-    if entries and not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
+    if entries and not brought and not breaches.errors and not decides:
         message = "no evaluator decides (severity hard or gate), so no trial can pass"
         breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "leave out severity where a failure matters")
     return suite
