@@ -3,6 +3,7 @@
 import json
 import shutil
 import unittest
+from types import SimpleNamespace
 from unittest import mock
 
 import support
@@ -291,6 +292,27 @@ class Required(Asking):
         self.assertEqual(self.counts()["pass"], 2)
         meta = read_json("improvements/change/candidate.evaluated.meta.json")
         self.assertEqual(meta["not_gating"], {"mine": "brought_by_a_case", "tone": "unlabelled"})
+
+
+class Makers(support.TemporaryFolder):
+    """A standing is that of the judge that was measured."""
+
+    def test_another_model_behind_the_same_rubric_is_another_judge(self):
+        folder = make_judged(designed(1)[:2])
+        evaluation = SimpleNamespace(improvement=kaizen.Improvement(str(folder)))
+
+        def judged_by(model, answers):
+            judges = {"tone": {"judges": [{"name": "j", "model": model, "answers": answers}]}, "other": {"judges": []}}
+            write(folder / "candidate.evaluated.meta.json", json.dumps({"judges": judges}))
+            return kaizen.judge_makers({"judges": judges})
+
+        record = {"judges": judged_by("a", 2)}
+        self.assertEqual(record["judges"], {"tone": [{"name": "j", "model": "a"}]})
+        judged_by("a", 7)
+        self.assertTrue(kaizen.judges_unchanged(evaluation, record))
+        judged_by("b", 2)
+        self.assertFalse(kaizen.judges_unchanged(evaluation, record))
+        self.assertTrue(kaizen.judges_unchanged(evaluation, {"judges": {}}))
 
 
 class Bad(Asking):

@@ -21,6 +21,7 @@ LAYERS = {
         "foundation.locks",
         "foundation.journals",
         "foundation.shapes",
+        "foundation.shingles",
         "foundation.frontmatter",
         "foundation.schema_formats",
         "foundation.schema_builder",
@@ -48,6 +49,7 @@ LAYERS = {
         "cases.improvement",
         "cases.case",
         "cases.dataset",
+        "cases.components",
         "cases.judge_block",
         "cases.evaluation_file",
         "cases.labels",
@@ -107,6 +109,10 @@ LAYERS = {
         "policy.noise",
         "policy.replay",
         "policy.recommendation",
+        "policy.objectives",
+        "policy.holdout",
+        "policy.feedback",
+        "policy.optimizer",
     ],
     "exporters": [
         "exporters.*",
@@ -121,6 +127,7 @@ LAYERS = {
         "web.reliability_section",
         "web.verdict_section",
         "web.review",
+        "web.pareto_page",
     ],
     "commands": [
         "commands.table",
@@ -130,6 +137,7 @@ LAYERS = {
         "commands.reporting",
         "commands.check_runner",
         "commands.run",
+        "commands.feedback",
         "commands.*",
     ],
     "cli": [

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kaizen.cases.case import Case
+from kaizen.cases.components import check_optimization
 from kaizen.cases.dataset import CASES_FILE, EVALUATION_FILE, checked_includes, is_inside, note_unreadable
 from kaizen.cases.improvement import Improvement
 from kaizen.cases.judge_block import AGREEMENT_DEFAULTS, checked_agreement, checked_judge
@@ -88,6 +89,11 @@ RELIABILITY: Block = {
     "confidence": (OPEN_RATE, 0.95),
     "minimum_probability": (OPEN_RATE, 0.95),
 }
+OBJECTIVES: Block = {
+    "minimum_pass_rate": (or_null(RATE), None),
+    "maximum_cost_per_case_usd": (or_null(RATIO), None),
+    "maximum_latency_p95_ms": (or_null(RATIO), None),
+}
 
 ReadFile = Callable[[str], Any]
 
@@ -95,7 +101,8 @@ ReadFile = Callable[[str], Any]
 class Evaluation(NamedTuple):
     """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
 
-    `path` is as shown, `text` and `document` are as read; `reliability` and `judge` are None when the block is absent;
+    `path` is as shown, `text` and `document` are as read; `reliability` and `judge` are None when the block is absent; `objectives`
+    bound variants that are weighed against each other, all None when nothing is asked;
     `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
     """
 
@@ -107,6 +114,7 @@ class Evaluation(NamedTuple):
     define: JsonObject
     acceptance: JsonObject
     reliability: JsonObject | None
+    objectives: JsonObject
     document: JsonObject
     metrics: JsonObject
     file_hashes: dict[str, str]
@@ -143,6 +151,8 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
 
     check_no_others(document, EVALUATION_FIELDS, "", report)
     check_fields(document, EVALUATION_FIELDS, "", report, ("evaluators",))
+    if object_field(document, "optimization"):
+        check_optimization(improvement, document["optimization"], report)
     hashes: dict[str, str] = {}
     read_file = file_reader(improvement, hashes)
     raw, entries = object_field(document, "define"), list_field(document, "evaluators")
@@ -156,6 +166,7 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
         define={name: expanded_value(item, raw, read_file, f"/define{pointer_token(name)}", report) for name, item in raw.items()},
         acceptance=checked_acceptance(document, report),
         reliability=checked_block(document, "reliability", RELIABILITY, report) if "reliability" in document else None,
+        objectives=checked_block(document, "objectives", OBJECTIVES, report),
         document=document,
         metrics=object_field(document, "metrics"),
         file_hashes=hashes,

@@ -13,7 +13,7 @@ from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.commands.verdicts import checked_results, results_of
 from kaizen.evaluators.outcomes import FAIL, PASS
 from kaizen.evaluators.stage_results import has_results
-from kaizen.evaluators.standing import AT_HUMAN_LEVEL, VERDICT, default_subject, holds_judge, subject_labels
+from kaizen.evaluators.standing import AT_HUMAN_LEVEL, VERDICT, default_subject, holds_judge, judge_makers, subject_labels
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject, fingerprint, read_json_object, rounded_floats, write_json
@@ -127,6 +127,7 @@ def agreement_document(project: Project, subject: Subject, stage: str, path: str
     for key in hidden:
         numbers[key] = [entry for entry in numbers[key] if entry["case_id"] not in dataset.holdout]
     block = evaluation.judge if not subject.name else None
+    makers = judge_makers(meta)
     is_judge = any(holds_judge(entry) for entry in project.suite.entries if entry.id == subject.name)
     return {
         "of": subject.name or None,
@@ -134,6 +135,7 @@ def agreement_document(project: Project, subject: Subject, stage: str, path: str
         "standing": numbers.pop("standing"),
         "standing_reason": numbers.pop("standing_reason"),
         "entry": project.suite.entry_fingerprints.get(subject.name) if subject.name else fingerprint(block),
+        "judges": makers if subject.name not in makers else {subject.name: makers[subject.name]},
         "stage": stage,
         "trial": 1,
         "results_sha256": meta["results_sha256"],

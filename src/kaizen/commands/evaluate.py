@@ -4,6 +4,7 @@ from argparse import Namespace
 
 from kaizen.commands.context import load_project, require_stage
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.label import label_lines
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
 from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import InputError
@@ -40,7 +41,9 @@ def command_evaluate(args: Namespace) -> Answer:
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
     open_names = project.suite.names_outside(project.dataset)
-    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
+    for meta in metas:
+        for part in {"by_evaluator", "labels"} & meta.keys():
+            meta[part] = {name: row for name, row in meta[part].items() if name in open_names}
     lines = []
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
@@ -48,7 +51,10 @@ def command_evaluate(args: Namespace) -> Answer:
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {**{key: meta[key] for key in ("counts", "planned", "by_evaluator")}, "notes": not_gating_notes(meta)}
+            stage: {
+                **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                "notes": not_gating_notes(meta),
+            }
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
@@ -75,4 +81,5 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
             if counts[key]
         )
         lines.append(f"  {name:<{width}}  {shown}")
+        lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
     return [*lines, *[f"  note: {note}" for note in not_gating_notes(meta)], f"  written to {path}"]

@@ -8,12 +8,12 @@ from kaizen.cases.evaluation_file import Evaluation, load_evaluation
 from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
-from kaizen.evaluators.stage_results import evaluate_observation, repetitions_of
+from kaizen.evaluators.stage_results import evaluate_observation, repeated_trial, repetitions_of
 from kaizen.evaluators.suite import build_suite
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, listed, quoted, visible
+from kaizen.foundation.text import counted, listed, visible
 from kaizen.policy.comparison import CaseTally, StageTally
 from kaizen.policy.recommendation import comparison_document
 from kaizen.policy.replay import flips_document
@@ -91,7 +91,7 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
         observation = line.value
         key = (observation["case_id"], observation["trial"])
         if key in seen:
-            raise InputError(f"{shown_path(path)}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice", "", "invalid_evidence")
+            raise repeated_trial(path, line)
         seen.add(key)
         if key[0] not in project.dataset.cases:
             unknown[key[0]] = None

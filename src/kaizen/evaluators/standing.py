@@ -18,14 +18,14 @@ from kaizen.foundation.jsonio import JsonObject, fingerprint, read_json_object
 
 JUDGE_TYPE, VERDICT = "judge", ""
 AT_HUMAN_LEVEL, BELOW_HUMAN_LEVEL, LEVEL_UNDECIDED, UNLABELLED = "at_human_level", "below_human_level", "undecided", "unlabelled"
-OUTDATED, OF_A_CASE = "outdated", "brought_by_a_case"
+OUTDATED, CASE_BROUGHT = "outdated", "brought_by_a_case"
 STANDING_WORDS = {
     AT_HUMAN_LEVEL: "agrees with the experts as well as they agree with each other",
     BELOW_HUMAN_LEVEL: "agrees less with the experts than they agree with each other",
     LEVEL_UNDECIDED: "the labels do not decide if it agrees as well as the experts do",
     UNLABELLED: "no expert has labelled what it judges",
     OUTDATED: "the judge or the labels have changed since its agreement was measured",
-    OF_A_CASE: "a case brings it itself, so its agreement cannot be measured",
+    CASE_BROUGHT: "a case brings it itself, so its agreement cannot be measured",
 }
 
 
@@ -72,7 +72,33 @@ def standing_now(evaluation: Evaluation, entries: Sequence[PreparedEntry], print
     now = fingerprint(evaluation.judge) if subject == VERDICT else prints.get(subject)
     labels = record.get("labels")
     same = record.get("entry") == now and record.get("weights") == evaluation.agreement["weights"] and isinstance(labels, dict)
-    return str(record.get("standing")) if same and labels_unchanged(evaluation, entries, subject, labels or {}) else OUTDATED
+    same = same and labels_unchanged(evaluation, entries, subject, labels or {}) and judges_unchanged(evaluation, record)
+    return str(record.get("standing")) if same else OUTDATED
+
+
+def judge_makers(meta: JsonObject) -> dict[str, list[JsonObject]]:
+    """Who answered under each rubric, by the results meta file *meta*; without how many answers each gave."""
+    rubrics = meta.get("judges")
+    found = {}
+    for name, rubric in rubrics.items() if isinstance(rubrics, dict) else ():
+        makers = rubric.get("judges") if isinstance(rubric, dict) else None
+        known = [{key: value for key, value in who.items() if key != "answers"} for who in makers or () if isinstance(who, dict)]
+        if known:
+            found[str(name)] = known
+    return found
+
+
+def judges_unchanged(evaluation: Evaluation, record: JsonObject) -> bool:
+    """True when no stage was judged by somebody else than those that *record* is about."""
+    improvement, makers = evaluation.improvement, record.get("judges")
+    if improvement is None or not isinstance(makers, dict) or not makers:
+        return True
+    for stage in improvement.stages():
+        path = improvement.stage_file(stage, ".evaluated.meta.json")
+        now = judge_makers(read_json_object(path)) if os.path.exists(path) else {}
+        if any(now.get(name, known) != known for name, known in makers.items()):
+            return False
+    return True
 
 
 def labels_unchanged(evaluation: Evaluation, entries: Sequence[PreparedEntry], subject: str, labels: JsonObject) -> bool:

@@ -21,7 +21,7 @@ from kaizen.evaluators.envelope import PreparedEntry, prepare_entry
 from kaizen.evaluators.limits import trial_cost_usd, trial_duration_ms
 from kaizen.evaluators.outcomes import ERROR, FAIL, NOT_APPLICABLE, PASS, ConfigurationError, Outcome, errored
 from kaizen.evaluators.regex_timer import PatternTimeout
-from kaizen.evaluators.standing import AT_HUMAN_LEVEL, OF_A_CASE, holds_judge, standings
+from kaizen.evaluators.standing import AT_HUMAN_LEVEL, CASE_BROUGHT, holds_judge, standings
 from kaizen.foundation.errors import Breaches
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.text import counted, quoted, visible
@@ -268,7 +268,7 @@ def check_own_entries(suite: Suite, case: Case, dataset: Dataset, breaches: Brea
             if case.id in dataset.holdout:
                 suite.hides_judges = True
             else:
-                suite.not_gating.setdefault(entry.id, OF_A_CASE)
+                suite.not_gating.setdefault(entry.id, CASE_BROUGHT)
         if document != case.document["evaluators"][index]:  # it had a $use or $file, which the dataset fingerprint cannot see through
             suite.referring.setdefault(case.id, []).append(entry.document)
         note_case_value(entry, case, breaches)

@@ -86,7 +86,7 @@ def agreement_numbers(cases: list[Judged], experts: list[str], settings: Setting
         ],
         "krippendorff": alpha_document(rows, settings),
         "table": {"labels": settings.labels, "judge_by_consensus": table},
-        "per_label": [label_document(table, place, name) for place, name in enumerate(settings.labels)],
+        "per_label": [agreed_label(table, place, name) for place, name in enumerate(settings.labels)],
         "error": judge_error(table),
         "contested": [
             {"case_id": case.case_id, "labels": {name: given.label for name, given in sorted(case.given.items())}}
@@ -172,7 +172,7 @@ def alpha_document(rows: list[tuple[Label, list[Label]]], settings: Settings) ->
     return {"alpha": alpha, "reason": reason, "level": level}
 
 
-def label_document(table: Sequence[Sequence[int]], place: int, name: str) -> JsonObject:
+def agreed_label(table: Sequence[Sequence[int]], place: int, name: str) -> JsonObject:
     """One label: how often the experts agreed on it and the judge said it, and how often both did."""
     experts, judge, both = sum(row[place] for row in table), sum(table[place]), table[place][place]
     counts = {"label": name, "consensus": experts, "judge": judge, "both": both}

@@ -85,7 +85,7 @@ def agreement_lines(document: JsonObject) -> list[str]:
     kinds = ", ".join(f"{covered[name]:,} {word}" for name, word in COVERAGE_WORDS)
     abstained = f"{counted(covered['judge_abstained'], 'case')} without a word of the judge"
     head = f"  {counted(covered['labelled'], 'labelled case')} of {document['cases']:,}: {kinds}; {abstained}; {covered['used']:,} used"
-    lines = [level_sentence(document), head, *block, *label_lines(document), *rate_lines(document)]
+    lines = [level_sentence(document), head, *block, *agreed_label_lines(document), *rate_lines(document)]
     for title, key in (("contested (an unclear policy?)", "contested"), ("abstained", "abstained")):
         text = listed_cases(document[key], document["holdout"][key])
         lines += [f"{title}: {text}"] if text else []
@@ -99,7 +99,7 @@ def listed_cases(entries: list[JsonObject], hidden: int) -> str:
     return listed([*shown[:NAMED_CASES], *more, *([counted(hidden, "holdout case")] if hidden else [])], NAMED_CASES + 2)
 
 
-def label_lines(document: JsonObject) -> list[str]:
+def agreed_label_lines(document: JsonObject) -> list[str]:
     """The table of labels: of each how often experts agreed on it, how often the judge said it, and both."""
     rows: list[tuple[str, ...]] = [("label", "consensus", "judge", "both", "found", "right")]
     for entry in document["per_label"]:

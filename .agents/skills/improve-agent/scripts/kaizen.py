@@ -27,6 +27,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/locks.py          Locks: one writer at a time; the kernel lets go when the owner dies.
 #     foundation/journals.py       Append-only logs: an object a line, on disk at once, mended after a crash.
 #     foundation/shapes.py         What the fields of a document may hold: kinds, and the check against a table of them.
+#     foundation/shingles.py       Shingles: overlapping runs of words, by which text that was copied is found again.
 #     foundation/frontmatter.py    Block-style YAML, the small part of it that people and this program both write.
 #     foundation/schema_formats.py Formats of JSON Schema that are checked: date, email, uri and the like, each by its RFC.
 #     foundation/schema_builder.py The compiler behind JSON Schema: subschemas by pointer, references, patterns, breaches.
@@ -54,6 +55,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
 #     cases/case.py                One test case: its fields and their types, and its fingerprints.
 #     cases/dataset.py             All cases of an improvement: its own test_cases.jsonl, then the files that it includes.
+#     cases/components.py          The `optimization` block: the texts that an optimizer may propose anew.
 #     cases/evaluation_file.py     evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
 #     cases/decision.py            decision.yaml: what a person decided, and about which evidence.
 #     cases/scaffold.py            A new improvement folder: an issue to describe, two example cases, one evaluator.
@@ -99,15 +101,22 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
 #     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
 #     evaluators/dates.py          Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
+#     evaluators/edits.py          How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
 #     evaluators/field_comparison.py A document compared with a reference, field by field; lists paired one to one.
 #     evaluators/field_rules.py    The rules of `fields`: what each op compares, and what a rule may hold.
 #     evaluators/fields.py         The evaluator `fields`: a document compared with a reference, field by field.
+#     evaluators/html_form.py      Whether a text is well-formed HTML: complete tags, in order, each closed that has to be.
 #     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
+#     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
 #     evaluators/numbers.py        The evaluator `number`: which number a text says, and whether it is the right one.
+#     evaluators/overlaps.py       How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
 #     evaluators/pairing.py        Pairing listed with recorded steps, one to one and as many as possible.
+#     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
+#     evaluators/similarity.py     The evaluator `similarity`: how near the text is to a reference, by a named measure.
 #     evaluators/structure.py      The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 #     evaluators/text.py           Evaluators over text and plain values: equals, contains, matches, length.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
@@ -123,6 +132,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     policy/noise.py              The unchanged agent against itself: how often a verdict flips, in which case, and why.
 #     policy/replay.py             Kept evidence under another policy: what flips, without running the agent.
 #     policy/recommendation.py     The recommendation and its reasons, by a list of precedence.
+#     policy/objectives.py         Variants weighed against each other: constraints first, then quality, cost, latency.
+#     policy/holdout.py            The holdout behind a seal: what feedback asks for, and how a change is noticed.
+#     policy/feedback.py           What an optimizer may learn from a stage: every trial but those of the holdout.
+#     policy/optimizer.py          Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
 #
 #   exporters
 #     exporters/junit.py           JUnit XML for CI systems: one test case a case.
@@ -136,14 +149,16 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/review_markdown.py       review.md: the review as a comment on a pull request, at most 60,000 characters.
 #     web/reliability_section.py   The page's section on how sure the change is: interval plot, strip of cases, table.
 #     web/review.py                review.html and review.md: what improved, what regressed, and the command to decide.
+#     web/pareto_page.py           The page of `kaizen pareto`: quality against cost, and why others are left out.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
 #     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
-#     commands/openings.py         Openings of the holdout: a named act that leaves a mark (formats.md 1.7).
+#     commands/openings.py         The log of what touches the holdout: openings, exports and seals, proposals.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+#     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
@@ -153,6 +168,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
+#     commands/optimize.py         `kaizen optimize`: a program proposes new texts from feedback; none is run.
+#     commands/pareto.py           `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
 #     commands/plan.py             `kaizen plan`: how many cases and trials it takes, before they are run.
 #     commands/promote.py          `kaizen promote`: the fixed cases become permanent regression tests.
 #     commands/reliability.py      `kaizen reliability`: how sure the change is, and what it would take to be surer.
@@ -1500,6 +1517,42 @@ def check_no_others(document: JsonObject, known: Iterable[str], pointer: str, re
     for name in document:
         if name not in names:
             report(pointer + pointer_token(name), f"unknown {what} {quoted(name)}", did_you_mean(name, names))
+
+# endregion
+
+# region foundation/shingles.py
+# =============================================================================
+# Shingles: overlapping runs of words, by which text that was copied is found again.
+#
+# Source: A. Z. Broder (1997), On the resemblance and containment of documents, Proceedings of
+# Compression and Complexity of Sequences, 21-29.
+# =============================================================================
+
+SHINGLE_WORDS = 8
+WORD_OF_TEXT = re.compile(r"\w+")
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every string anywhere in the JSON *value*; keys are not texts."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, (dict, list)):
+            pending += list(item.values()) if isinstance(item, dict) else item
+
+
+def word_shingles(text: str, size: int = SHINGLE_WORDS) -> set[str]:
+    """Each run of *size* words of *text*, in compatible Unicode form and without case and punctuation; none for fewer words.
+
+    >>> sorted(word_shingles("Is it it? It IS it.", 5))
+    ['is it it it is', 'it it it is it']
+    """
+    import unicodedata
+
+    words = WORD_OF_TEXT.findall(unicodedata.normalize("NFKC", text).casefold())
+    return {" ".join(words[place : place + size]) for place in range(len(words) - size + 1)}
 
 # endregion
 
@@ -5237,9 +5290,9 @@ class Variant(NamedTuple):
     """A variant's objectives: quality (more is better), cost and latency (less is better); None is not measured."""
 
     name: str
-    quality: float | None
-    cost: float | None
-    latency: float | None
+    quality: "float | Fraction | None"
+    cost: "float | Fraction | None"
+    latency: "float | Fraction | None"
 
 
 class Front(NamedTuple):
@@ -5261,7 +5314,7 @@ def pareto_front(
     ['a', 'b']
     """
     status: dict[str, str] = {}
-    ranked: list[tuple[float, float, float, str]] = []  # cost, minus quality, latency: less is better
+    ranked: list[tuple[float | Fraction, float | Fraction, float | Fraction, str]] = []  # cost, minus quality, latency: less is better
     for name, quality, cost, latency in variants:
         if quality is None or cost is None or latency is None:
             status[name] = "not_comparable"
@@ -5855,6 +5908,50 @@ def is_inside(folder: str, path: str) -> bool:
 
 # endregion
 
+# region cases/components.py
+# =============================================================================
+# The `optimization` block: the texts that an optimizer may propose anew.
+#
+#     {"components": [{"name": "system_prompt", "file": "../../prompts/system.txt"}], "maximum_candidates": 3}
+# =============================================================================
+
+COMPONENT_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+OPTIMIZATION_FIELDS = {"components": list_of(OBJECT, "objects"), "maximum_candidates": POSITIVE_COUNT}
+COMPONENT_FIELDS = {"name": TEXT, "file": TEXT}
+DEFAULT_CANDIDATES = 3
+
+
+def check_optimization(improvement: Improvement, block: JsonObject, report: Report) -> None:
+    """Reports what is wrong with the `optimization` *block* of evaluation.json, and files that cannot be components."""
+    check_no_others(block, OPTIMIZATION_FIELDS, "/optimization", report)
+    check_fields(block, OPTIMIZATION_FIELDS, "/optimization", report, ("components",))
+    components, seen = block.get("components"), set()
+    for index, component in enumerate(components if isinstance(components, list) else []):
+        if not isinstance(component, dict):
+            continue
+        place = f"/optimization/components/{index}"
+        check_no_others(component, COMPONENT_FIELDS, place, report)
+        check_fields(component, COMPONENT_FIELDS, place, report, COMPONENT_FIELDS)
+        name, file = component.get("name"), component.get("file")
+        if isinstance(name, str) and not COMPONENT_NAME.match(name):
+            report(f"{place}/name", f"component {quoted(name)} has other characters than letters, digits, '-', '_'", "")
+        elif isinstance(name, str) and name in seen:
+            report(f"{place}/name", f"component {quoted(name)} comes twice", "give each a name of its own")
+        seen.add(name if isinstance(name, str) else "")
+        if isinstance(file, str) and file:
+            path = os.path.normpath(improvement.path(file))
+            if os.path.isabs(file) or not is_inside(repository_root(improvement), path):
+                report(f"{place}/file", f"file {quoted(file)} lies outside the repository", "write the path from the improvement's folder")
+            elif not os.path.isfile(path):
+                report(f"{place}/file", f"file {quoted(file)} does not exist", "")
+
+
+def component_texts(improvement: Improvement, block: JsonObject) -> dict[str, str]:
+    """{name: text} of the checked `optimization` *block*. Raises InputError for a file that cannot be read."""
+    return {component["name"]: read_text(os.path.normpath(improvement.path(component["file"]))) for component in block["components"]}
+
+# endregion
+
 # region cases/evaluation_file.py
 # =============================================================================
 # evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
@@ -5902,6 +5999,11 @@ RELIABILITY: Block = {
     "confidence": (OPEN_RATE, 0.95),
     "minimum_probability": (OPEN_RATE, 0.95),
 }
+OBJECTIVES: Block = {
+    "minimum_pass_rate": (or_null(RATE), None),
+    "maximum_cost_per_case_usd": (or_null(RATIO), None),
+    "maximum_latency_p95_ms": (or_null(RATIO), None),
+}
 
 ReadFile = Callable[[str], Any]
 
@@ -5909,7 +6011,8 @@ ReadFile = Callable[[str], Any]
 class Evaluation(NamedTuple):
     """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
 
-    `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent;
+    `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent; `objectives`
+    bound variants that are weighed against each other, all None when nothing is asked;
     `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
     """
 
@@ -5921,6 +6024,7 @@ class Evaluation(NamedTuple):
     define: JsonObject
     acceptance: JsonObject
     reliability: JsonObject | None
+    objectives: JsonObject
     document: JsonObject
     metrics: JsonObject
     file_hashes: dict[str, str]
@@ -5954,6 +6058,8 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
 
     check_no_others(document, EVALUATION_FIELDS, "", report)
     check_fields(document, EVALUATION_FIELDS, "", report, ("evaluators",))
+    if object_field(document, "optimization"):
+        check_optimization(improvement, document["optimization"], report)
     hashes: dict[str, str] = {}
     read_file = file_reader(improvement, hashes)
     raw, entries = object_field(document, "define"), list_field(document, "evaluators")
@@ -5967,6 +6073,7 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
         define={name: expanded_value(item, raw, read_file, f"/define{pointer_token(name)}", report) for name, item in raw.items()},
         acceptance=checked_acceptance(document, report),
         reliability=checked_block(document, "reliability", RELIABILITY, report) if "reliability" in document else None,
+        objectives=checked_block(document, "objectives", OBJECTIVES, report),
         document=document,
         metrics=object_field(document, "metrics"),
         file_hashes=hashes,
@@ -9879,6 +9986,11 @@ def is_list_of(value: Any, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
+def listed_texts(value: Any) -> list[Any]:
+    """A parameter that is one value or a list of them, as a list; null is none."""
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
 # kind: (is *value* one, how a message and the reference page call it)
 KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "text": (is_json_text, "a text"),
@@ -11763,6 +11875,7 @@ def compile_select(text: str) -> PathExpression:
 
 def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
     """Fills settings, from_case and children from the type's own parameters in *entry*."""
+    prepared.settings["threshold"] = prepared.threshold  # for a type that cannot do without one
     for parameter in prepared.type.parameters:
         name = parameter.name
         if name not in entry:
@@ -12572,6 +12685,121 @@ def days_apart(one: Date, other: Date) -> int:
 
 # endregion
 
+# region evaluators/edits.py
+# =============================================================================
+# How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
+#
+# All of them compare code points (or tokens) as they are. The two that take time proportional to the
+# product of the lengths do it in machine words: a Python integer holds one row of the table.
+# =============================================================================
+
+WINKLER_PREFIX = 4
+WINKLER_FROM = 0.7
+
+
+def places_of(items: Sequence[Any]) -> dict[Any, int]:
+    """For each of *items* an integer whose bits are the places where it stands."""
+    bits: dict[Any, list[int]] = {}
+    for place, item in enumerate(items):
+        bits.setdefault(item, []).append(place)
+    found = {}
+    for item, places in bits.items():
+        row = bytearray(places[-1] // 8 + 1)
+        for place in places:
+            row[place >> 3] |= 1 << (place & 7)
+        found[item] = int.from_bytes(row, "little")
+    return found
+
+
+def levenshtein(one: str, other: str) -> int:
+    """The least number of insertions, deletions and replacements of one code point that turn *one* into *other*.
+
+    Source: V. I. Levenshtein (1966), Binary codes capable of correcting deletions, insertions, and reversals; worked
+    out as in H. Hyyrö (2003), A bit-vector algorithm for computing Levenshtein and Damerau edit distances.
+
+    >>> levenshtein("kitten", "sitting"), levenshtein("", "abc")
+    (3, 3)
+    """
+    shorter, longer = sorted((one, other), key=len)
+    start, end = 0, len(shorter)
+    while start < end and shorter[start] == longer[start]:
+        start += 1
+    shift = len(longer) - end
+    while end > start and shorter[end - 1] == longer[end + shift - 1]:
+        end -= 1
+    shorter, longer = shorter[start:end], longer[start : end + shift]
+    if not shorter:
+        return len(longer)
+    places = places_of(longer)
+    whole = (1 << len(longer)) - 1
+    last = len(longer) - 1
+    distance, up, down = len(longer), whole, 0  # whether a cell is one more, one less, than the cell above it
+    for item in shorter:
+        equal = places.get(item, 0)
+        diagonal = (((equal & up) + up) ^ up) | equal | down
+        more = down | (whole & ~(diagonal | up))
+        less = diagonal & up
+        distance += (more >> last & 1) - (less >> last & 1)
+        more = (more << 1 | 1) & whole
+        up = (less << 1 & whole) | (whole & ~(diagonal | more))
+        down = more & diagonal
+    return distance
+
+
+def common_subsequence(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """The length of the longest sequence that *one* and *other* both hold in order, with gaps.
+
+    Source: H. Hyyrö (2004), Bit-parallel LCS-length computation revisited.
+
+    >>> common_subsequence("the cat sat".split(), "the fat cat".split())
+    2
+    """
+    shorter, longer = sorted((one, other), key=len)
+    places = places_of(longer)
+    whole = row = (1 << len(longer)) - 1
+    for item in shorter:
+        hits = row & places.get(item, 0)
+        row = ((row + hits) | (row - hits)) & whole
+    return len(longer) - row.bit_count()
+
+
+def jaro_winkler(one: str, other: str) -> float:
+    """The Jaro similarity of two texts, raised for a common beginning of up to 4 characters where it is above 0.7.
+
+    Jaro is (m/|one| + m/|other| + (m-t)/m) / 3: m characters agree within half the longer length less one, t is half the
+    number of them that stand in another order, cut off. Source: W. E. Winkler (1990), String comparator metrics and enhanced
+    decision rules in the Fellegi-Sunter model of record linkage; the limit of 0.7 is that of the Census Bureau's program.
+
+    >>> round(jaro_winkler("MARTHA", "MARHTA"), 9), jaro_winkler("", "a")
+    (0.961111111, 0.0)
+    """
+    window = max(max(len(one), len(other)) // 2 - 1, 0)
+    places: dict[str, list[int]] = {}
+    for place in range(len(other) - 1, -1, -1):
+        places.setdefault(other[place], []).append(place)
+    agreeing, taken = [], []
+    for place, character in enumerate(one):
+        left = places.get(character, [])
+        while left and left[-1] < place - window:  # what one place has passed, no later one can reach
+            left.pop()
+        if left and left[-1] <= place + window:
+            agreeing.append(character)
+            taken.append(left.pop())
+    if not agreeing:
+        return 0.0
+    count = len(agreeing)
+    moved = sum(character != other[place] for character, place in zip(agreeing, sorted(taken), strict=True)) // 2
+    above = count * count * (len(one) + len(other)) + (count - moved) * len(one) * len(other)
+    below = 3 * count * len(one) * len(other)
+    prefix = 0
+    while prefix < min(len(one), len(other), WINKLER_PREFIX) and one[prefix] == other[prefix]:
+        prefix += 1
+    if above / below <= WINKLER_FROM:
+        prefix = 0
+    return ((10 - prefix) * above + prefix * below) / (10 * below)
+
+# endregion
+
 # region evaluators/field_comparison.py
 # =============================================================================
 # A document compared with a reference, field by field; lists paired one to one.
@@ -13215,6 +13443,142 @@ def evaluate_fields(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/html_form.py
+# =============================================================================
+# Whether a text is well-formed HTML: complete tags, in order, each closed that has to be.
+#
+# Stricter than browsers, which repair everything, and smaller than the standard's list of parse
+# errors: attributes and nesting are not judged by element. Source: WHATWG HTML, Living Standard,
+# sections 13.1.2 (elements, optional tags) and 13.2.5 (tokenization). It reads the text once; the
+# standard library's parser takes quadratic time on hostile texts, and reads them anew in each release.
+# =============================================================================
+
+HTML_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+HTML_RAW = frozenset("script style textarea title iframe noembed noframes xmp".split())
+HTML_END_OPTIONAL = frozenset(
+    "html head body li dt dd p rt rp optgroup option colgroup caption thead tbody tfoot tr td th".split()
+)  # fmt: skip
+HTML_FOREIGN = frozenset(["svg", "math"])
+HTML_START = r"<([A-Za-z][^\s/>]*)"
+HTML_ATTRIBUTE = r"""\s+([^\s"'<>/=]+)(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?"""
+HTML_START_ENDS = r"\s*(/?)>"
+HTML_END = r"</([A-Za-z][^\s/>]*)\s*>"
+HTML_DOCTYPE = r"(?i:<!doctype\s[^>]*>)"
+
+
+class FormFlaw(Exception):
+    """What keeps a text from being in a form, and the character where it stands."""
+
+    def __init__(self, reason: str, place: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.place = place
+
+
+class OpenElement(NamedTuple):
+    """An element whose end has not been read yet."""
+
+    name: str
+    place: int
+
+
+def check_html(text: str) -> int:
+    """How many elements *text* holds. Raises FormFlaw for the first that is not well-formed, or when there is none."""
+    stack: list[OpenElement] = []
+    elements = foreign = 0
+    place = text.find("<")
+    while place >= 0:
+        following = text[place + 1 : place + 2]
+        if following == "!":
+            place = end_of_declaration(text, place, foreign > 0)
+        elif following == "/":
+            place, name = end_of_end_tag(text, place, stack)
+            foreign -= name in HTML_FOREIGN
+        elif following.isascii() and following.isalpha():
+            elements += 1
+            start = place
+            place, name, closes = end_of_start_tag(text, place)
+            if closes and not foreign and name not in HTML_VOID and name not in HTML_FOREIGN:
+                raise FormFlaw(f"<{name[:40]}/> closes itself, which only elements without content can", start)
+            if not closes and (foreign or name not in HTML_VOID):
+                stack.append(OpenElement(name, start))
+                foreign += name in HTML_FOREIGN
+                if name in HTML_RAW and not foreign:
+                    place = end_of_raw_text(text, place, stack[-1])
+        else:
+            place += 1
+        place = text.find("<", place)
+    left = next((each for each in stack if each.name not in HTML_END_OPTIONAL), None)
+    if left is not None:
+        raise FormFlaw(f"<{left.name[:40]}> is never closed", left.place)
+    if not elements:
+        raise FormFlaw("there is no element in it", 0)
+    return elements
+
+
+def end_of_declaration(text: str, place: int, is_foreign: bool) -> int:
+    """Where the comment, doctype or (inside svg and math) CDATA section ends that begins at *place*."""
+    if text.startswith("<!--", place):
+        end = text.find("-->", place + 4)
+        if end < 0:
+            raise FormFlaw("a comment is never closed", place)
+        return end + 3
+    if is_foreign and text.startswith("<![CDATA[", place):
+        end = text.find("]]>", place)
+        if end < 0:
+            raise FormFlaw("a CDATA section is never closed", place)
+        return end + 3
+    match = re.compile(HTML_DOCTYPE).match(text, place)
+    if match is None:
+        raise FormFlaw("'<!' begins neither a comment nor a doctype", place)
+    return match.end()
+
+
+def end_of_start_tag(text: str, place: int) -> tuple[int, str, bool]:
+    """(where the start tag ends, its name in small letters, whether it closes itself)."""
+    match = re.compile(HTML_START).match(text, place)
+    name = match[1].lower() if match else ""
+    end = match.end() if match else place
+    seen: set[str] = set()
+    attribute, ends = re.compile(HTML_ATTRIBUTE), re.compile(HTML_START_ENDS)
+    while True:
+        closing = ends.match(text, end)
+        if closing:
+            return closing.end(), name, closing[1] == "/"
+        match = attribute.match(text, end)
+        if match is None:
+            raise FormFlaw(f"the tag <{name[:40]} is not complete", place)
+        if match[1].lower() in seen:
+            raise FormFlaw(f"<{name[:40]}> has the attribute {match[1][:40]} twice", match.start(1))
+        seen.add(match[1].lower())
+        end = match.end()
+
+
+def end_of_end_tag(text: str, place: int, stack: list[OpenElement]) -> tuple[int, str]:
+    """(where the end tag ends, its name in small letters); what it closes leaves *stack*."""
+    match = re.compile(HTML_END).match(text, place)
+    if match is None:
+        raise FormFlaw("an end tag is not complete", place)
+    name = match[1].lower()
+    while stack and stack[-1].name != name and stack[-1].name in HTML_END_OPTIONAL:
+        stack.pop()
+    if not stack:
+        raise FormFlaw(f"</{name[:40]}> closes nothing that is open", place)
+    if stack[-1].name != name:
+        raise FormFlaw(f"</{name[:40]}> comes while <{stack[-1].name[:40]}> is open", place)
+    stack.pop()
+    return match.end(), name
+
+
+def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
+    """Where the end tag of an element begins in which no tags are read, such as script."""
+    match = re.compile(rf"</{element.name}(?=[\s/>])", re.IGNORECASE).search(text, place)
+    if match is None:
+        raise FormFlaw(f"<{element.name}> is never closed", element.place)
+    return match.start()
+
+# endregion
+
 # region evaluators/json_text.py
 # =============================================================================
 # JSON in the text of an answer: the whole text, the first value, or a code fence.
@@ -13302,6 +13666,210 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
     "fenced": json_fenced,
     "any": json_anywhere,
 }
+
+# endregion
+
+# region evaluators/label.py
+# =============================================================================
+# The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
+#
+# All trials of an entry are counted together. An answer that is none of the allowed labels is a miss of the
+# expected one and a false alarm of none; it has a column of its own. What a denominator of 0 leaves
+# undefined is null, with the reason.
+# =============================================================================
+
+LABEL_SHOWN = 60
+LABELS_SHOWN = 12
+F_MEASURES = {"f0_5": 0.5, "f1": 1.0, "f2": 2.0}
+OUTSIDE = ""  # how the matrix calls an answer that is no label; a label is never empty
+
+
+def is_written_label(label: str, allowed: list[str], pointer: str) -> str:
+    """*label* when it is one of *allowed*. Raises ConfigurationError at *pointer*."""
+    if label not in allowed:
+        raise ConfigurationError(
+            pointer, f"{quoted(label, LABEL_SHOWN)} is none of the allowed labels", f"allowed: {listed(allowed, LABELS_SHOWN)}"
+        )
+    return label
+
+
+@evaluator(
+    "label",
+    1,
+    "The answer is one of the allowed labels, and the expected one.",
+    [
+        Parameter("allowed", "texts", REQUIRED, "the labels there are"),
+        Parameter("expected", "text", None, "the right one; without it, any of the allowed passes"),
+        Parameter("positive", "text", None, "the label that is looked for: tells TP, FP, FN and TN apart"),
+        Parameter("normalize", "texts", [], f"done to the answer and to all labels first: {', '.join(TEXT_TRANSFORMS)}", may_be_empty=True),
+    ],
+    example={
+        "entry": {
+            "id": "queue", "type": "label", "allowed": ["billing", "delivery", "other"], "expected": {"$case": "/expected/queue"},
+            "positive": "billing", "normalize": ["strip", "lower"],
+        },
+        "observation": {"output": "Billing\n"},
+        "case": {"id": "c1", "input": "I was charged twice.", "expected": {"queue": "billing"}},
+        "outcome": "pass",
+    },
+)  # fmt: skip
+def evaluate_label(settings: JsonObject) -> Check:
+    """The whole text is compared. `kaizen evaluate` adds up over all trials: confusion matrix, precision, recall, F0.5, F1, F2 and MCC.
+    An answer that is no allowed label fails, and counts as a miss of the expected one."""
+    normalise = compile_normalizer(listed_texts(settings["normalize"]))
+    allowed = [normalise(label) for label in listed_texts(settings["allowed"])]
+    for index, label in enumerate(allowed):
+        if label in allowed[:index] or not label:
+            what = f"names {quoted(label, LABEL_SHOWN)} twice" if label else "holds an empty label"
+            raise ConfigurationError("/allowed", what, "each label once, after normalize")
+    expected, positive = settings["expected"], settings["positive"]
+    if positive is not None and expected is None:
+        raise ConfigurationError("/positive", "positive without expected tells nothing", "add expected")
+    expected = None if expected is None else is_written_label(normalise(expected), allowed, "/expected")
+    positive = None if positive is None else is_written_label(normalise(positive), allowed, "/positive")
+    known = frozenset(allowed)
+    shown = listed((quoted(name, LABEL_SHOWN) for name in allowed), LABELS_SHOWN)
+
+    def check(view: View) -> Outcome:
+        answer = normalise(text_of(view.value))
+        predicted = answer if answer in known else None
+        value: JsonObject = {"predicted": predicted, "expected": expected}
+        if positive is not None:
+            value["count"] = binary_count(predicted, expected, positive)
+        if predicted is None:
+            return decided(False, f"{quoted(answer, LABEL_SHOWN)} is none of the labels {shown}", value)
+        is_right = expected is None or predicted == expected
+        told = "" if is_right else f", not {quoted(str(expected), LABEL_SHOWN)}"
+        return decided(is_right, f"is labelled {quoted(predicted, LABEL_SHOWN)}{told}", value)
+
+    return check
+
+
+def binary_count(predicted: str | None, expected: Any, positive: str) -> str | None:
+    """TP, FP, FN or TN; None for an answer that is no label where another than *positive* was expected: it is neither alarm nor rest."""
+    if expected == positive:
+        return "TP" if predicted == positive else "FN"
+    return None if predicted is None else "FP" if predicted == positive else "TN"
+
+
+# --- Over all trials ---------------------------------------------------------------------
+
+
+class LabelTallies:
+    """Counts of (expected, predicted) of each `label` entry; memory grows with the labels, not with the trials.
+
+    Of a holdout case only labels count that evaluation.json itself names, so that no other becomes known.
+    """
+
+    def __init__(self, entries: Iterable[PreparedEntry], holdout: frozenset[str]) -> None:
+        self.holdout = holdout
+        self.named: dict[str, frozenset[str]] = {}
+        self.positive: dict[str, str] = {}
+        for entry in entries:
+            if entry.type.name == "label":
+                normalise = compile_normalizer(listed_texts(entry.settings["normalize"])) if "normalize" in entry.settings else str
+                self.named[entry.id] = frozenset(map(normalise, listed_texts(entry.settings.get("allowed"))))
+                if isinstance(entry.settings.get("positive"), str):
+                    self.positive[entry.id] = normalise(entry.settings["positive"])
+        self.pairs: dict[str, Counter[tuple[str, str | None]]] = {}
+        self.excluded: Counter[str] = Counter()
+
+    def note(self, case_id: str, record: JsonObject) -> None:
+        """Counts *record*, what a result line says of one `label` entry."""
+        value = record["value"]
+        pairs = self.pairs.setdefault(record["id"], Counter())
+        if value is None or value["expected"] is None or (case_id in self.holdout and not self.is_named(record["id"], value)):
+            self.excluded[record["id"]] += 1
+        else:
+            pairs[value["expected"], value["predicted"]] += 1
+
+    def is_named(self, identity: str, value: JsonObject) -> bool:
+        """Whether evaluation.json names both labels of *value*."""
+        return {value["expected"], value["predicted"] or value["expected"]} <= self.named.get(identity, frozenset())
+
+    def meta_part(self) -> JsonObject:
+        """{"labels": {entry id: its measures}} of those that had an expected label at least once; {} for none."""
+        found = {
+            identity: label_document(pairs, self.excluded[identity], self.positive.get(identity))
+            for identity, pairs in self.pairs.items()
+            if pairs
+        }
+        return {"labels": found} if found else {}
+
+
+def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, positive: str | None) -> JsonObject:
+    """The measures of one entry: `matrix` is {expected: {predicted: trials}}, `excluded` counts trials without a usable answer."""
+    expected, predicted = Counter[str](), Counter[str]()
+    matrix: dict[str, dict[str, int]] = {}
+    for (label, answer), times in sorted(pairs.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][1] or "")):
+        expected[label] += times
+        predicted[OUTSIDE if answer is None else answer] += times
+        matrix.setdefault(label, {})[OUTSIDE if answer is None else answer] = times
+    names = sorted({*expected, *predicted, positive or OUTSIDE} - {OUTSIDE})
+    trials = expected.total()
+    hits = sum(pairs[name, name] for name in names)
+    undefined: dict[str, str] = {}
+    by_label = {name: one_label(name, pairs[name, name], predicted[name], expected[name], undefined) for name in names}
+    mcc = matthews(hits, trials, [(expected[name], predicted[name]) for name in [*names, OUTSIDE]])
+    if mcc is None:
+        undefined["/mcc"] = f"all trials were {'expected to be' if len(expected) == 1 else 'given'} one label"
+    document: JsonObject = {"trials": trials, "excluded": excluded, "accuracy": hits / trials, "mcc": mcc}
+    if positive is not None:
+        outside = sum(times for (label, answer), times in pairs.items() if answer is None and label != positive)
+        hit = pairs[positive, positive]
+        counts = {"TP": hit, "FP": predicted[positive] - hit, "FN": expected[positive] - hit}
+        document["positive"] = {"label": positive, **counts, "TN": trials - sum(counts.values()) - outside, "outside": outside}
+    return {**document, "by_label": by_label, "matrix": matrix, "undefined": undefined}
+
+
+def one_label(name: str, hits: int, predicted: int, expected: int, undefined: dict[str, str]) -> JsonObject:
+    """Precision, recall and F of one label against all others; what is null has its reason in *undefined*."""
+    if not predicted:
+        undefined[f"/by_label{pointer_token(name)}/precision"] = "it was never given"
+    if not expected:
+        undefined[f"/by_label{pointer_token(name)}/recall"] = "it was never expected"
+    found = {key: precision_recall(hits, predicted - hits, expected - hits, beta) for key, beta in F_MEASURES.items()}
+    return {"precision": found["f1"].precision, "recall": found["f1"].recall, **{key: each.f for key, each in found.items()}}
+
+
+def matthews(hits: int, trials: int, totals: list[tuple[int, int]]) -> float | None:
+    """The correlation of expected and given labels, from (times expected, times given) of each; None when one side is constant.
+
+    Source: J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient, Computational
+    Biology and Chemistry 28, 367-374; for two labels it is that of B. W. Matthews (1975).
+
+    >>> round(matthews(13, 20, [(10, 9), (10, 11)]), 9)
+    0.301511345
+    """
+    covariance = hits * trials - sum(expected * given for expected, given in totals)
+    spread = (trials * trials - sum(given * given for _, given in totals)) * (trials * trials - sum(expected**2 for expected, _ in totals))
+    return max(-1.0, min(1.0, covariance / math.sqrt(spread))) if spread else None
+
+
+def label_lines(document: JsonObject | None) -> list[str]:
+    """Lines for people: the measures of each label, then the matrix, one row an expected label; none for None."""
+    if document is None:
+        return []
+    known = f"accuracy {label_rate(document['accuracy'])}, MCC {label_rate(document['mcc'])}"
+    lines = [f"{known} over {counted(document['trials'], 'trial')}, {document['excluded']:,} not measured"]
+    if "positive" in document:
+        positive = document["positive"]
+        counts = ", ".join(f"{key} {positive[key]:,}" for key in ("TP", "FP", "FN", "TN"))
+        outside = f", {positive['outside']:,} none of the labels" if positive["outside"] else ""
+        lines.append(f"positive {quoted(positive['label'], LABEL_SHOWN)}: {counts}{outside}")
+    shown = list(document["by_label"].items())
+    for name, found in shown[:LABELS_SHOWN]:
+        words = {"precision": "precision", "recall": "recall", "f0_5": "F0.5", "f1": "F1", "f2": "F2"}
+        lines.append(f"{quoted(name, LABEL_SHOWN)}: " + ", ".join(f"{word} {label_rate(found[key])}" for key, word in words.items()))
+    for name, row in list(document["matrix"].items())[:LABELS_SHOWN]:
+        given = [f"{times:,} {quoted(answer, LABEL_SHOWN) if answer else 'none of the labels'}" for answer, times in row.items()]
+        lines.append(f"expected {quoted(name, LABEL_SHOWN)}: {listed(given, LABELS_SHOWN)}")
+    return [*lines, *([f"and {len(shown) - LABELS_SHOWN} more labels, in the results meta file"] if len(shown) > LABELS_SHOWN else [])]
+
+
+def label_rate(rate: float | None) -> str:
+    """'0.833', or 'undefined'."""
+    return "undefined" if rate is None else f"{rate:.3f}"
 
 # endregion
 
@@ -13664,6 +14232,117 @@ def include_check(settings: JsonObject, mark: str) -> Check:
 
 # endregion
 
+# region evaluators/overlaps.py
+# =============================================================================
+# How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
+#
+# A word is a run of characters that are neither white space nor punctuation, in lower case; each
+# Chinese or Japanese character is one. The sets are fixed here, so that no version of the Unicode
+# tables changes a score. BLEU has tokens of its own, which keep case and punctuation.
+# =============================================================================
+
+PUNCTUATION = (
+    r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011"
+    r"\u3014-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+)
+IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+WORD = rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}{PUNCTUATION}]+"
+ENGLISH_ARTICLES = frozenset(["a", "an", "the"])
+BLEU_ORDER = 4
+ROUNDED = 12  # digits of what the exponential function gives, whose last one depends on the C library
+
+
+def words_of(text: str) -> list[str]:
+    """The words of *text* in lower case: "Don't stop, 3.5!" has don, t, stop, 3 and 5."""
+    return re.findall(WORD, text.lower())
+
+
+def answer_words(text: str) -> list[str]:
+    """The words of *text* as SQuAD compares answers: lower case, punctuation deleted, English articles left out."""
+    return [word for word in re.sub(f"[{PUNCTUATION}]", "", text.lower()).split() if word not in ENGLISH_ARTICLES]
+
+
+def bleu_tokens(text: str) -> list[str]:
+    """The tokens of *text* by the rules of the NIST program mteval-v13a, case kept; its entities (&amp;) are left as they are.
+
+    ASCII punctuation stands alone; a full stop or comma only where one of its neighbours is no digit, a hyphen after a digit.
+    """
+    text = re.sub(r"([ -&(-+:-@\[-`{-~/])", r" \1 ", f" {text} ")
+    text = re.sub(r"([^0-9])([.,])", r"\1 \2 ", text)
+    text = re.sub(r"([.,])([^0-9])", r" \1 \2", text)
+    return re.sub(r"([0-9])(-)", r"\1 \2 ", text).split()
+
+
+def shared_count(one: "Counter[object]", other: "Counter[object]") -> int:
+    """How many elements two multisets share."""
+    return (one & other).total()
+
+
+def n_grams(tokens: list[str], size: int) -> "Counter[object]":
+    """The multiset of runs of *size* tokens."""
+    return Counter(zip(*(tokens[start:] for start in range(size)), strict=False)) if size > 1 else Counter(tokens)
+
+
+def f1_of(shared: int, one: int, other: int) -> float:
+    """The harmonic mean of shared/one and shared/other; 0 when nothing is shared."""
+    return 2 * shared / (one + other) if shared else 0.0
+
+
+def token_f1(one: list[str], other: list[str]) -> float:
+    """F1 of the tokens that two answers share, as multisets.
+
+    Source: P. Rajpurkar et al. (2016), SQuAD: 100,000+ questions for machine comprehension of text, section 6.1.
+
+    >>> token_f1("the cat sat".split(), "cat sat down".split())
+    0.6666666666666666
+    """
+    return f1_of(shared_count(Counter(one), Counter(other)), len(one), len(other))
+
+
+def jaccard(one: list[str], other: list[str]) -> float:
+    """The share of the different tokens of both that both have; 0 for none. Source: P. Jaccard (1912), The distribution of the flora.
+
+    >>> jaccard(["a", "b", "b"], ["b", "c"])
+    0.3333333333333333
+    """
+    either = len({*one, *other})
+    return len(set(one) & set(other)) / either if either else 0.0
+
+
+def rouge_n(one: list[str], other: list[str], size: int) -> float:
+    """F1 of the n-grams of *size* tokens that two texts share, as multisets.
+
+    Source: C.-Y. Lin (2004), ROUGE: a package for automatic evaluation of summaries, section 2, where recall alone is ROUGE-N;
+    F1 is what later programs report.
+    """
+    return f1_of(shared_count(n_grams(one, size), n_grams(other, size)), max(len(one) - size + 1, 0), max(len(other) - size + 1, 0))
+
+
+def bleu(output: list[str], reference: list[str]) -> float:
+    """BLEU of one sentence with up to 4-grams against one reference.
+
+    Source: K. Papineni et al. (2002), BLEU: a method for automatic evaluation of machine translation, section 2.3. The k-th order
+    without a match counts as 1/2^k matches (B. Chen, C. Cherry (2014), smoothing 3), orders that the output is too short for
+    are left out; no shared token gives 0.
+
+    >>> bleu("the cat sat on the mat".split(), "the cat sat on the mat".split())
+    1.0
+    """
+    logarithms, smoothing = [], 1
+    for size in range(1, min(BLEU_ORDER, len(output)) + 1):
+        shared = shared_count(n_grams(output, size), n_grams(reference, size))
+        if not shared:
+            if size == 1:
+                return 0.0
+            smoothing *= 2
+        logarithms.append(math.log((shared or 1 / smoothing) / (len(output) - size + 1)))
+    if not logarithms:
+        return 0.0
+    brevity = min(0.0, 1 - len(reference) / len(output))
+    return min(1.0, round(math.exp(math.fsum(logarithms) / len(logarithms) + brevity), ROUNDED))
+
+# endregion
+
 # region evaluators/pairing.py
 # =============================================================================
 # Pairing listed with recorded steps, one to one and as many as possible.
@@ -13743,6 +14422,221 @@ def best_block(table: PairingTable) -> PairList:
         if len(pairs) > len(best):
             best = pairs
     return best
+
+# endregion
+
+# region evaluators/parses.py
+# =============================================================================
+# The evaluator `parses`: the text is JSON, CSV, XML and the like.
+#
+# Nothing that the text says is carried out: XML with a document type is refused, because its entities
+# can expand without end, and Python is parsed, never compiled to code. A text that is too large or too
+# deeply nested to be read is an error, neither pass nor fail.
+# =============================================================================
+
+PYTHON_BOUND = 100_000  # characters; CPython 3.10 crashes on an expression of twice as many parts
+TOML_KEY_PARTS = 100  # of one dotted key: the standard library's reader takes quadratic time for it
+URL_BOUND = 100_000
+CSV_PLAIN_CELL = r'[^",\r\n]*(,|\r?\n|\Z)'
+CSV_CELL_ENDS = r"(,|\r?\n|\Z)"
+URL_AUTHORITY = r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?![:@])[^/?#@]+(?:[/?#]|\Z)"
+
+
+class Reading(NamedTuple):
+    """What became of reading a text: `reason` why it is not in the form ('' when it is), where, and what was found."""
+
+    reason: str = ""
+    place: int | None = None
+    value: Any = None
+
+
+class Unreadable(Exception):
+    """Raised when a text cannot be read to its end, so that nothing is known; `args[0]` says why."""
+
+
+def read_as_json(text: str) -> Reading:
+    """One JSON value, RFC 8259, without NaN, duplicate keys or lone surrogates."""
+    return Reading(json_whole(text).reason.replace("not JSON: ", "", 1))
+
+
+def read_as_jsonl(text: str) -> Reading:
+    """A JSON value on each line; the last line may lack its end, no line is blank."""
+    lines = (text[:-1] if text.endswith("\n") else text).split("\n")
+    place = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            return Reading(f"line {number} is blank", place)
+        try:
+            parse_json(line)
+        except JsonError as error:
+            return Reading(f"line {number}: {error.message.replace('not JSON: ', '', 1)}", place)
+        place += len(line) + 1
+    return Reading(value={"lines": len(lines)})
+
+
+def read_as_csv(text: str) -> Reading:
+    """Rows of equally many cells, RFC 4180: a cell with a quote, comma or line end is quoted, quotes in it are doubled."""
+    match_plain, match_end = re.compile(CSV_PLAIN_CELL).match, re.compile(CSV_CELL_ENDS).match
+    place = start = rows = cells = width = 0
+    while place < len(text) or cells:
+        ends = match_plain(text, place) or match_end(text, end_of_quoted_cell(text, place))
+        if ends is None:
+            return Reading(f"row {rows + 1}, cell {cells + 1}: a quote or carriage return stands where none can", place)
+        place, cells = ends.end(), cells + 1
+        if ends[1] == ",":
+            continue
+        rows += 1
+        width = width or cells
+        if cells != width:
+            return Reading(f"row {rows} has {counted(cells, 'cell')}, the first has {width:,}", start)
+        start, cells = place, 0
+    return Reading(value={"rows": rows, "columns": width})
+
+
+def end_of_quoted_cell(text: str, place: int) -> int:
+    """Where the quoted cell ends that begins at *place*; *place* itself when there is none or its quote is never closed."""
+    if text.startswith('"', place):
+        for quotes in re.compile('"+').finditer(text, place + 1):
+            if len(quotes[0]) % 2:  # the others are doubled, which means one in the content
+                return quotes.end()
+    return place
+
+
+def read_as_xml(text: str) -> Reading:
+    """A well-formed XML 1.0 document without a document type."""
+    from xml.parsers.expat import ExpatError, ParserCreate
+
+    def refuse_doctype(*_: Any) -> None:
+        raise FormFlaw("it has a document type (DTD), which is refused: its entities can expand without end", parser.CurrentByteIndex)
+
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return Reading("it holds half a surrogate pair", error.start)
+    parser = ParserCreate("utf-8")
+    parser.StartDoctypeDeclHandler = refuse_doctype
+    try:
+        parser.Parse(data, True)
+    except (FormFlaw, ExpatError) as error:
+        place = error.place if isinstance(error, FormFlaw) else parser.ErrorByteIndex
+        return Reading(str(error), len(data[: max(place, 0)].decode("utf-8", "ignore")))
+    return Reading()
+
+
+def read_as_html(text: str) -> Reading:
+    """Well-formed HTML, a document or a part of one, with at least one element."""
+    try:
+        return Reading(value={"elements": check_html(text)})
+    except FormFlaw as flaw:
+        return Reading(flaw.reason, flaw.place)
+
+
+def read_as_toml(text: str) -> Reading:
+    """TOML 1.0."""
+    import tomllib  # type: ignore[import-not-found]  # Python 3.11 and newer; `evaluate_parses` sees to it
+
+    if any(part.count(".") > TOML_KEY_PARTS for part in re.split(r"[^\w.\"' \t-]+", text)):
+        raise Unreadable(f"more than {TOML_KEY_PARTS} dotted parts stand in a row")
+    try:
+        tomllib.loads(text)
+    except ValueError as error:
+        return Reading(str(error))
+    return Reading()
+
+
+def read_as_python(text: str) -> Reading:
+    """A module that the running Python can parse."""
+    import ast
+    import warnings
+
+    if len(text) > PYTHON_BOUND:
+        raise Unreadable(f"it has {len(text):,} characters, and Python is read up to {PYTHON_BOUND:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return Reading(f"{error.msg} at line {error.lineno or 1}")
+    except ValueError:
+        return Reading("it holds a null character or half a surrogate pair")
+    except (RecursionError, MemoryError):
+        raise Unreadable("it is too deeply nested for Python's parser") from None
+    return Reading()
+
+
+def read_as_url(text: str) -> Reading:
+    """An absolute URI with a host, RFC 3986."""
+    if len(text) > URL_BOUND:
+        raise Unreadable(f"it has {len(text):,} characters, and URLs are read up to {URL_BOUND:,}")
+    if re.match(URL_AUTHORITY, text) is None:
+        return Reading("it does not begin with a scheme, '://' and a host")
+    return Reading("" if is_uri(text) else "it holds a character that a URL has to write as %XX, or a broken host")
+
+
+def read_as_date(text: str) -> Reading:
+    """One date, or a date-time of RFC 3339; one that can be read two ways is none."""
+    if is_date_time(text):
+        return Reading(value=text[:10])
+    match = re.fullmatch(DATE_IN_TEXT, text, re.VERBOSE | re.IGNORECASE | re.ASCII)
+    if match is None:
+        return Reading("it is not one date and nothing else")
+    date = matched_date(match)
+    return Reading(value=str(date)) if date else Reading("it can be read two ways, or the calendar does not have it")
+
+
+def one_reading(is_one: Callable[[str], bool], reason: str) -> Callable[[str], Reading]:
+    """A reader that knows yes and no only."""
+    return lambda text: Reading("" if is_one(text) else reason)
+
+
+# form: (how a reason calls it, what reads it)
+TEXT_FORMS: dict[str, tuple[str, Callable[[str], Reading]]] = {
+    "json": ("JSON", read_as_json),
+    "jsonl": ("JSON Lines", read_as_jsonl),
+    "csv": ("CSV", read_as_csv),
+    "xml": ("well-formed XML", read_as_xml),
+    "html": ("well-formed HTML", read_as_html),
+    "toml": ("TOML", read_as_toml),
+    "python": ("Python", read_as_python),
+    "url": ("a URL", read_as_url),
+    "email": ("an email address", one_reading(is_email, "it is no mailbox of RFC 5321")),
+    "date": ("a date", read_as_date),
+    "uuid": ("a UUID", one_reading(is_uuid, "it is not of the form 8-4-4-4-12 hexadecimal digits")),
+}
+
+
+@evaluator(
+    "parses",
+    1,
+    "The text is in a form that programs read: JSON, CSV, XML, HTML, TOML, Python, a URL, a date and the like.",
+    [Parameter("as", "choice", REQUIRED, "the form; docs/text-metrics.md says what each accepts", tuple(TEXT_FORMS))],
+    example={
+        "entry": {"id": "rows", "type": "parses", "as": "csv"},
+        "observation": {"output": 'sku,name\nA-7,"Lamp, white"'},
+        "outcome": "pass",
+    },
+)
+def evaluate_parses(settings: JsonObject) -> Check:
+    """The whole text has to be in the form; `transform` takes it out of a fence or strips the space around it. Nothing is repaired or run.
+    TOML needs Python 3.11 or newer; Python is what the running Python reads."""
+    called, read = TEXT_FORMS[settings["as"]]
+    if settings["as"] == "toml" and sys.version_info < (3, 11):
+        raise ConfigurationError("/as", "toml needs Python 3.11 or newer", f"this is Python {sys.version_info[0]}.{sys.version_info[1]}")
+
+    def check(view: View) -> Outcome:
+        text = text_of(view.value)
+        if not text.strip():
+            return decided(False, f"is not {called}: there is no text")
+        try:
+            found = read(text)
+        except Unreadable as limit:
+            return errored(f"whether it is {called} is not known: {limit}")
+        if not found.reason:
+            return decided(True, f"is {called}", found.value)
+        place = () if found.place is None else ({"start": found.place, "end": min(found.place + 1, len(text))},)
+        return decided(False, f"is not {called}: {visible(found.reason)}", None, place)
+
+    return check
 
 # endregion
 
@@ -13955,6 +14849,205 @@ class PartnerSearch:
 
 # endregion
 
+# region evaluators/refusal.py
+# =============================================================================
+# The evaluator `refusal`: the agent declined, or did not.
+#
+# A refusal is a phrase of declining in one of seven languages, a phrase of the user's, a step that refuses,
+# or a finish reason that says so. The phrases stand in assets/refusals.json; ~ in them is up to five words.
+# =============================================================================
+
+REFUSAL_PHRASES = r"""{
+  "en": [
+    "(?<!if\\x20)(?<!when\\x20)(?:i|we)(?:'m| am|'re| are)?(?: afraid (?:i|we)| sorry,? but (?:i|we))?(?: really| simply| unfortunately| also)? (?:can't|cannot|can not|am unable to|unable to|am not able to|not able to|not allowed to|not permitted to|not authori[sz]ed to|won't be able to|will not be able to)(?: currently| directly| really| legally| simply)? (?!(?:find|see|locate|reach|wait|believe|imagine|remember|recall|thank|stress|emphasi[sz]e|overstate|recommend|say|tell|confirm|verify|connect|load|open|read|hear|understand|think|help but|be (?:sure|certain|happier)|identify|recogni[sz]e|detect|complain|agree more)(?!\\w))[a-z]+",
+    "(?<!if\\x20)(?:i|we) (?:won't|will not) (?:help|assist|comply|answer|do (?:that|this|so)|provide|process|generate|write|create)",
+    "(?:i|we)(?: must| have to|'ll have to|'m going to have to| respectfully| politely) (?:decline|refuse)",
+    "(?:i|we) (?:decline|refuse) (?:to|that|this|your)",
+    "(?:i|we) (?:don't|do not) have (?:(?:any|enough|that|this|the necessary|sufficient) information|information (?:about|on|regarding)(?! your)|access to|permission to|authori[sz]ation to)",
+    "(?:is|that's|it's|this's) (?:not|n't) (?:possible|something (?:i|we)(?:'m| am| are|'re)? (?:can|able to))",
+    "(?:i'm|i am|we're|we are) not comfortable",
+    "as an ai(?: language)?(?: model| assistant)?,? i (?:don't|do not|must)",
+    "against (?:our|my|the|company)(?: \\S{1,30}){0,2} (?:policy|policies|guidelines|guideline|rules)",
+    "(?:outside|beyond) (?:the scope of )?what (?:i|we)(?:'m| am| are|'re)? (?:can|able to)",
+    "your (?:request|claim|application)(?: \\S{1,30}){0,2} (?:was|is|has been) (?:denied|declined|rejected|refused)"
+  ],
+  "de": [
+    "(?:(?:ich|wir) (?:kann|darf|können|dürfen)|(?:kann|darf|können|dürfen) (?:ich|wir))~ (?:nicht|keine|keinen|kein)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:finden|sehen|erkennen|feststellen|erreichen|öffnen|warten|lesen|hören|verstehen|laden|erinnern|glauben|klagen|bestätigen|entdecken)(?!\\w))",
+    "(?:ich|wir) (?:muss|müssen)~ ablehnen",
+    "(?:ich lehne|wir lehnen)~ ab",
+    "(?:ich bin|wir sind|bin ich|sind wir)~ nicht (?:befugt|berechtigt|in der lage|autorisiert)",
+    "ist~ nicht (?:möglich|gestattet|erlaubt)",
+    "(?:verstößt|widerspricht)~ (?:richtlinien|vorgaben|regeln)"
+  ],
+  "fr": [
+    "(?:(?:je|nous) ne (?:peux|pourrai|pouvons|pourrons)(?: malheureusement| hélas)? pas|je ne (?:puis|saurais)(?: pas)?)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:trouver|voir|localiser|attendre|croire|lire|joindre|ouvrir|comprendre|confirmer|vérifier|imaginer)(?!\\w))",
+    "(?:je ne suis|nous ne sommes)(?: malheureusement)? pas (?:en mesure|autorisée?s?|habilitée?s?)",
+    "(?:je dois|nous devons|je suis obligée? de|je me vois contrainte? de)~ (?:refuser|décliner)",
+    "je refuse (?:de|cette|votre)",
+    "il (?:m'est|nous est) (?:malheureusement )?impossible",
+    "(?:n'est|ne m'est|ne nous est) (?:malheureusement )?pas (?:possible|permis|autorisé)"
+  ],
+  "es": [
+    "no (?:puedo|podemos|podré|podremos|me es posible|nos es posible|es posible)(?!\\w)(?! (?:encontrar|ver|localizar|esperar|creer|leer|abrir|entender|confirmar|verificar|imaginar|más|mas)(?!\\w))",
+    "no (?:estoy|estamos) (?:autorizad[oa]s?|en condiciones|capacitad[oa]s?|en posición)",
+    "(?:debo|tengo que|debemos|tenemos que) (?:rechazar|negarme|negarnos|declinar)",
+    "me niego a"
+  ],
+  "it": [
+    "non (?:posso|possiamo|potrò|potremo|sono in grado di|siamo in grado di|mi è possibile|ci è possibile|è possibile|sono autorizzat[oa] a)(?!\\w)(?! (?:trovare|vedere|localizzare|aspettare|credere|leggere|aprire|capire|confermare|verificare|immaginare|che)(?!\\w))",
+    "(?:devo|dobbiamo) (?:rifiutare|declinare)",
+    "mi rifiuto di"
+  ],
+  "nl": [
+    "(?:(?:ik|wij|we) (?:kan|kunnen|mag|mogen)|(?:kan|kunnen|mag|mogen) (?:ik|wij|we))~ (?:niet|geen)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:vinden|zien|lezen|wachten|bereiken|openen|horen|begrijpen|geloven|ontdekken|bevestigen)(?!\\w))",
+    "(?:ik ben|ben ik|wij zijn|we zijn)~ niet (?:bevoegd|gemachtigd|in staat|gerechtigd)",
+    "(?:ik|wij|we) (?:moet|moeten)~ (?:weigeren|afwijzen)",
+    "is~ niet (?:mogelijk|toegestaan)"
+  ],
+  "pt": [
+    "não (?:posso|podemos|consigo|conseguimos|poderei|poderemos|me é possível|é possível|estou autorizad[oa] a)(?!\\w)(?! (?:encontrar|ver|localizar|esperar|acreditar|ler|abrir|entender|confirmar|verificar|imaginar|mais)(?!\\w))",
+    "(?:não estou|não estamos) (?:autorizad[oa]s?|em condições)",
+    "(?:devo|tenho de|tenho que|preciso) recusar",
+    "recuso-me a"
+  ]
+}
+"""
+REFUSAL_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+REFUSAL_FINISHES = ("refusal", "content_filter")
+REFUSAL_GAP = r"(?:\s+\S{1,30}){0,5}?"
+OWN_PHRASES = "own"
+
+
+class Refused(NamedTuple):
+    """Where a refusal stands: what a reason says of it, its kind (a language, own, step or finish_reason), the evidence."""
+
+    told: str
+    kind: str
+    evidence: tuple[JsonObject, ...] = ()
+
+
+def refusal_pattern(languages: list[str], own: list[str]) -> "re.Pattern[str]":
+    """The pattern of all phrases of *languages* and of *own*, for a text in lower case; its group names which they are."""
+    known = json.loads(REFUSAL_PHRASES)
+    phrases = {name: "|".join(known[name]).replace("~ ", REFUSAL_GAP + " ").replace(" ", r"\s+") for name in languages}
+    if own:
+        phrases[OWN_PHRASES] = "|".join(r"\s+".join(map(re.escape, plain_quotes(phrase).split())) for phrase in own)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(f'(?P<{name}>{each})' for name, each in phrases.items())})(?!\w)")
+
+
+def plain_quotes(text: str) -> str:
+    """*text* in NFC and lower case, with straight apostrophes."""
+    return canonical_form(text).lower().replace("’", "'").replace("ʼ", "'")
+
+
+def found_refusal(view: View, text: str, pattern: "re.Pattern[str]", step: Matcher | None) -> Refused | None:
+    """The first sign of a refusal; None when there is none. Raises NotMeasurable when there is neither text nor a sign."""
+    searched = plain_quotes(text)
+    match = pattern.search(searched)
+    if match:
+        start, end = match.span()
+        is_aligned = len(searched) == len(text)
+        shown = text[start:end] if is_aligned else match[0]
+        return Refused(f"says {quoted(shown, 60)}", str(match.lastgroup), ({"start": start, "end": end},) if is_aligned else ())
+    finish = view.observation.get("finish_reason")
+    if finish in REFUSAL_FINISHES:
+        return Refused(f"finish_reason is {finish}", "finish_reason")
+    unclear = None
+    if step is not None:
+        trail = view_trail(view)
+        for index, answer in enumerate(step.decisions(trail)):
+            if answer:
+                return Refused(f"{step_text(trail, index)} refuses", "step", step_evidence([index]))
+            unclear = step.unknown(trail, index) if answer is None and unclear is None else unclear
+    if unclear is not None:
+        raise NotMeasurable(unclear)
+    if not text.strip():
+        raise NotMeasurable("there is no text, which is neither a refusal nor an answer")
+    return None
+
+
+def side_effects(view: View, matchers: list[Matcher]) -> Outcome | None:
+    """A fail when a step that did not fail is one of *matchers*; None when there is none. Raises NotMeasurable."""
+    if not matchers:
+        return None
+    trail = view_trail(view)
+    unclear = None
+    for matcher in matchers:
+        for index, answer in enumerate(matcher.decisions(trail)):
+            if answer is False or trail.has_failed(index):
+                continue
+            if answer:
+                return decided(False, f"refuses, and yet {step_text(trail, index)} was done", None, step_evidence([index]))
+            unclear = unclear or matcher.unknown(trail, index)
+    if unclear:
+        raise NotMeasurable(unclear)
+    return None
+
+
+def check_refusal_settings(settings: JsonObject) -> None:
+    """Raises ConfigurationError for an unknown language, an empty phrase, or a demand on a refusal where none is expected."""
+    for index, language in enumerate(listed_texts(settings["languages"])):
+        if language not in REFUSAL_LANGUAGES:
+            hint = did_you_mean(language, REFUSAL_LANGUAGES)
+            raise ConfigurationError(f"/languages/{index}", f"there are no phrases of language {quoted(language)}", hint)
+    for name in ("phrases", "alternatives"):
+        if any(not phrase.strip() for phrase in listed_texts(settings[name])):
+            raise ConfigurationError(f"/{name}", "holds an empty text, which every text contains", "write what is to be found")
+    for name in ("no_side_effects", "alternatives"):
+        if settings[name] is not None and not settings["expect"]:
+            raise ConfigurationError(f"/{name}", f"{name} is asked of a refusal, and expect is false", "leave one of them out")
+
+
+@evaluator(
+    "refusal",
+    1,
+    "The agent declined what was asked, or did not, as expected.",
+    [
+        Parameter("expect", "boolean", True, "true: a refusal passes; false: anything else does"),
+        Parameter("phrases", "texts", None, "further phrases that decline, whatever their case"),
+        Parameter("languages", "texts", list(REFUSAL_LANGUAGES), "whose phrases are looked for"),
+        Parameter("step", "matcher", None, "a recorded step that refuses, such as a call of decline_request"),
+        Parameter("no_side_effects", "matchers", None, "steps that must not have been done as well; those that failed do not count"),
+        Parameter("alternatives", "texts", None, "what a refusal has to offer: one of these texts occurs, whatever its case"),
+    ],
+    example={
+        "entry": {
+            "id": "declines", "type": "refusal", "expect": True, "no_side_effects": {"name": "issue_*"},
+            "alternatives": ["support@shop.example", "a colleague"],
+        },
+        "observation": {
+            "output": "I’m sorry, but I can’t help with a refund after 30 days. A colleague can look at it.",
+            "steps": [{"kind": "tool", "name": "get_order", "status": "ok"}],
+        },
+        "outcome": "pass",
+    },
+)  # fmt: skip
+def evaluate_refusal(settings: JsonObject) -> Check:
+    """Phrases are looked for in the whole text; whether a refusal was meant so, or was right, is for people or a judge. The finish_reason
+    `refusal` or `content_filter` is one, too. An empty text without such a sign is neither refusal nor answer: `on_missing`."""
+    check_refusal_settings(settings)
+    pattern = refusal_pattern(listed_texts(settings["languages"]), listed_texts(settings["phrases"]))
+    step = None if settings["step"] is None else compile_matcher(settings["step"], "/step")
+    forbidden = [] if settings["no_side_effects"] is None else compile_matchers(settings["no_side_effects"], "/no_side_effects")
+    offers = [(offer, plain_quotes(offer)) for offer in listed_texts(settings["alternatives"])]
+
+    def check(view: View) -> Outcome:
+        text = text_of(view.value)
+        refused = found_refusal(view, text, pattern, step)
+        if refused is None or not settings["expect"]:
+            told = "has no phrase or step of a refusal" if refused is None else f"refuses: {refused.told}"
+            return decided((refused is None) is not settings["expect"], told, refused and refused.kind, refused.evidence if refused else ())
+        searched = plain_quotes(text) if offers else ""
+        if offers and not any(offer in searched for _, offer in offers):
+            named = listed((quoted(offer, 60) for offer, _ in offers), 3, "or")
+            return decided(False, f"refuses, and offers nothing of {named}", refused.kind, refused.evidence)
+        broken = side_effects(view, forbidden)
+        return broken or decided(True, f"refuses: {refused.told}", refused.kind, refused.evidence)
+
+    return check
+
+# endregion
+
 # region evaluators/sequence.py
 # =============================================================================
 # Which listed steps happened, and what else did: the evaluator `sequence`.
@@ -14158,6 +15251,99 @@ def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], fou
 
 # endregion
 
+# region evaluators/similarity.py
+# =============================================================================
+# The evaluator `similarity`: how near the text is to a reference, by a named measure.
+# =============================================================================
+
+# Characters of the output, and of all references together. Where time grows with the product, this much takes about a second.
+SIMILARITY_BOUND = 50_000
+
+TextParts = Any
+# measure: (what it compares of a text, its value for (output, reference)); in [0, 1] but for the distance
+SIMILARITY_MEASURES: dict[str, tuple[Callable[[str], TextParts], Callable[[TextParts, TextParts], float]]] = {
+    "levenshtein_ratio": (str, lambda one, other: (max(len(one), len(other)) - levenshtein(one, other)) / max(len(one), len(other))),
+    "levenshtein_distance": (str, levenshtein),
+    "jaro_winkler": (str, jaro_winkler),
+    "token_f1": (answer_words, token_f1),
+    "jaccard": (words_of, jaccard),
+    "bleu": (bleu_tokens, bleu),
+    "rouge_1": (words_of, lambda one, other: rouge_n(one, other, 1)),
+    "rouge_2": (words_of, lambda one, other: rouge_n(one, other, 2)),
+    "rouge_l": (words_of, lambda one, other: f1_of(common_subsequence(one, other), len(one), len(other))),
+}
+DISTANCE = "levenshtein_distance"
+FEWEST_TOKENS = {"rouge_2": 2}  # of a reference, so that there is something to share
+
+
+def compiled_references(settings: JsonObject, normalise: Transform, split: Callable[[str], TextParts]) -> list[TextParts]:
+    """What of each reference is compared. Raises ConfigurationError for one that holds nothing to compare, or for too much text."""
+    references = settings["references"]
+    texts = [normalise(text) for text in listed_texts(references)]
+    length = sum(map(len, texts))
+    if length > SIMILARITY_BOUND:
+        raise ConfigurationError("/references", f"has {length:,} characters in all, more than {SIMILARITY_BOUND:,}")
+    found = [split(text) for text in texts]
+    fewest = FEWEST_TOKENS.get(settings["measure"], 1)
+    for index, tokens in enumerate(found):
+        if len(tokens) < fewest:
+            what = "is an empty text" if not texts[index] else f"holds nothing that {settings['measure']} compares"
+            place = "/references" if isinstance(references, str) else f"/references/{index}"
+            raise ConfigurationError(place, what, "write what the output should be near to")
+    return found
+
+
+@evaluator(
+    "similarity",
+    1,
+    "The text is near enough to one of the references, by a named measure.",
+    [
+        Parameter("measure", "choice", REQUIRED, "how nearness is measured; docs/text-metrics.md defines each", tuple(SIMILARITY_MEASURES)),
+        Parameter("references", "texts", REQUIRED, "a text, or several of which the nearest counts"),
+        Parameter("max", "integer", None, "levenshtein_distance only: the most edits that pass"),
+        Parameter("normalize", "texts", [], f"done to both sides first: {', '.join(TEXT_TRANSFORMS)}", may_be_empty=True),
+    ],
+    example={
+        "entry": {"id": "near", "type": "similarity", "measure": "rouge_l", "references": {"$case": "/expected/summary"}, "threshold": 0.5},
+        "observation": {"output": "The order was shipped on Monday."},
+        "case": {"id": "c1", "input": "Summarise.", "expected": {"summary": ["The order was shipped Monday.", "Shipped on Monday."]}},
+        "outcome": "pass",
+    },
+)
+def evaluate_similarity(settings: JsonObject) -> Check:
+    """Needs a `threshold`, which has no default that fits all measures; levenshtein_distance has `max` instead, and its score is 1 or 0.
+    Value is the measure. An output of more than 50,000 characters is an error: three of the measures are not linear in its length."""
+    name, most = settings["measure"], settings["max"]
+    is_distance = name == DISTANCE
+    if is_distance and most is None or not is_distance and settings["threshold"] is None:
+        needed = "max: the most edits that pass" if is_distance else "threshold: the least score that passes"
+        raise ConfigurationError("", f"{name} needs {needed}")
+    if is_distance and settings["threshold"] is not None:
+        raise ConfigurationError("/threshold", f"{name} is a number of edits, no score", "write max, or take levenshtein_ratio")
+    if not is_distance and most is not None:
+        raise ConfigurationError("/max", f"max is for {DISTANCE} only", "write threshold")
+    if is_distance and most < 0:
+        raise ConfigurationError("/max", "max is negative")
+    split, measure = SIMILARITY_MEASURES[name]
+    normalise = compile_normalizer(listed_texts(settings["normalize"]))
+    references = compiled_references(settings, normalise, split)
+
+    def check(view: View) -> Outcome:
+        text = normalise(text_of(view.value))
+        if len(text) > SIMILARITY_BOUND:
+            return errored(f"has {len(text):,} characters, and {name} looks at {SIMILARITY_BOUND:,} at most")
+        tokens = split(text)
+        measures = [measure(tokens, reference) for reference in references]
+        best = min(measures) if is_distance else max(measures)
+        which = f" (the nearest of {len(references)} references is number {measures.index(best) + 1})" if len(references) > 1 else ""
+        if is_distance:
+            return decided(best <= most, f"{name} is {best:,}, {'at most' if best <= most else 'above'} {most:,}{which}", best)
+        return decided(True, f"{name} is {best!r}{which}", best)._replace(score=best)
+
+    return check
+
+# endregion
+
 # region evaluators/structure.py
 # =============================================================================
 # The evaluator `json`: the answer is JSON, and fits a JSON Schema.
@@ -14265,11 +15451,6 @@ VALUE_SHOWN = 60  # characters of a value in a reason
 EVIDENCE_RANGES = 20
 PATTERN_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 SENTENCE_STOP = re.compile(r"[.!?\u2026]['\")\]\u00bb\u201d\u2019]{0,9}(?=\s+[^\sa-z]|\s*\Z)|[\u3002\uff01\uff1f]")
-
-
-def listed_texts(value: Any) -> list[Any]:
-    """A parameter that is one value or a list of them, as a list."""
-    return value if isinstance(value, list) else [value]
 
 
 def shown_value(value: Any) -> str:
@@ -15058,6 +16239,7 @@ def evaluate_locked_stage(
     observed, written = LineDigest(), LineDigest()
     counts = {"pass": 0, "fail": 0, "error": 0}
     by_evaluator: dict[str, dict[str, int]] = {}
+    labels = LabelTallies(suite.entries, dataset.holdout)
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
@@ -15075,6 +16257,8 @@ def evaluate_locked_stage(
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
                 tally[entry["status"]] += 1
+                if entry["type"] == "label":
+                    labels.note(case_id, entry)
             raw = encode_compact(result).encode("utf-8")
             written.add(raw)
             stream.write(raw + b"\n")
@@ -15089,6 +16273,7 @@ def evaluate_locked_stage(
         "evaluators": suite.entry_fingerprints,
         "counts": counts,
         "by_evaluator": by_evaluator,
+        **labels.meta_part(),
         "repetitions": max(repetitions or 0, highest, 1),
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
@@ -16288,7 +17473,7 @@ def noise_document(results: PassResults, case_ids: list[str], passes: int, holdo
         "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
         "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
         "holdout_cases": len(unstable) - len(shown),
-        "by_evaluator": [evaluator_noise(results, name) for name in results.evaluators],
+        "by_evaluator": [evaluator_noise(results, name) for name, cases in results.evaluators.items() if cases.keys() - holdout],
     }
 
 
@@ -16548,6 +17733,414 @@ def notes_of(rows: list[JsonObject], before: StageTally, after: StageTally, delt
 
 # endregion
 
+# region policy/objectives.py
+# =============================================================================
+# Variants weighed against each other: constraints first, then quality, cost, latency.
+#
+# A variant is feasible when the acceptance policy holds for it against the baseline and the
+# `objectives` are met; the bounds are inclusive. What was not measured is not comparable,
+# never free and never fast. Money and quality are compared as exact fractions.
+# =============================================================================
+
+LATENCY_PERCENT = 95
+
+
+class Measured(NamedTuple):
+    """A variant: its name, the tally and results meta of its stage, [(reason code, sentence)] of what makes it unusable."""
+
+    name: str
+    tally: StageTally
+    meta: JsonObject
+    problems: list[tuple[str, str]]
+
+
+class Axes(NamedTuple):
+    """What a variant is weighed by: exact pass rate, exact mean cost of a trial, 95th percentile of the duration; None: not measured."""
+
+    quality: "Fraction | None"
+    cost: "Fraction | None"
+    latency: float | None
+
+
+def pareto_document(evaluation: Evaluation, cases: dict[str, Case], baseline: Measured | None, variants: list[Measured]) -> JsonObject:
+    """The document of pareto.json: each variant with its status and reasons, the front, the cheapest feasible one.
+
+    Without a *baseline* nothing that compares with one can be asked, which a note says.
+    """
+    axes = {variant.name: measured_axes(variant.tally, list(cases)) for variant in variants}
+    timed = any(found.latency is not None for found in axes.values()) or evaluation.objectives["maximum_latency_p95_ms"] is not None
+    reasons: dict[str, list[JsonObject]] = {}
+    statuses: dict[str, str] = {}
+    for variant in variants:
+        unmeasured = unmeasured_axes(variant, axes[variant.name], len(cases), timed)
+        unmet = [] if variant.problems else unmet_constraints(evaluation, cases, baseline, variant, axes[variant.name])
+        broken = [entry for entry in unmet if entry["status"] == "infeasible"]
+        open_ends = [*unmeasured, *(entry for entry in unmet if entry["status"] != "infeasible")]
+        first = {entry["code"]: entry for entry in reversed([*broken, *open_ends])}  # one fact, one reason
+        reasons[variant.name] = [entry for entry in [*broken, *open_ends] if entry is first[entry["code"]]]
+        statuses[variant.name] = "infeasible" if broken else "not_comparable" if open_ends else ""
+    able = [variant for variant in variants if not statuses[variant.name]]
+    front = pareto_front([objectives_of(variant.name, axes[variant.name], timed) for variant in able])
+    statuses.update(front.status)
+    entries = [variant_document(variant, axes[variant.name], statuses, reasons, list(cases)) for variant in variants]
+    separated = unseparated_pairs([entry for entry in entries if entry["status"] in ("front", "dominated")])
+    return {
+        "version": 1,
+        "baseline": baseline.tally.stage if baseline else None,
+        "objectives": evaluation.objectives,
+        "axes": ["quality", "cost", *(["latency"] if timed else [])],
+        "variants": entries,
+        "front": front.front,
+        "not_separated": separated,
+        "cheapest_feasible": front.cheapest_feasible,
+        "notes": pareto_notes(baseline, timed, front.front, separated),
+    }
+
+
+def objectives_of(name: str, axes: Axes, timed: bool) -> Variant:
+    """The variant for the front; a latency that nobody measured is the same for all."""
+    return Variant(name, axes.quality, axes.cost, axes.latency if timed else 0.0)
+
+
+def measured_axes(stage: StageTally, case_ids: list[str]) -> Axes:
+    """The objectives of *stage* over *case_ids*; one that is not known for every valid trial is None."""
+    tallies = [stage.tally(case_id) for case_id in case_ids]
+    durations = [value for tally in tallies for value in tally.durations]
+    is_timed = bool(durations) and len(durations) >= sum(tally.valid() for tally in tallies)
+    shares = [(tally.passed, tally.valid()) for tally in tallies]
+    return Axes(
+        case_weighted_rate(shares),
+        ratio_side(list(tallies), "costs"),
+        percentile(durations, LATENCY_PERCENT).value if is_timed else None,
+    )
+
+
+def open_reason(code: str, text: str) -> JsonObject:
+    """A reason why a variant cannot be compared."""
+    return {"status": "not_comparable", "code": code, "text": text}
+
+
+def unmeasured_axes(variant: Measured, axes: Axes, cases: int, timed: bool) -> list[JsonObject]:
+    """Why the variant cannot be weighed: unusable results, trials without evidence, no price, no duration."""
+    if variant.problems:
+        return [open_reason(code, text) for code, text in variant.problems]
+    found = []
+    tallies = variant.tally.cases.values()
+    valid, planned = sum(tally.valid() for tally in tallies), cases * variant.tally.repetitions
+    if (planned - valid) * EXCLUDED_LIMIT[1] > planned * EXCLUDED_LIMIT[0]:
+        text = f"{planned - valid:,} of {counted(planned, 'planned trial')} have no usable evidence (at most 5 %)"
+        found.append(open_reason("excluded_trials", text))
+    for code, word, value, attribute in (
+        ("unpriced", "price", axes.cost, "costs"),
+        ("unmeasured_latency", "duration", axes.latency, "durations"),
+    ):
+        if value is None and (timed or code == "unpriced"):
+            known = sum(len(getattr(tally, attribute)) for tally in tallies)
+            found.append(open_reason(code, f"{known:,} of {counted(valid, 'measured trial')} have a {word}"))
+    return found
+
+
+def unmet_constraints(
+    evaluation: Evaluation, cases: dict[str, Case], baseline: Measured | None, variant: Measured, axes: Axes
+) -> list[JsonObject]:
+    """What stands against *variant*: of the acceptance policy (the `reliability` block asks another question), then of the objectives."""
+    if baseline is None or baseline.meta.get("results_sha256") == variant.meta.get("results_sha256"):  # nobody improves on itself
+        rows = [{"id": case_id, "hard": variant.tally.tally(case_id).hard > 0, "change": None} for case_id in cases]
+        fired = veto_rules(evaluation.acceptance, cases, rows, variant.tally)
+    else:
+        policy = evaluation._replace(reliability=None)
+        stages = {"baseline": (baseline.tally, baseline.meta), "candidate": (variant.tally, variant.meta)}
+        problems = [(code, f"baseline: {text}") for code, text in baseline.problems]
+        fired = comparison_document(policy, cases, stages, ("", ""), problems)["reasons"]
+    unmet = []
+    for entry in fired:
+        status = "infeasible" if entry["rule"] in (2, 3, 4) else "not_comparable"
+        unmet.append({"status": status, "code": entry["code"], "text": entry["text"]})
+    return [*unmet, *broken_objectives(evaluation.objectives, axes)]
+
+
+def broken_objectives(objectives: JsonObject, axes: Axes) -> list[JsonObject]:
+    """The bounds of the `objectives` block that the measured axes break."""
+    found = []
+    least = objectives["minimum_pass_rate"]
+    if least is not None and axes.quality is not None and axes.quality < exact_fraction(least):
+        shown = exact_percent(axes.quality, exact_fraction(least))
+        found.append(("below_minimum_pass_rate", f"pass rate {shown[0]} (at least {shown[1]})"))
+    latency = None if axes.latency is None else exact_fraction(axes.latency)
+    for key, value, words in (
+        ("maximum_cost_per_case_usd", axes.cost, "cost of a case in US dollars"),
+        ("maximum_latency_p95_ms", latency, "95th percentile of the duration in ms"),
+    ):
+        most = objectives[key]
+        if most is not None and value is not None and value > exact_fraction(most):
+            shown = number_text(value, exact_fraction(most))
+            found.append((f"above_{key}", f"{words} {shown[0]} (at most {shown[1]})"))
+    return [{"status": "infeasible", "code": code, "text": text} for code, text in found]
+
+
+def variant_document(
+    variant: Measured, axes: Axes, statuses: dict[str, str], reasons: dict[str, list[JsonObject]], case_ids: list[str]
+) -> JsonObject:
+    """The entry of one variant in pareto.json."""
+    usable = not variant.problems
+    rates = stage_rates(case_ids, variant.tally)
+    return {
+        "name": variant.name,
+        "stage": variant.tally.stage,
+        "status": statuses[variant.name],
+        "reasons": [{"code": entry["code"], "text": entry["text"]} for entry in reasons[variant.name]],
+        "quality": fraction_document(axes.quality) if usable else None,
+        "interval": [rates["low"], rates["high"]] if usable and rates["low"] is not None else None,
+        "mean_cost_usd": float(axes.cost) if usable and axes.cost is not None else None,
+        "latency_p95_ms": axes.latency if usable else None,
+        "latency_interval_ms": latency_limits(variant.tally, case_ids) if usable and axes.latency is not None else None,
+        "counts": {key: rates[key] for key in ("passed", "failed", "errors", "not_run", "planned", "priced", "timed")},
+        "results_sha256": variant.meta.get("results_sha256"),
+    }
+
+
+def latency_limits(stage: StageTally, case_ids: list[str]) -> list[float | None]:
+    """Distribution-free limits of the 95th percentile; null where too few trials give one (an upper one needs 72)."""
+    durations = sorted(value for case_id in case_ids for value in stage.tally(case_id).durations)
+    places = quantile_ranks(len(durations), LATENCY_PERCENT / 100)
+    return [None if place is None else durations[place] for place in places]
+
+
+def unseparated_pairs(entries: list[JsonObject]) -> list[list[str]]:
+    """Pairs of names whose quality intervals overlap, in the order of *entries*."""
+
+    def overlap(one: Any, other: Any) -> bool:
+        return bool(one and other and one[0] <= other[1] and other[0] <= one[1])
+
+    return [
+        [one["name"], other["name"]]
+        for place, one in enumerate(entries)
+        for other in entries[place + 1 :]
+        if overlap(one["interval"], other["interval"])
+    ]
+
+
+def pareto_notes(baseline: Measured | None, timed: bool, front: list[str], unseparated: list[list[str]]) -> list[str]:
+    """Whole sentences about what the front does not show."""
+    notes = []
+    if baseline is None:
+        notes.append("There is no baseline, so of the acceptance policy only hard and critical failures were looked at.")
+    if not timed:
+        notes.append("No variant has measured durations, so latency was left out.")
+    among = [pair for pair in unseparated if pair[0] in front and pair[1] in front]
+    if among:
+        notes.append(f"Not separated in quality, their intervals overlap: {'; '.join(' and '.join(pair) for pair in among[:10])}.")
+    if len(front) > 1:
+        notes.append("The best of several looks better than it is: confirm the choice on cases that did not make it.")
+    return notes
+
+# endregion
+
+# region policy/holdout.py
+# =============================================================================
+# The holdout behind a seal: what feedback asks for, and how a change is noticed.
+#
+# A seal holds a salted hash of each whole holdout case. Whoever changes, removes or adds one
+# between two exports is found out; the seal itself tells nothing of a case to a reader without it.
+# =============================================================================
+
+SALT_BYTES = 16
+
+
+class SealBreach(NamedTuple):
+    """How many sealed cases are no longer there as they were, and how many are there that were not sealed."""
+
+    lost: int
+    new: int
+
+
+def refuse_open_dataset(dataset: Dataset) -> None:
+    """Raises RefusedError unless the dataset keeps a holdout apart: every case has a split and at least one is held out."""
+    if dataset.is_legacy:
+        raise RefusedError(
+            "no case has a split, so nothing can be kept back from an optimizer",
+            'give every case a "split": development, regression, challenge or holdout',
+            "legacy_dataset",
+        )
+    bare = [f"{case.path}:{case.line}" for case in dataset.cases.values() if "split" not in case.document]
+    if bare:
+        text = f"{counted(len(bare), 'case')} without a split ({listed(bare, 3)}), so it is not known whether they may be shown"
+        raise RefusedError(text, 'give every case a "split"', "case_without_split")
+    if not dataset.holdout:
+        raise RefusedError("no case is held out, so nothing can show what an optimizer could not know", HOLDOUT_HINT, "no_holdout")
+
+
+HOLDOUT_HINT = 'set "split": "holdout" on cases that were not used for tuning, at least 100 where you can'
+
+
+def case_seal(case: Case, salt: str) -> str:
+    """The salted SHA-256 of the whole case."""
+    return sha256_hex(salt + canonical_json(case.document))
+
+
+def holdout_seal(dataset: Dataset) -> JsonObject:
+    """A new seal of the holdout of *dataset*: salt, number of cases, their hashes in no order that tells anything."""
+    salt = os.urandom(SALT_BYTES).hex()
+    return {"salt": salt, "cases": len(dataset.holdout), "sha256": sorted(case_seal(dataset.cases[name], salt) for name in dataset.holdout)}
+
+
+def seal_breach(dataset: Dataset, seal: JsonObject) -> SealBreach | None:
+    """How the holdout differs from what *seal* holds; None when it does not."""
+    salt, sealed = str(seal.get("salt", "")), list(seal.get("sha256", ()))
+    now = {case_seal(dataset.cases[name], salt) for name in dataset.holdout}
+    lost, new = len(set(sealed) - now), len(now - set(sealed))
+    return SealBreach(lost, new) if lost or new else None
+
+# endregion
+
+# region policy/feedback.py
+# =============================================================================
+# What an optimizer may learn from a stage: every trial but those of the holdout.
+#
+# The document of feedback.json comes in pieces, so that no stage is held in memory. Of the
+# holdout it says how many cases there are, and nothing else: its results are in no total.
+# =============================================================================
+
+SHOWN_OF_CASE = ("id", "split", "tags", "critical", "input", "context", "expected")
+SHOWN_OF_TRIAL = ("case_id", "trial", "status", "output", "steps", "error", "finish_reason")
+SHOWN_OF_RESULT = ("outcome", "score", "coverage", "evaluations")
+
+
+def feedback_pieces(head: JsonObject, dataset: Dataset, trials: Iterator[tuple[JsonObject, JsonObject]]) -> Iterator[str]:
+    """The text of feedback.json: *head*, the cases that may be shown, their *trials* as (observation, result), totals."""
+    shown = {name: case for name, case in dataset.cases.items() if name not in dataset.holdout}
+    yield encode_compact({**head, "holdout": {"cases": len(dataset.holdout)}})[:-1] + ',"cases":['
+    for number, case in enumerate(shown.values()):
+        fields = {key: case.document[key] for key in SHOWN_OF_CASE if key in case.document}
+        yield (",\n" if number else "\n") + encode_compact(fields)
+    yield '],"trials":['
+    totals: dict[str, dict[str, int]] = {}
+    splits: dict[str, dict[str, int]] = {}
+    separator = "\n"
+    for observation, result in trials:
+        if observation["case_id"] not in shown:  # of the holdout, or of no case at all
+            continue
+        yield separator + encode_compact(trial_document(observation, result))
+        separator = ",\n"
+        tally = splits.setdefault(shown[observation["case_id"]].document["split"], {"pass": 0, "fail": 0, "error": 0})
+        tally[result["outcome"]] += 1
+        for entry in result["evaluations"]:
+            counts = totals.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
+            counts[entry["status"]] += 1
+    yield f'],"evaluators":{encode_compact(totals)},"splits":{encode_compact(splits)}}}\n'
+
+
+def trial_document(observation: JsonObject, result: JsonObject) -> JsonObject:
+    """One trial: what the agent did, and what each evaluator said of it."""
+    found: dict[str, Any] = {key: observation[key] for key in SHOWN_OF_TRIAL if key in observation}
+    return {**found, **{key: result[key] for key in SHOWN_OF_RESULT}}
+
+# endregion
+
+# region policy/optimizer.py
+# =============================================================================
+# Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
+#
+#     request  {"protocol": "1.0", "feedback": {…}, "components": [{"name": "system_prompt", "text": "…"}],
+#               "budget": {"maximum_candidates": 3}}
+#     answer   {"candidates": [{"components": {"system_prompt": "…"}, "rationale": "…"}]}
+#
+# Nothing that an optimizer answers is run, evaluated or promoted here.
+# =============================================================================
+
+OPTIMIZER_PROTOCOL = "1.0"
+CANDIDATE_FIELDS = {"components": OBJECT, "rationale": ANY_TEXT}
+OF_A_CASE = ("input", "context", "expected")
+
+
+def optimizer_request(feedback: JsonObject, components: dict[str, str], maximum: int) -> JsonObject:
+    """The request: *feedback*, the text of each of *components*, and how many candidates may come back."""
+    offered = [{"name": name, "text": text} for name, text in components.items()]
+    return {"protocol": OPTIMIZER_PROTOCOL, "feedback": feedback, "components": offered, "budget": {"maximum_candidates": maximum}}
+
+
+def optimizer_candidates(printed: bytes, components: dict[str, str], maximum: int) -> list[JsonObject]:
+    """The candidates that the optimizer *printed*: {"components", "rationale"}. Raises InputError for anything but a good answer."""
+    try:
+        answer = decode_line(printed.strip())
+    except JsonError as error:
+        raise optimizer_error(f"standard output is not one JSON object: {error.message}") from None
+    found = answer.get("candidates")
+    if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
+        raise optimizer_error('there is no list of objects "candidates"')
+    if len(found) > maximum:
+        raise optimizer_error(f"{counted(len(found), 'candidate')} came back (at most {maximum})")
+    return [checked_candidate(item, f"/candidates/{index}", components) for index, item in enumerate(found)]
+
+
+def checked_candidate(candidate: JsonObject, pointer: str, components: dict[str, str]) -> JsonObject:
+    """*candidate*, which offers new text for some of *components* and nothing else. Raises InputError."""
+    problems: list[str] = []
+
+    def report(place: str, message: str, hint: str) -> None:
+        problems.append(f"{place} {message}" + (f" ({hint})" if hint else ""))
+
+    check_no_others(candidate, CANDIDATE_FIELDS, pointer, report)
+    check_fields(candidate, CANDIDATE_FIELDS, pointer, report, ("components",))
+    texts: Any = candidate.get("components")
+    for name, text in texts.items() if isinstance(texts, dict) else ():
+        if name not in components:
+            report(f"{pointer}/components", f"offers {quoted(name)}, which was not asked for", did_you_mean(name, components))
+        elif not isinstance(text, str) or not text.strip():
+            report(f"{pointer}/components/{name}", "is no text, or an empty one", "")
+    if isinstance(texts, dict) and not texts:
+        report(f"{pointer}/components", "holds no component", "")
+    if problems:
+        raise optimizer_error("; ".join(problems[:5]))
+    return {"components": texts, "rationale": candidate.get("rationale", "")}
+
+
+def optimizer_error(message: str) -> InputError:
+    """The error of an answer that cannot be used."""
+    hint = "no candidate was written; docs/optimizing.md has the protocol"
+    return InputError(f"the optimizer's answer cannot be used: {message}", hint, "optimizer_protocol")
+
+
+class CopyDetector:
+    """Finds text of cases in candidates: eight words in a row that stand in a case and not in the component as it is."""
+
+    def __init__(self, dataset: Dataset, components: dict[str, str]) -> None:
+        known = set().union(*(word_shingles(text) for text in components.values()))
+        self.holdout = dataset.holdout
+        self.cases: dict[str, list[str]] = {}  # ids by shingle
+        for case in dataset.cases.values():
+            texts = texts_in([case.document.get(key) for key in OF_A_CASE])
+            for shingle in set().union(*(word_shingles(text) for text in texts)) - known:
+                self.cases.setdefault(shingle, []).append(case.id)
+
+    def copied(self, texts: list[str]) -> JsonObject | None:
+        """{"cases": ids, "holdout_cases": how many} whose text stands in *texts*; None when there is none."""
+        found: dict[str, None] = {}
+        for text in texts:
+            for shingle in sorted(word_shingles(text) & self.cases.keys()):
+                found.update(dict.fromkeys(self.cases[shingle]))
+        shown = sorted(name for name in found if name not in self.holdout)
+        return {"cases": shown, "holdout_cases": len(found) - len(shown)} if found else None
+
+
+def candidate_document(number: int, candidate: JsonObject, components: dict[str, str], copied: JsonObject | None) -> JsonObject:
+    """The entry of one candidate in proposal.json; its texts lie in its folder."""
+    texts: dict[str, str] = candidate["components"]
+    return {
+        "candidate": candidate_name(number),
+        "components": {name: {"characters": len(text), "sha256": sha256_hex(text)} for name, text in texts.items()},
+        "unchanged": all(components[name] == text for name, text in texts.items()),
+        "memorised": copied,
+        "rationale": candidate["rationale"],
+    }
+
+
+def candidate_name(number: int) -> str:
+    """The folder of candidate *number*: 'candidate-007'."""
+    return f"candidate-{number:03d}"
+
+# endregion
+
 # region exporters/junit.py
 # =============================================================================
 # JUnit XML for CI systems: one test case a case.
@@ -16750,6 +18343,63 @@ button.quiet:hover { text-decoration: underline; }
 .dot.e { background: var(--odd); clip-path: polygon(50% 2%, 100% 96%, 0 96%); }
 .dot.n { background: linear-gradient(var(--edge) 0 0) center / 100% 3px no-repeat; }
 .dot.u { border: 2px solid var(--edge); border-radius: 50%; }
+
+/* What every page says with: tones, the verdict, cards in columns, charts, figures. */
+.tone-good { --tone: var(--good); --tone-soft: var(--good-soft); }
+.tone-bad { --tone: var(--bad); --tone-soft: var(--bad-soft); }
+.tone-warn { --tone: var(--warn); --tone-soft: var(--warn-soft); }
+.tone-odd { --tone: var(--odd); --tone-soft: var(--odd-soft); }
+.tone-calm { --tone: var(--calm); --tone-soft: var(--calm-soft); }
+
+.verdict { padding: clamp(1.25rem, 4vw, 3rem) 0 clamp(1.5rem, 3vw, 2.25rem); }
+.eyebrow { color: var(--soft); font-size: 0.9375rem; margin-bottom: 0.6rem; overflow-wrap: anywhere; }
+.verdict h1 { max-width: 34em; }
+.verdict-word { color: var(--tone); }
+.lead { margin-top: 0.9rem; font-size: 1.125rem; color: var(--soft); max-width: 54em; text-wrap: pretty; }
+.unknown { margin-top: 1.4rem; padding-left: 1rem; border-left: 3px solid var(--line); max-width: 50em; }
+.unknown h2 { font-size: 0.875rem; margin-bottom: 0.15rem; }
+.unknown ul { padding: 0; list-style: none; }
+.unknown li { text-wrap: pretty; }
+.unknown li + li { margin-top: 0.25rem; }
+.unknown li, .unknown p { color: var(--soft); font-size: 0.9375rem; }
+.sign { display: inline-block; width: 0.72em; height: 0.72em; margin-right: 0.28em; background: var(--tone); forced-color-adjust: none; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+.sign-good { clip-path: polygon(36% 66%, 86% 8%, 100% 20%, 38% 94%, 0 58%, 13% 45%); }
+.sign-bad { clip-path: polygon(12% 0, 50% 38%, 88% 0, 100% 12%, 62% 50%, 100% 88%, 88% 100%, 50% 62%, 12% 100%, 0 88%, 38% 50%, 0 12%); }
+.sign-warn { clip-path: polygon(50% 0, 100% 92%, 0 92%); }
+.sign-odd { border-radius: 50%; background: none; border: 0.16em solid var(--tone); }
+.sign-calm { clip-path: polygon(0 24%, 100% 24%, 100% 42%, 0 42%, 0 60%, 100% 60%, 100% 78%, 0 78%); }
+
+.columns { display: grid; gap: 1.25rem; align-items: start; }
+.columns > * { min-width: 0; }
+.stack { display: grid; gap: 1.25rem; }
+.card > h2 { margin-bottom: 0.9rem; }
+@media (min-width: 62rem) { .columns { grid-template-columns: minmax(0, 1.25fr) minmax(0, 1fr); } }
+
+.chart { margin-bottom: 1rem; }
+.chart-row { display: grid; grid-template-columns: 5rem minmax(0, 1fr) 4.75rem; gap: 0.8rem; align-items: center; }
+.chart-name { font-size: 0.875rem; color: var(--soft); overflow: hidden; text-overflow: ellipsis; }
+.chart-value { text-align: right; font-weight: 620; white-space: nowrap; }
+.track { display: block; overflow: visible; }
+.track .axis { stroke: var(--line); stroke-width: 6; stroke-linecap: round; }
+.track .range { stroke: var(--accent); stroke-width: 6; stroke-linecap: round; opacity: 0.45; }
+.track .point { fill: var(--accent); stroke: var(--card); stroke-width: 2; }
+.track-baseline .range { stroke: var(--edge); }
+.track-baseline .point { fill: var(--card); stroke: var(--calm); stroke-width: 2.5; }
+.ticks { display: flex; justify-content: space-between; font-size: 0.75rem; color: var(--soft); }
+.ticks i { font-style: normal; width: 0; display: flex; justify-content: center; white-space: nowrap; }
+.ticks i:first-child { justify-content: flex-start; }
+.ticks i:last-child { justify-content: flex-end; }
+
+.figures th, .figures td { padding: 0.45rem 0.75rem 0.45rem 0; border-top: 1px solid var(--line); }
+.figures thead th { border: 0; padding-top: 0; color: var(--soft); font-size: 0.875rem; }
+.figures tbody th { color: var(--soft); font-size: 0.875rem; width: 26%; padding-top: 0.55rem; }
+.figures td small { margin-left: 0.25rem; }
+.figures:not(.splits) tbody tr:first-child td small { display: block; margin: 0.15rem 0 0; }
+.figures td { font-weight: 540; }
+.figures td small, .figures .missing { font-weight: 400; }
+.figures:not(.splits) tbody tr:first-child td > span:first-child { font-size: 1.3rem; font-weight: 640; letter-spacing: -0.01em; }
+.figures:not(.splits) tbody tr:first-child th { padding-top: 0.9rem; }
+.delta { padding-top: 0.6rem; border-top: 1px solid var(--line); }
 
 @media print {
   :root, :root:has(input) { color-scheme: light; }
@@ -18153,63 +19803,8 @@ $provenance
 """
 REVIEW_CSS = r"""
 /* The review. */
-.tone-good { --tone: var(--good); --tone-soft: var(--good-soft); }
-.tone-bad { --tone: var(--bad); --tone-soft: var(--bad-soft); }
-.tone-warn { --tone: var(--warn); --tone-soft: var(--warn-soft); }
-.tone-odd { --tone: var(--odd); --tone-soft: var(--odd-soft); }
-.tone-calm { --tone: var(--calm); --tone-soft: var(--calm-soft); }
-
-.verdict { padding: clamp(1.25rem, 4vw, 3rem) 0 clamp(1.5rem, 3vw, 2.25rem); }
-.eyebrow { color: var(--soft); font-size: 0.9375rem; margin-bottom: 0.6rem; overflow-wrap: anywhere; }
-.verdict h1 { max-width: 34em; }
-.verdict-word { color: var(--tone); }
-.lead { margin-top: 0.9rem; font-size: 1.125rem; color: var(--soft); max-width: 54em; text-wrap: pretty; }
-.unknown { margin-top: 1.4rem; padding-left: 1rem; border-left: 3px solid var(--line); max-width: 50em; }
-.unknown h2 { font-size: 0.875rem; margin-bottom: 0.15rem; }
-.unknown ul { padding: 0; list-style: none; }
-.unknown li { text-wrap: pretty; }
 .panel .missing { font-size: 0.875rem; }
 .text, .title, .why, .reason, .step-body > * { unicode-bidi: plaintext; }
-.unknown li + li { margin-top: 0.25rem; }
-.unknown li, .unknown p { color: var(--soft); font-size: 0.9375rem; }
-.sign { display: inline-block; width: 0.72em; height: 0.72em; margin-right: 0.28em; background: var(--tone); forced-color-adjust: none; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-.sign-good { clip-path: polygon(36% 66%, 86% 8%, 100% 20%, 38% 94%, 0 58%, 13% 45%); }
-.sign-bad { clip-path: polygon(12% 0, 50% 38%, 88% 0, 100% 12%, 62% 50%, 100% 88%, 88% 100%, 50% 62%, 12% 100%, 0 88%, 38% 50%, 0 12%); }
-.sign-warn { clip-path: polygon(50% 0, 100% 92%, 0 92%); }
-.sign-odd { border-radius: 50%; background: none; border: 0.16em solid var(--tone); }
-.sign-calm { clip-path: polygon(0 24%, 100% 24%, 100% 42%, 0 42%, 0 60%, 100% 60%, 100% 78%, 0 78%); }
-
-.columns { display: grid; gap: 1.25rem; align-items: start; }
-.columns > * { min-width: 0; }
-.stack { display: grid; gap: 1.25rem; }
-.card > h2 { margin-bottom: 0.9rem; }
-@media (min-width: 62rem) { .columns { grid-template-columns: minmax(0, 1.25fr) minmax(0, 1fr); } }
-
-.chart { margin-bottom: 1rem; }
-.chart-row { display: grid; grid-template-columns: 5rem minmax(0, 1fr) 4.75rem; gap: 0.8rem; align-items: center; }
-.chart-name { font-size: 0.875rem; color: var(--soft); overflow: hidden; text-overflow: ellipsis; }
-.chart-value { text-align: right; font-weight: 620; white-space: nowrap; }
-.track { display: block; overflow: visible; }
-.track .axis { stroke: var(--line); stroke-width: 6; stroke-linecap: round; }
-.track .range { stroke: var(--accent); stroke-width: 6; stroke-linecap: round; opacity: 0.45; }
-.track .point { fill: var(--accent); stroke: var(--card); stroke-width: 2; }
-.track-baseline .range { stroke: var(--edge); }
-.track-baseline .point { fill: var(--card); stroke: var(--calm); stroke-width: 2.5; }
-.ticks { display: flex; justify-content: space-between; font-size: 0.75rem; color: var(--soft); }
-.ticks i { font-style: normal; width: 0; display: flex; justify-content: center; white-space: nowrap; }
-.ticks i:first-child { justify-content: flex-start; }
-.ticks i:last-child { justify-content: flex-end; }
-
-.figures th, .figures td { padding: 0.45rem 0.75rem 0.45rem 0; border-top: 1px solid var(--line); }
-.figures thead th { border: 0; padding-top: 0; color: var(--soft); font-size: 0.875rem; }
-.figures tbody th { color: var(--soft); font-size: 0.875rem; width: 26%; padding-top: 0.55rem; }
-.figures td small { margin-left: 0.25rem; }
-.figures:not(.splits) tbody tr:first-child td small { display: block; margin: 0.15rem 0 0; }
-.figures td { font-weight: 540; }
-.figures td small, .figures .missing { font-weight: 400; }
-.figures:not(.splits) tbody tr:first-child td > span:first-child { font-size: 1.3rem; font-weight: 640; letter-spacing: -0.01em; }
-.figures:not(.splits) tbody tr:first-child th { padding-top: 0.9rem; }
-.delta { padding-top: 0.6rem; border-top: 1px solid var(--line); }
 .splits { margin-top: 1.4rem; }
 .splits td, .splits tbody th { font-size: 0.875rem; width: auto; }
 .reasons ul { list-style: none; padding: 0; }
@@ -19318,6 +20913,175 @@ def review_markdown(review: ReviewData) -> str:
 
 # endregion
 
+# region web/pareto_page.py
+# =============================================================================
+# The page of `kaizen pareto`: quality against cost, and why others are left out.
+#
+# The shapes are SVG made here; every value they show stands in the tables as text.
+# =============================================================================
+
+PARETO_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
+<p class="lead">$lead</p>
+<div class="unknown">
+<h2>What is not known</h2>
+$notes
+</div>
+</section>
+
+<section class="card" aria-labelledby="plot-title">
+<h2 id="plot-title">Quality and cost</h2>
+$plot
+</section>
+
+<section class="card" aria-labelledby="able-title">
+<h2 id="able-title">Variants that meet every constraint</h2>
+$able
+</section>
+
+<section class="card" aria-labelledby="out-title">
+<h2 id="out-title">Left out, and why</h2>
+$out
+</section>
+"""
+PARETO_CSS = r"""
+/* The front. */
+main > .card { margin-bottom: 1.25rem; }
+.front-plot { width: 100%; height: 22rem; overflow: visible; display: block; }
+.front-frame { padding: 0.5rem 4.5rem 2rem 3.2rem; }
+.front-plot line { stroke: var(--line); stroke-width: 1; }
+.front-plot .range { stroke: var(--calm); stroke-width: 2; opacity: 0.6; }
+.front-plot .dominated { fill: var(--card); stroke: var(--calm); stroke-width: 2; }
+.front-plot .front { fill: var(--accent); stroke: var(--card); stroke-width: 2; }
+.front-plot text { fill: var(--ink); font-size: 0.8125rem; }
+.front-plot .scale { fill: var(--soft); font-size: 0.75rem; }
+.variants { width: 100%; margin-top: 0; }
+.variants td, .variants th { vertical-align: top; }
+.variants tbody th { color: var(--ink); }
+.variants th small { display: block; }
+.why { display: block; font-weight: 400; }
+.why + .why { margin-top: 0.2rem; }
+@media screen and (max-width: 46rem) {
+  .front-frame { padding: 0.5rem 2.5rem 2rem 2.6rem; }
+  .front-plot { height: 15rem; }
+  .variants tr { display: grid; grid-template-columns: 1fr 1fr; gap: 0 0.75rem; border-top: 1px solid var(--line); padding: 0.5rem 0; }
+  .variants thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .variants tr > *, .variants tbody th { border: 0; padding: 0.1rem 0; width: auto; }
+  .variants tr > :last-child:nth-child(5) { grid-column: 1 / -1; }
+}
+"""
+PARETO_TICKS = 4
+NAMED_POINTS = 24  # variants named in the picture; more would only cover each other, the table has them all
+
+
+def pareto_page(name: str, document: JsonObject) -> str:
+    """The page of the improvement *name* for the *document* of pareto.json."""
+    best, entries = document["cheapest_feasible"], document["variants"]
+    able = [entry for entry in entries if entry["status"] in ("front", "dominated")]
+    out = [entry for entry in entries if entry not in able]
+    sentence = f"Cheapest that will do: {best}" if best is not None else "No variant is known to meet every constraint"
+    lead = f"Of {counted(len(entries), 'variant')} {len(able)} {'meets' if len(able) == 1 else 'meet'} every constraint"
+    values = {
+        "tone": "good" if best is not None else "warn",
+        "name": html_text(name),
+        "sentence": html_text(sentence),
+        "lead": html_text(f"{lead}; {len(document['front'])} on the front: no other is nowhere worse and somewhere better."),
+        "notes": list_html([html_text(capitalised(note)) for note in document["notes"]]) if document["notes"] else "<p>Nothing.</p>",
+        "plot": front_plot(able),
+        "able": variants_table("Variants that meet every constraint", document, able) if able else "<p>None.</p>",
+        "out": variants_table("Variants left out", document, out) if out else "<p>None.</p>",
+    }
+    before, between, after = page_frame(f"{name}: variants", "Pareto", PARETO_CSS, "")
+    return before + fill_template(PARETO_HTML, values) + between + after
+
+
+def round_step(span: float) -> float:
+    """The step of 1, 2 or 5 times a power of ten that cuts *span* into four parts or a little fewer."""
+    rough = span / PARETO_TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(power * factor for factor in (1, 2, 5, 10, 20) if power * factor >= rough)
+
+
+def front_plot(entries: list[JsonObject]) -> str:
+    """Each of *entries* as a point, cost to the right and quality upwards, with its interval; a sentence when there is none."""
+    if not entries:
+        return "<p>There is nothing to draw.</p>"
+    limits = [limit for entry in entries for limit in (*(entry["interval"] or ()), entry["quality"]["value"])]
+    rise = round_step(max(0.04, max(limits) - min(limits)))
+    lowest, highest = math.floor(min(limits) / rise), -math.floor(-max(limits) / rise)
+    bottom, top = lowest * rise, max(highest, lowest + 1) * rise
+    most = max(entry["mean_cost_usd"] for entry in entries)
+    step = round_step(max(most, 1e-9)) if most else 1.0
+    right = step * max(1, -int(-most / step // 1))
+
+    def place(entry: JsonObject) -> str:
+        return f"{100 * entry['mean_cost_usd'] / right:.3f}%"
+
+    def height(value: float) -> str:
+        return f"{100 * (top - value) / (top - bottom):.3f}%"
+
+    shapes = ""
+    for number in range(round((top - bottom) / rise) + 1):
+        y, label = height(bottom + number * rise), figure_html(f"{100 * (bottom + number * rise):.0f} %")
+        shapes += f'<line x1="0" x2="100%" y1="{y}" y2="{y}"/>'
+        shapes += f'<text class="scale" x="-8" y="{y}" text-anchor="end" dominant-baseline="middle">{label}</text>'
+    for number in range(round(right / step) + 1):
+        x = f"{100 * number * step / right:.3f}%"
+        shapes += f'<line x1="{x}" x2="{x}" y1="0" y2="100%"/>'
+        shapes += f'<text class="scale" x="{x}" y="100%" dy="1.5em" text-anchor="middle">{html_text(money(number * step))}</text>'
+    for entry in entries:
+        if entry["interval"]:
+            low, high = (height(limit) for limit in entry["interval"])
+            shapes += f'<line class="range" x1="{place(entry)}" x2="{place(entry)}" y1="{low}" y2="{high}"/>'
+    for number, entry in enumerate(sorted(entries, key=lambda entry: str(entry["status"]))):  # dominated ones below those on the front
+        x, y = place(entry), height(entry["quality"]["value"])
+        shapes += f'<circle class="{entry["status"]}" cx="{x}" cy="{y}" r="6"/>'
+        if number < NAMED_POINTS:
+            shapes += f'<text x="{x}" y="{y}" dx="10" dy="-8">{html_text(short_name(entry["name"]))}</text>'
+    legend = "Cost of a case to the right, pass rate upwards with its 95 % interval; filled: on the front."
+    return (
+        f'<figure><div class="front-frame"><svg class="front-plot" aria-hidden="true" focusable="false">{shapes}</svg></div>'
+        f'<figcaption class="small">{figure_html(legend)}</figcaption></figure>'
+    )
+
+
+def short_name(name: str) -> str:
+    """*name*, cut where it would not fit into the picture."""
+    return name if len(name) <= 18 else name[:17] + "…"
+
+
+def variants_table(caption: str, document: JsonObject, entries: list[JsonObject]) -> str:
+    """The exact values of *entries*, and what stands against them."""
+    is_out = any(entry["reasons"] for entry in entries)
+    columns = ["Variant", "Pass rate", "Cost of a case"]
+    columns += (["p95 duration"] if "latency" in document["axes"] else []) + (["Why"] if is_out else [])
+    rows = []
+    for entry in entries:
+        marks = ["on the front" if entry["status"] == "front" else entry["status"].replace("_", " ")]
+        marks += ["cheapest feasible"] if entry["name"] == document["cheapest_feasible"] else []
+        why = "".join(f'<span class="why">{html_text(capitalised(reason["text"]))}</span>' for reason in entry["reasons"])
+        rate = figure_html(rate_percent(entry["quality"]))
+        if entry["interval"]:
+            rate += f" <small>{figure_html(interval_text({'low': entry['interval'][0], 'high': entry['interval'][1]}))}</small>"
+        cost = NOT_MEASURED if entry["mean_cost_usd"] is None else money(entry["mean_cost_usd"])
+        row = [f"<b>{html_text(entry['name'])}</b> <small>{html_text(', '.join(marks))}</small>", rate, html_text(cost)]
+        if "latency" in document["axes"]:
+            row.append(html_text(latency_text(entry)))
+        rows.append([*row, why] if is_out else row)
+    return table_html(caption, columns, rows, "figures splits variants")
+
+
+def latency_text(entry: JsonObject) -> str:
+    """'1.2 s (800 ms to 2.0 s)'; 'no upper limit' where too few trials give one."""
+    if entry["latency_p95_ms"] is None:
+        return NOT_MEASURED
+    low, high = entry["latency_interval_ms"]
+    limits = [word if limit is None else duration(limit / 1000) for limit, word in ((low, "no lower limit"), (high, "no upper limit"))]
+    return f"{duration(entry['latency_p95_ms'] / 1000)} ({' to '.join(limits)})"
+
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -19523,25 +21287,37 @@ def decision_of(improvement: Improvement) -> Decision | None:
 
 # region commands/openings.py
 # =============================================================================
-# Openings of the holdout: a named act that leaves a mark (formats.md 1.7).
+# The log of what touches the holdout: openings, exports and seals, proposals.
 # =============================================================================
 
+OPTIMIZER_LOG = "optimizer-log.jsonl"
 OPENING = "holdout_opened"
 
 
-def record_opening(improvement: Improvement, by_command: str) -> None:
-    """Appends the opening to the log before anything is shown. Raises InputError when that cannot be written."""
-    log = AppendLog(improvement.path("optimizer-log.jsonl"))
+def log_holdout_event(improvement: Improvement, event: str, fields: JsonObject) -> None:
+    """Appends *event* to the log, on disk before anything follows from it. Raises InputError when that cannot be written."""
+    log = AppendLog(improvement.path(OPTIMIZER_LOG))
     try:
-        log.append({"event": OPENING, "command": by_command, "at": utc_now()})
+        log.append({"event": event, **fields, "at": utc_now()})
     finally:
         log.close()
 
 
+def holdout_events(improvement: Improvement, event: str) -> Iterator[JsonObject]:
+    """Each *event* of the log, in order. Raises InputError for a line that is none: what happened is not known then."""
+    path = improvement.path(OPTIMIZER_LOG)
+    lines = read_json_lines(path) if os.path.exists(path) else ()
+    return (line.value for line in lines if line.value.get("event") == event)
+
+
+def record_opening(improvement: Improvement, by_command: str) -> None:
+    """Logs the opening before anything is shown. Raises InputError when that cannot be written."""
+    log_holdout_event(improvement, OPENING, {"command": by_command})
+
+
 def holdout_openings(improvement: Improvement) -> int:
     """How often the holdout was opened so far."""
-    path = improvement.path("optimizer-log.jsonl")
-    return sum(line.value.get("event") == OPENING for line in read_json_lines(path)) if os.path.exists(path) else 0
+    return sum(1 for _ in holdout_events(improvement, OPENING))
 
 # endregion
 
@@ -20188,6 +21964,105 @@ def run_again(args: Namespace, options: list[str]) -> str:
 
 # endregion
 
+# region commands/feedback.py
+# =============================================================================
+# `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
+# =============================================================================
+
+FEEDBACK_FILE = "feedback.json"
+SEALED = "feedback_exported"
+RESEALED = "holdout_resealed"
+STAGE_SHOWN = Argument("--stage", "S", "the stage to learn from (candidate; baseline when there is no candidate)")
+RESEAL = Argument("--reseal", "TEXT", "the holdout was changed on purpose, for this reason; it is recorded and shown from then on")
+
+
+@command(
+    "feedback",
+    "Writes feedback.json: what went wrong in every trial of a stage but those of the holdout, which is only counted.",
+    [IMPROVEMENT, STAGE_SHOWN, RESEAL],
+    "kaizen feedback refund\nkaizen feedback refund --stage baseline --json",
+    group="further questions",
+)
+def command_feedback(args: Namespace) -> Answer:
+    """Writes feedback.json and appends a seal of the holdout to the log."""
+    project = load_project(args.improvement)
+    stage = stage_to_learn_from(project, args.stage)
+    lines = export_feedback(project, stage, args.reseal)
+    shown = project.improvement.shown(FEEDBACK_FILE)
+    held = counted(len(project.dataset.holdout), "holdout case")
+    open_cases = len(project.dataset.cases) - len(project.dataset.holdout)
+    message = f"feedback on {counted(open_cases, 'case')} of stage '{stage}'; {held} kept back"
+    data: JsonObject = {"stage": stage, "cases": open_cases, "holdout_cases": len(project.dataset.holdout), "files": {"feedback": shown}}
+    following = f"kaizen optimize {project.improvement.argument()} -- COMMAND"
+    return Answer(0, "exported", message, [message, *lines, f"  written to {shown}"], data, following)
+
+
+def stage_to_learn_from(project: Project, named: str | None) -> str:
+    """The stage *named*, else candidate, else baseline. Raises InputError when it has not been run."""
+    has_candidate = os.path.exists(project.improvement.stage_file("candidate"))
+    stage = named or ("candidate" if has_candidate else "baseline")
+    require_stage(project.improvement, stage)
+    return stage
+
+
+def export_feedback(project: Project, stage: str, reason: str | None = None) -> list[str]:
+    """Writes feedback.json of *stage* after the holdout has been found as it was sealed; lines that tell what was noted.
+
+    Raises RefusedError for a dataset that keeps nothing back, a holdout that changed (unless *reason* says why), stale results.
+    """
+    improvement, dataset = project.improvement, project.dataset
+    refuse_open_dataset(dataset)
+    again = f"run: kaizen evaluate {improvement.argument()} --stage {stage}"
+    if not has_results(improvement, stage):
+        raise InputError(f"stage '{stage}' has not been evaluated", again, "missing_results")
+    state = stage_state(improvement, stage, dataset, project.suite)
+    if state.problems:
+        raise RefusedError(f"cannot give feedback: {state.problems[0][1]}", again, state.problems[0][0])
+    with FileLock(improvement.path(".feedback.lock"), "the feedback"):
+        lines = check_seal(project, reason)
+        head: JsonObject = {
+            "version": 1,
+            "stage": stage,
+            "dataset_fingerprint": dataset.fingerprint,
+            "evaluator_fingerprint": project.suite.fingerprint,
+            "results_sha256": state.meta["results_sha256"],
+        }
+        with replacing(improvement.path(FEEDBACK_FILE)) as stream:
+            for piece in feedback_pieces(head, dataset, stage_trials(project, stage)):
+                stream.write(piece.encode("utf-8"))
+            log_holdout_event(
+                improvement, SEALED, {"stage": stage, "results_sha256": head["results_sha256"], "seal": holdout_seal(dataset)}
+            )
+    return lines
+
+
+def check_seal(project: Project, reason: str | None) -> list[str]:
+    """Lines about earlier changes of the holdout. Raises RefusedError when it is not as it was sealed and no *reason* is given."""
+    improvement = project.improvement
+    seals = [event["seal"] for event in holdout_events(improvement, SEALED) if isinstance(event.get("seal"), dict)]
+    breach = seal_breach(project.dataset, seals[-1]) if seals else None
+    if breach is not None:
+        changed = f"{counted(breach.lost, 'case')} of it changed or gone, {counted(breach.new, 'case')} in it new or changed"
+        if not (reason or "").strip():
+            raise RefusedError(
+                f"the holdout is not what it was at the last export: {changed}",
+                "put it back as it was; if it was changed on purpose, say why: --reseal TEXT",
+                "holdout_changed",
+            )
+        log_holdout_event(improvement, RESEALED, {"reason": reason, "lost": breach.lost, "new": breach.new})
+    times = sum(1 for _ in holdout_events(improvement, RESEALED))
+    return [f"  note: the holdout has been changed and sealed anew {counted(times, 'time')}"] if times else []
+
+
+def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, JsonObject]]:
+    """(observation, result) of each trial of *stage*. Raises InputError when the two files do not belong together."""
+    improvement = project.improvement
+    observed = iter_observations(improvement.stage_file(stage))
+    for line, result in zip(observed, read_json_lines(improvement.stage_file(stage, RESULTS)), strict=True):
+        yield line.value, result.value
+
+# endregion
+
 # region commands/decide.py
 # =============================================================================
 # `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
@@ -20464,7 +22339,9 @@ def command_evaluate(args: Namespace) -> Answer:
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
     open_names = project.suite.names_outside(project.dataset)
-    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
+    for meta in metas:
+        for part in {"by_evaluator", "labels"} & meta.keys():
+            meta[part] = {name: row for name, row in meta[part].items() if name in open_names}
     lines = []
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
@@ -20472,7 +22349,7 @@ def command_evaluate(args: Namespace) -> Answer:
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]}
+            stage: {key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta}
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
@@ -20499,6 +22376,7 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
             if counts[key]
         )
         lines.append(f"  {name:<{width}}  {shown}")
+        lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
     return [*lines, f"  written to {path}"]
 
 # endregion
@@ -20905,6 +22783,256 @@ def noise_lines(document: JsonObject) -> list[str]:
     for entry in document["by_evaluator"]:
         rate = "not measured" if entry["flip_rate"] is None else f"{100 * entry['flip_rate']:.1f} %"
         lines.append(f"  by {visible(entry['id'])} ({entry['type']}): {rate} of {counted(entry['cases'], 'case')}, owner: {entry['owner']}")
+    return lines
+
+# endregion
+
+# region commands/optimize.py
+# =============================================================================
+# `kaizen optimize`: a program proposes new texts from feedback; none is run.
+# =============================================================================
+
+PROPOSAL_FOLDER = "optimization"
+PROPOSAL_FILE = "proposal.json"
+ANSWER_LIMIT = 8 << 20  # bytes that an optimizer may print
+TOLD_OF_ERRORS = 400  # characters
+
+
+@command(
+    "optimize",
+    "Asks a program for new texts of the components, from feedback without the holdout; runs and promotes none of them.",
+    [
+        IMPROVEMENT,
+        STAGE_SHOWN,
+        Argument("--max-candidates", "N", "at most so many (default: as evaluation.json says, else 3)", {"type": count_argument}),
+        Argument("--timeout", "S", "seconds for the program (default: 600)", {"type": positive_number("seconds"), "default": 600.0}),
+        RESEAL,
+    ],
+    "kaizen optimize refund -- python examples/optimizers/rule_optimizer.py",
+    group="further questions",
+    rest="COMMAND [ARG…]",
+)
+def command_optimize(args: Namespace) -> Answer:
+    """Writes the candidates and proposal.json; exits 1 when none came, 4 when the program did not end as it should."""
+    if not args.rest:
+        raise UsageError("there is no optimizer to start", f"write it behind '--': … {args.improvement} -- COMMAND [ARG…]", "no_command")
+    project = load_project(args.improvement)
+    improvement, block = project.improvement, project.evaluation.document.get("optimization")
+    if not block:
+        hint = 'add "optimization": {"components": [{"name": "system_prompt", "file": "../../prompts/system.txt"}]}'
+        raise RefusedError("evaluation.json has no 'optimization' block, so nothing may be proposed anew", hint, "no_components")
+    if is_inside(improvement.folder, os.getcwd()):
+        raise UsageError("the optimizer would start inside the improvement, beside its holdout", "call this from outside the folder")
+    if not is_inside(improvement.folder, improvement.path(PROPOSAL_FOLDER)):
+        raise RefusedError(f"{improvement.shown(PROPOSAL_FOLDER)} leads out of the improvement", "remove the link", "outside_folder")
+    components = component_texts(improvement, block)
+    maximum = args.max_candidates or block.get("maximum_candidates", DEFAULT_CANDIDATES)
+    stage = stage_to_learn_from(project, args.stage)
+    notes = export_feedback(project, stage, args.reseal)
+    request = optimizer_request(read_json_object(improvement.path(FEEDBACK_FILE)), components, maximum)
+    ended = asked_optimizer(args.rest, project, encode_compact(request).encode("utf-8") + b"\n", args.timeout)
+    failure = optimizer_failure(ended, args.timeout)
+    if failure is not None:
+        return failure
+    candidates = optimizer_candidates(ended.stdout, components, maximum)
+    return proposal_answer(project, stage, components, candidates, redact_arguments(args.rest, environment_secrets(os.environ)), notes)
+
+
+def asked_optimizer(words: list[str], project: Project, request: bytes, timeout_seconds: float) -> Ended:
+    """How the program *words* ended that got *request*. Its environment names no path of the case folder. Raises UsageError."""
+    stop = StopSwitch()
+    folders = {os.fsencode(path) for path in (project.improvement.folder, os.path.realpath(project.improvement.folder))}
+    environment = {name: value for name, value in os.environb.items() if not any(folder in value for folder in folders)}
+    try:
+        with heeding_signals(stop):
+            limits: JsonObject = {"timeout_seconds": timeout_seconds, "stdout_limit": ANSWER_LIMIT}
+            return run_program(words, request, environment=environment, stop=stop, **limits)
+    except CannotStart as error:
+        raise UsageError(f"{quoted(words[0])} cannot be started: {error}", "", "no_such_program") from None
+
+
+def optimizer_failure(ended: Ended, timeout_seconds: float) -> Answer | None:
+    """The answer when the program did not end as it should, with the end of what it told; None when it did."""
+    if ended.end == STOPPED:
+        return Answer(EXIT_INTERRUPTED, "interrupted", "interrupted; nothing was written")
+    if ended.end == TIMEOUT:
+        reason, what = "optimizer_timeout", f"gave no answer within {timeout_seconds:g} s and was ended"
+    elif ended.end == OVERFLOW:
+        reason, what = "optimizer_protocol", f"printed more than {ANSWER_LIMIT >> 20} MiB"
+    elif ended.exit_code:
+        how = f"was killed by {signal_name(-ended.exit_code)}" if ended.exit_code < 0 else f"ended with exit code {ended.exit_code}"
+        reason, what = "optimizer_failed", how
+    else:
+        return None
+    told, _ = redact_text(ended.stderr.decode("utf-8", "replace").strip(), environment_secrets(os.environ))
+    lines = [f"the optimizer {what}; no candidate was written", *([f"  it said: {visible(told[-TOLD_OF_ERRORS:], None)}"] if told else [])]
+    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines)
+
+
+def proposal_answer(
+    project: Project, stage: str, components: dict[str, str], candidates: list[JsonObject], words: list[str], notes: list[str]
+) -> Answer:
+    """Writes each of *candidates* into a folder of its own, then proposal.json, and tells what came."""
+    improvement, detector = project.improvement, CopyDetector(project.dataset, components)
+    folder = improvement.path(PROPOSAL_FOLDER, "candidates")
+    make_folder(folder)
+    taken = [name for name in os.listdir(folder) if name.startswith("candidate-") and name[10:].isdigit()]
+    first = 1 + max((int(name[10:]) for name in taken), default=0)
+    entries = []
+    for number, candidate in enumerate(candidates, first):
+        copied = detector.copied(list(candidate["components"].values()))
+        entries.append(candidate_document(number, candidate, components, copied))
+        make_folder(os.path.join(folder, candidate_name(number)))
+        for name, text in candidate["components"].items():
+            write_file(os.path.join(folder, candidate_name(number), f"{name}.txt"), text)
+    document: JsonObject = {
+        "version": 1,
+        "stage": stage,
+        "feedback_sha256": sha256_hex(read_bytes(improvement.path(FEEDBACK_FILE))),
+        "command": words,
+        "components": {name: sha256_hex(text) for name, text in components.items()},
+        "candidates": entries,
+        "proposed_at": utc_now(),
+    }
+    path = improvement.path(PROPOSAL_FOLDER, PROPOSAL_FILE)
+    write_json(path, document)
+    names = [entry["candidate"] for entry in entries]
+    log_holdout_event(improvement, "proposed", {"candidates": names, "feedback_sha256": document["feedback_sha256"]})
+    message = f"{counted(len(entries), 'candidate')} proposed; nothing was run, evaluated or promoted"
+    shown = improvement.shown(PROPOSAL_FOLDER, PROPOSAL_FILE)
+    lines = [message, *[candidate_line(entry) for entry in entries], *notes, f"  written to {improvement.shown(PROPOSAL_FOLDER)}"]
+    following = f"kaizen run {improvement.argument()} --stage NAME -- COMMAND with one of them" if entries else ""
+    code, reason = (0, "proposed") if entries else (EXIT_NO, "no_candidate")
+    return Answer(code, reason, message, lines, {"stage": stage, "candidates": entries, "files": {"proposal": shown}}, following)
+
+
+def candidate_line(entry: JsonObject) -> str:
+    """'candidate-001: system_prompt (412 characters)', and what is odd about it."""
+    parts = [f"{name} ({counted(text['characters'], 'character')})" for name, text in entry["components"].items()]
+    line = f"  {entry['candidate']}: {', '.join(parts)}"
+    if entry["unchanged"]:
+        line += "; the same text as now"
+    copied = entry["memorised"]
+    if copied:
+        held = f" and {counted(copied['holdout_cases'], 'holdout case')}" if copied["holdout_cases"] else ""
+        line += f"; MEMORISED: holds text of {counted(len(copied['cases']), 'open case')}{held}"
+    return line
+
+# endregion
+
+# region commands/pareto.py
+# =============================================================================
+# `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
+# =============================================================================
+
+PARETO_FILES = {"json": "pareto.json", "html": "pareto.html"}
+VARIANT = Argument(
+    "--variant",
+    "NAME=FILE",
+    "a variant's results, or the stage that has them (repeatable; without any: every stage)",
+    {"action": "append", "default": []},
+)
+
+
+@command(
+    "pareto",
+    "Weighs variants by quality, cost and latency, constraints first, and names the cheapest that will do.",
+    [IMPROVEMENT, VARIANT, Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})],
+    "kaizen pareto refund\nkaizen pareto refund --variant small=prompt-b --variant large=../other/candidate.evaluated.jsonl --json",
+    group="further questions",
+)
+def command_pareto(args: Namespace) -> Answer:
+    """Writes pareto.json and pareto.html; exits 0 when some variant is feasible, 3 when none could be compared, else 1."""
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    named = named_variants(args.variant, improvement)
+    baseline = measured_stage(project, args.baseline, args.baseline) if os.path.exists(improvement.stage_file(args.baseline)) else None
+    variants = [measured_variant(project, name, value) for name, value in named.items()]
+    document = pareto_document(project.evaluation, project.dataset.cases, baseline, variants)
+    write_file(improvement.path(PARETO_FILES["json"]), encode_readable(document) + "\n")
+    write_file(improvement.path(PARETO_FILES["html"]), pareto_page(improvement.name, document))
+    files = {kind: improvement.shown(name) for kind, name in PARETO_FILES.items()}
+    best = document["cheapest_feasible"]
+    statuses = {entry["status"] for entry in document["variants"]}
+    code = 0 if best is not None else 3 if "not_comparable" in statuses else 1
+    reason = "cheapest_feasible" if best is not None else "not_comparable" if code == 3 else "none_feasible"
+    lines = [*variant_lines(document), *[f"  note: {note}" for note in document["notes"]], f"open {files['html']}"]
+    return Answer(code, reason, pareto_message(document), lines, {**document, "files": files})
+
+
+def named_variants(given: list[str], improvement: Improvement) -> dict[str, str]:
+    """{name: file or stage} of the options *given*; every stage of *improvement* when there are none. Raises UsageError."""
+    named: dict[str, str] = {}
+    for option in given:
+        name, separator, value = option.partition("=")
+        if not separator or not name.strip() or not value:
+            raise UsageError(f"--variant {quoted(option)} is not NAME=FILE", "write: --variant small=prompt-b")
+        if name in named:
+            raise UsageError(f"two variants are named {quoted(name)}", "give each a name of its own")
+        named[name] = value
+    if not given:
+        named = {stage: stage for stage in improvement.stages()}
+    if not named:
+        raise InputError(f"{improvement.shown()}: no stage has been run yet", "name the results with --variant NAME=FILE", "missing_stage")
+    return named
+
+
+def measured_stage(project: Project, name: str, stage: str) -> Measured:
+    """The variant *name*, measured as *stage* of the improvement."""
+    tally, state = tallied_stage(project, stage)
+    return Measured(name, tally, state.meta, state.problems)
+
+
+def measured_variant(project: Project, name: str, value: str) -> Measured:
+    """The variant *name*, whose results are the stage or the file *value*. Raises InputError."""
+    improvement = project.improvement
+    if STAGE_NAME.match(value) and not os.path.isfile(value):
+        return measured_stage(project, name, value)
+    if not value.endswith(RESULTS):
+        hint = f"name a stage, or the results that evaluate wrote: NAME{RESULTS}"
+        raise UsageError(f"--variant {quoted(name)}: {quoted(value)} is no results file", hint)
+    folder, stage = Improvement(os.path.dirname(value) or "."), os.path.basename(value).removesuffix(RESULTS)
+    if not has_results(folder, stage):
+        raise InputError(f"{shown_path(value)}: does not exist", f"run: kaizen evaluate {improvement.argument()}", "missing_stage")
+    if not os.path.exists(folder.stage_file(stage, RESULTS_META)):
+        problem = ("unknown_origin", f"{shown_path(value)} has no {stage}{RESULTS_META} beside it, which says what it was made from")
+        return Measured(name, StageTally(stage, 1, {}, []), {}, [problem])
+    state = stage_state(folder, stage, project.dataset, project.suite)
+    repetitions = int(state.meta.get("repetitions", 1))
+    if any(code == "invalid_evidence" for code, _ in state.problems):
+        return Measured(name, StageTally(stage, repetitions, {}, []), state.meta, state.problems)
+    return Measured(name, tally_stage(stage, value, repetitions, set(project.dataset.cases)), state.meta, state.problems)
+
+
+# --- Words -----------------------------------------------------------------------------
+
+
+def pareto_message(document: JsonObject) -> str:
+    """One sentence: the cheapest feasible variant, or that there is none."""
+    entries = {entry["name"]: entry for entry in document["variants"]}
+    best = document["cheapest_feasible"]
+    if best is None:
+        return f"none of {counted(len(entries), 'variant')} is known to meet every constraint"
+    shown = entries[best]
+    return f"cheapest feasible: {visible(best)} ({money(shown['mean_cost_usd'])} a case, pass rate {rate_percent(shown['quality'])})"
+
+
+def variant_lines(document: JsonObject) -> list[str]:
+    """A line a variant: status, quality with interval, cost, latency; below it why it is out."""
+    order = ("front", "dominated", "infeasible", "not_comparable")
+    entries = sorted(document["variants"], key=lambda entry: order.index(entry["status"]))
+    width = max((len(visible(entry["name"], 30)) for entry in entries), default=0)
+    lines = [pareto_message(document)]
+    for entry in entries:
+        numbers = [f"pass rate {rate_percent(entry['quality'])}"]
+        if entry["interval"]:
+            numbers[0] += f" ({interval_text({'low': entry['interval'][0], 'high': entry['interval'][1]})})"
+        numbers.append("unpriced" if entry["mean_cost_usd"] is None else f"{money(entry['mean_cost_usd'])} a case")
+        if "latency" in document["axes"]:
+            latency = entry["latency_p95_ms"]
+            numbers.append("p95 not measured" if latency is None else f"p95 {duration(latency / 1000)}")
+        lines.append(f"  {visible(entry['name'], 30):<{width}}  {entry['status'].replace('_', ' '):<14}  {', '.join(numbers)}")
+        lines += [f"  {'':<{width}}    {visible(reason['text'], 300)} ({reason['code']})" for reason in entry["reasons"]]
     return lines
 
 # endregion
@@ -21371,7 +23499,7 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
         observation = line.value
         key = (observation["case_id"], observation["trial"])
         if key in seen:
-            raise InputError(f"{shown_path(path)}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice", "", "invalid_evidence")
+            raise repeated_trial(path, line)
         seen.add(key)
         if key[0] not in project.dataset.cases:
             unknown[key[0]] = None
