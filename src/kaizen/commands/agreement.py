@@ -18,7 +18,7 @@ from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject, fingerprint, read_json_object, rounded_floats, write_json
 from kaizen.foundation.text import did_you_mean, quoted
-from kaizen.policy.agreement import Judged, Settings, agreement_numbers, rate_document
+from kaizen.policy.agreement import LabelledCase, Settings, agreement_numbers, rate_document
 from kaizen.policy.agreement_words import agreement_lines, level_sentence
 from kaizen.policy.verdict import REASON_WORDS, Verdicts
 from kaizen.runs.observation import iter_observations
@@ -120,7 +120,7 @@ def agreement_document(project: Project, subject: Subject, stage: str, path: str
             first[result["case_id"]] = subject.said(result)
     missing = (None, "it has no first trial in this stage")
     labelled = [case_id for case_id in dataset.cases if case_id in labels.by_case]
-    judged = [Judged(case_id, *first.get(case_id, missing), labels.by_case[case_id]) for case_id in labelled]
+    judged = [LabelledCase(case_id, *first.get(case_id, missing), labels.by_case[case_id]) for case_id in labelled]
     settings = Settings(subject.labels, evaluation.agreement["weights"], evaluation.seed)
     numbers = agreement_numbers(judged, labels.raters(), settings)
     hidden = {key: sum(entry["case_id"] in dataset.holdout for entry in numbers[key]) for key in ("contested", "abstained")}

@@ -34,7 +34,7 @@ RESAMPLED_PAIRS, RESAMPLED_CASES = 40, 5_000  # with more pairs of raters, or so
 ALPHA_LEVELS = {"nominal": "nominal", "linear": "ordinal", "quadratic": "interval"}
 
 
-class Judged(NamedTuple):
+class LabelledCase(NamedTuple):
     """A labelled case: what the judge said (None: nothing, and why), and what experts said, by rater."""
 
     case_id: str
@@ -51,7 +51,7 @@ class Settings(NamedTuple):
     seed: int
 
 
-def agreement_numbers(cases: list[Judged], experts: list[str], settings: Settings) -> JsonObject:
+def agreement_numbers(cases: list[LabelledCase], experts: list[str], settings: Settings) -> JsonObject:
     """All numbers about *cases* and *experts* (names in order); every list that names cases has all of them."""
     rows: list[tuple[Label, list[Label]]] = [
         (case.judge, [case.given[name].label if name in case.given else None for name in experts]) for case in cases
@@ -148,7 +148,7 @@ def level_document(rows: list[tuple[Label, list[Label]]], pairs: list[JsonObject
     return {"standing": LEVEL_UNDECIDED, "standing_reason": "interval_too_wide", "band": band}
 
 
-def coverage_document(cases: list[Judged], counts: dict[str, int], rows: list[tuple[Label, list[Label]]]) -> JsonObject:
+def coverage_document(cases: list[LabelledCase], counts: dict[str, int], rows: list[tuple[Label, list[Label]]]) -> JsonObject:
     """Of the labelled cases: how many the judge decided, how many have a consensus, and how many of these were used."""
     return {
         "labelled": len(cases),
@@ -193,7 +193,7 @@ def judge_error(table: Sequence[Sequence[int]]) -> JsonObject:
     return {"sensitivity": share_document(hits, positive), "specificity": share_document(negative - false, negative)}
 
 
-def abstentions(cases: list[Judged]) -> list[JsonObject]:
+def abstentions(cases: list[LabelledCase]) -> list[JsonObject]:
     """The cases in which somebody abstained: the judge (with the reason), raters."""
     found = []
     for case in cases:
