@@ -229,6 +229,8 @@ class Required(Asking):
         self.assertIn(sentence, run_cli("evaluate", "change", "--progress", "none").stdout)
         self.assertIn(sentence, "\n".join(self.gate()["notes"]))
         self.assertIn(sentence, run_cli("reliability", "change").stdout)
+        self.assertIn(sentence, run_cli("noise", "change", "--stage", "candidate").stdout)
+        self.assertIn(sentence, run_cli("replay-decision", "change", "--policy", "improvements/change/evaluation.json").stdout)
         run_cli("review", "change")
         for name in ("review.html", "review.md"):
             self.assertIn("informs but does not gate", (self.folder / "improvements" / "change" / name).read_text(encoding="utf-8"))
@@ -245,7 +247,7 @@ class Required(Asking):
         self.assertEqual((found["of"], found["standing"]), ("tone", "at_human_level"))
         reasons = self.gate()["reasons"]
         self.assertEqual(reasons[0]["code"], "stale_results")
-        self.assertIn("tone", reasons[0]["text"])
+        self.assertIn("what gates has changed since it was evaluated: the judge tone", reasons[0]["text"])
         self.evaluate()
         self.assertEqual(self.counts()["fail"], 1000)
         self.assertNotIn("informs", "\n".join(self.gate()["notes"]))

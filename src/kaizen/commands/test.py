@@ -10,6 +10,7 @@ from kaizen.commands.reporting import BASELINE, headline, rate_text, recommendat
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, stage_state
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, percent, visible
@@ -90,7 +91,9 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
-    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
+    notes = [f"  note: {note}" for note in not_gating_notes(state.meta)]
+    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", *notes]
+    lines.append(f"page: {page}")
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)

@@ -157,9 +157,11 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
     if dataset.fingerprint != expected[2]:
         problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
     if suite.fingerprint != expected[3] and not (ignoring_standing and before == suite.entry_fingerprints):
-        names = changed_evaluators(before, suite.entry_fingerprints) or changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
+        names = changed_evaluators(before, suite.entry_fingerprints)
         what = f": {listed(names)}" if names else ""
-        problems.append(("stale_results", f"{stage}: the evaluators have changed since it was evaluated{what}"))
+        gating = [] if names else changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
+        told = f"what gates has changed since it was evaluated: the judge {listed(gating)}" if gating else ""
+        problems.append(("stale_results", f"{stage}: {told or f'the evaluators have changed since it was evaluated{what}'}"))
     return StageState(meta, problems)
 
 
