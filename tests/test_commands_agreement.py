@@ -206,13 +206,12 @@ class Required(Asking):
 
     def setUp(self):
         super().setUp()
-        fake = kaizen.EVALUATORS["contains"]._replace(name="judge")  # a judge that needs no program
-        patch = mock.patch.dict(kaizen.EVALUATORS, {"judge": fake})
+        patch = mock.patch.object(kaizen, "JUDGE_TYPE", "contains")  # a judge that needs no program
         patch.start()
         self.addCleanup(patch.stop)
 
     def make(self, rows, required=True, labels=None, **parts):
-        make_judged(rows, kind="judge", labels=labels, stages=("baseline", "candidate"), evaluators=[{"id": "other", "type": "length", "min": 1}], agreement={"required": required}, **parts)
+        make_judged(rows, labels=labels, stages=("baseline", "candidate"), evaluators=[{"id": "other", "type": "length", "min": 1}], agreement={"required": required}, **parts)
         self.evaluate()
 
     def counts(self):
@@ -282,14 +281,14 @@ class Required(Asking):
 
     def test_a_hard_judge_does_not_reject_either_and_one_inside_a_combinator_neither(self):
         rows = [("fail", ["pass"])] * 2
-        inner = {"id": "any", "type": "any", "of": [{"type": "judge", "values": ["pass"]}], "severity": "hard"}
-        make_judged(rows, kind="judge", stages=("baseline", "candidate"), evaluators=[inner, {"id": "other", "type": "length", "min": 1}], agreement={"required": True})
+        inner = {"id": "any", "type": "any", "of": [{"type": "contains", "values": ["pass"]}], "severity": "hard"}
+        make_judged(rows, stages=("baseline", "candidate"), evaluators=[inner, {"id": "other", "type": "length", "min": 1}], agreement={"required": True})
         self.evaluate()
         self.assertEqual(self.counts()["pass"], 2)
         self.assertEqual(sorted(read_json("improvements/change/candidate.evaluated.meta.json")["not_gating"]), ["any", "tone"])
 
     def test_a_judge_that_a_case_brings_never_gates(self):
-        own = [{"id": "mine", "type": "judge", "values": ["pass"]}]
+        own = [{"id": "mine", "type": "contains", "values": ["pass"]}]
         self.make([("fail", ["pass"])] * 2, case_fields=lambda number: {"evaluators": own} if number else {"split": "holdout", "evaluators": [{**own[0], "id": "secret"}]})
         self.assertEqual(self.counts()["pass"], 2)
         meta = read_json("improvements/change/candidate.evaluated.meta.json")
