@@ -105,6 +105,10 @@ LAYERS = {
     "exporters": [
         "exporters.*",
     ],
+    "importers": [
+        "importers.yaml_subset",
+        "importers.*",
+    ],
     "web": [
         "web.page",
         "web.evidence",
