@@ -107,7 +107,14 @@ LAYERS = {
     ],
     "importers": [
         "importers.yaml_subset",
+        "importers.gathered",
+        "importers.patterns",
+        "importers.promptfoo_checks",
+        "importers.promptfoo_entries",
+        "importers.tables",
+        "importers.promptfoo_suite",
         "importers.*",
+        "importers.destination",
     ],
     "web": [
         "web.page",

@@ -321,7 +321,7 @@ class YamlReader:
         if not (text[0] in "+-." or text[0].isdigit()):
             return text
         if YAML_UNSURE.match(text):
-            self.refuse(f"readers of YAML differ about the number {quoted(text, 40)}", "put it in quotes, or write it as a decimal number", row)
+            self.refuse(f"readers of YAML differ about the number {quoted(text, 40)}", "put it in quotes, or write it in decimals", row)
         try:
             if YAML_INTEGER.match(text):
                 return bounded_int(text)
