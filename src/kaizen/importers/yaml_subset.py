@@ -50,6 +50,7 @@ class YamlReader:
         self.lines = text.replace("\r\n", "\n").split("\n")
         self.shown = shown
         self.row = self.column = self.nodes = 0
+        self.parent, self.start = -1, 0  # the column of what the flow value at the cursor belongs to, the row it begins in
         self.anchors: dict[str, tuple[Any, int]] = {}
         for number, line in enumerate(self.lines):
             found = YAML_UNPRINTABLE.search(line) or SURROGATE.search(line) or ("\r" in line and re.search("\r", line))
@@ -226,13 +227,16 @@ class YamlReader:
         sign = rest[0]
         if sign == "&":
             return self.anchored(parent, depth, is_value)
-        if sign in "|>":
+        if sign in "|>" and parent >= 0:
             self.grow()
             return self.block_text(parent)
         if sign in "*[{\"'":
+            self.parent, self.start = parent, self.row
             value = self.flow(depth)
             self.end_line()
             return value
+        if parent < 0:
+            self.refuse("is neither 'key: value' nor a list item", QUOTE_IT)
         return self.plain_block(parent)
 
     def anchored(self, parent: int, depth: int, is_value: bool) -> Any:
@@ -241,6 +245,8 @@ class YamlReader:
         if name is None:
             self.refuse("has an anchor without a name")
         self.column += name.end()
+        if re.match(r"\s*[&*]", self.rest()):
+            self.refuse("gives an alias or an anchor an anchor")
         before = self.nodes
         value = self.value(parent, depth, is_value)
         self.anchors[name[1]] = (value, self.nodes - before)
@@ -293,7 +299,7 @@ class YamlReader:
             self.refuse(f"{quoted(self.rest(), 40)} is no head of a block of text", QUOTE_IT)
         is_folded, chomp, wanted = self.rest()[0] == ">", header[1] or header[4] or "", header[2] or header[3]
         self.row += 1
-        indent = max(parent, 0) + int(wanted) if wanted else 0
+        indent = parent + int(wanted) if wanted else 0
         lines: list[str] = []
         while self.row < len(self.lines):
             line = self.lines[self.row]
@@ -339,13 +345,14 @@ class YamlReader:
             self.column += len(rest) - len(bare)
             is_comment = bare.startswith("#") and (self.column == 0 or self.lines[self.row][self.column - 1] in " \t")
             if bare and not is_comment:
+                if self.column <= self.parent and self.column == len(self.lines[self.row]) - len(bare):
+                    self.refuse("is indented no more than the key that the brackets belong to")
                 if self.column == 0 and re.match(r"(?:---|\.\.\.)(?:\s|\Z)", bare):
                     self.refuse("begins another document inside a list or map")
                 return
             self.row += 1
             self.column = 0
-        self.row -= 1
-        self.refuse("a list or map in brackets does not end")
+        self.refuse("a list or map in brackets does not end", "close it", self.start)
 
     def flow(self, depth: int) -> Any:
         """The flow value at the cursor; the cursor then stands behind it."""
@@ -445,6 +452,9 @@ class YamlReader:
                 return "".join(parts)
             self.row += 1
             self.column = 0
+            line = self.lines[self.row] if self.row < len(self.lines) else ""
+            if line.strip() and len(line) - len(line.lstrip(" ")) <= self.parent:
+                self.refuse("is indented no more than the key that the text in quotes belongs to")
         self.refuse("a quote does not end", f"close the {quote} that stands here", row)
 
     def unescaped(self, text: str) -> str:
