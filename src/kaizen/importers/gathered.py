@@ -83,7 +83,7 @@ def checked_entry(entry: JsonObject) -> JsonObject:
     if key:
         raise ImportDropped(f"holds the key {key}, which has a meaning of its own here")
     try:
-        prepare_entry(entry, is_nested=True)
+        prepare_entry({"id": "check", **entry}, is_nested=True)
     except ConfigurationError as error:
         raise ImportDropped(f"{error.pointer + ': ' if error.pointer else ''}{error.message}") from None
     return entry

@@ -32,7 +32,7 @@ INSPECT_SCORERS: dict[str, tuple[JsonObject, str]] = {
         "what stands behind 'ANSWER:' on its line is compared",
     ),
     "f1": (
-        {"type": "similarity", "metric": "token_f1", "references": INSPECT_TARGET, "threshold": 0.5},
+        {"type": "similarity", "measure": "token_f1", "references": INSPECT_TARGET, "threshold": 0.5},
         "a threshold of 0.5 is written, since the scorer has none",
     ),
     "model_graded_qa": (

@@ -7,6 +7,7 @@ from kaizen.importers.gathered import ImportDropped
 JS_GROUP = re.compile(r"\(\?<([A-Za-z_$][\w$]*)>")
 JS_NAMED_REFERENCE = re.compile(r"k<([A-Za-z_$][\w$]*)>")
 JS_KEPT_ESCAPES = frozenset("dDwWsSbBnrtfv0123456789xu")
+JS_SPACES = "\\s\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"  # what the flag a leaves out of \\s
 JS_LINE_ENDS = "\\n\\r\\u2028\\u2029"
 
 
@@ -53,6 +54,8 @@ def python_escape(pattern: str, place: int, in_set: bool) -> tuple[str, int]:
         return f"(?P={python_name(reference[1])})", reference.end()
     if character in ("c", "p", "P") or character == "u" and pattern[place + 1 : place + 2] == "{":
         raise ImportDropped(f"the pattern holds \\{character}, which Python's patterns do not have")
+    if character in ("s", "S") and not (in_set and character == "S"):
+        return JS_SPACES if in_set else f"[{'^' if character == 'S' else ''}{JS_SPACES}]", place + 1
     if character in JS_KEPT_ESCAPES or not character.isalpha():
         return "\\" + character, place + 1
     return character, place + 1  # JavaScript takes any other letter for itself, \Z for a Z

@@ -220,13 +220,13 @@ def build_xml(check: PromptfooCheck) -> JsonObject:
     return {"type": "all", "of": [parses, {"type": "contains", "values": [f"<{name.split('.')[-1]}" for name in names]}]}
 
 
-def similarity_builder(metric: str, default: float) -> Builder:
-    """similarity by *metric*."""
+def similarity_builder(measure: str, default: float) -> Builder:
+    """similarity by *measure*."""
 
     def build(check: PromptfooCheck) -> JsonObject:
         value = check.value
-        entry = {"type": "similarity", "metric": metric, "references": check.texts() if isinstance(value, list) else [check.text()]}
-        return {**entry, "max" if metric.endswith("distance") else "threshold": check.number(default)}
+        entry = {"type": "similarity", "measure": measure, "references": check.texts() if isinstance(value, list) else [check.text()]}
+        return {**entry, "max" if measure.endswith("distance") else "threshold": check.number(default)}
 
     return build
 
@@ -433,7 +433,7 @@ PF_ALIASES: dict[str, tuple[Builder, str]] = {
     "contains-sql": (dropping("SQL is not parsed; check it with a `program`"), ""),
     "levenshtein": (similarity_builder("levenshtein_distance", 5), ""),
     "bleu": (similarity_builder("bleu", 0.5), "scores differ by tokens and smoothing"),
-    "gleu": (similarity_builder("gleu", 0.5), "scores differ by tokens"),
+    "gleu": (dropping("is not measured here; similarity with bleu or rouge_l comes near"), ""),
     "rouge-n": (similarity_builder("rouge_1", 0.75), "scores differ by tokens"),
     "meteor": (dropping("needs a lexical database; ask a judge, or use rouge_l"), ""),
     "word-count": (build_word_count, ""),

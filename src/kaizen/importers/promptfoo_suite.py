@@ -139,8 +139,9 @@ class PromptfooSuite:
     def tests_in(self, reference: str, place: str) -> Iterator[tuple[str, Any]]:
         """(place, test) for each test in the file or files that *reference* names."""
         name = reference.removeprefix("file://")
-        if "://" in name or PF_IS_CODE.search(name):
-            self.gathered.note(DROPPED, f"tests of {name}", place, PF_CODE if "://" not in name else "nothing is fetched from elsewhere")
+        is_remote = "://" in name and not name.startswith("file:")
+        if is_remote or PF_IS_CODE.search(name):
+            self.gathered.note(DROPPED, f"tests of {name}", place, "nothing is fetched from elsewhere" if is_remote else PF_CODE)
             return
         for path in self.matching(name):
             shown = os.path.basename(path)
@@ -179,7 +180,7 @@ class PromptfooSuite:
         tests = list(self.tests_of(config.get("tests"), "tests"))
         for place, scenario in self.tests_of(config.get("scenarios"), "scenarios"):
             tests += self.scenario_tests(scenario, place)
-        for place, test in tests or [("defaultTest", {})]:
+        for place, test in tests if config.keys() & {"tests", "scenarios"} else [("defaultTest", {})]:
             self.import_test(test, place)
 
     def take_agent(self, config: JsonObject) -> None:
