@@ -2,9 +2,10 @@
 
 import json
 import os
+import sys
 import unittest
 
-from support import TemporaryFolder, make_improvement, read_json, read_lines, run_cli, write, write_lines
+from support import TESTS, TemporaryFolder, make_improvement, read_json, read_lines, run_cli, write, write_lines
 
 import kaizen
 
@@ -179,6 +180,27 @@ class PromptfooAssertions(Importing):
         self.assertEqual(made, [{"type": "all", "of": [contains, matches], "metric": "m"}])
 
 
+class Agreement(Importing):
+    """Kaizen's side of the table that tests/peers/test_promptfoo_peer.py makes with promptfoo itself."""
+
+    def test_the_checked_in_table_is_what_kaizen_says(self):
+        if not {"similarity", "parses", "refusal"} <= kaizen.EVALUATORS.keys():
+            self.skipTest("the evaluators that the table is about are not all here")
+        sys.path.insert(0, str(TESTS / "peers"))
+        self.addCleanup(sys.path.remove, str(TESTS / "peers"))
+        import promptfoo_agreement
+
+        config = promptfoo_agreement.config_with_metrics()
+        ours = promptfoo_agreement.kaizen_statuses(config, self.folder)
+        table = promptfoo_agreement.checked_in_statuses()
+        for test in config["tests"]:
+            for number, check in enumerate(test["assert"], 1):
+                key = (test["description"], number)
+                with self.subTest(key):
+                    self.assertEqual(ours.get(check["metric"], "dropped"), table[key][1])
+                    self.assertEqual(table[key][0] != table[key][1], key in promptfoo_agreement.DIFFERENCES)
+
+
 class PromptfooConfigurations(Importing):
     def test_assertions_of_all_tests_go_into_evaluation_json(self):
         cases, shared, _ = self.promptfoo(
@@ -204,7 +226,7 @@ class PromptfooConfigurations(Importing):
         cases, _, _ = self.promptfoo("tests:\n- vars: {a: [x, y], b: [p, q], c: [{k: 1}]}\n")
         self.assertEqual(len(cases), 4)
         self.assertEqual(cases[0]["input"], {"a": "x", "b": "p", "c": [{"k": 1}]})
-        whole, _, _ = self.entries("tests:\n- vars: {a: [x, y]}\n  options: {disableVarExpansion: true}\n")[2].cases[0], 0, 0
+        whole = self.entries("tests:\n- vars: {a: [x, y]}\n  options: {disableVarExpansion: true}\n")[2].cases[0]
         self.assertEqual(whole["input"], {"a": ["x", "y"]})
 
     def test_without_variables_each_prompt_is_a_case(self):

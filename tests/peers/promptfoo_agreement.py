@@ -17,9 +17,11 @@ NOT_RUN = "dropped"
 
 # (test, assertion counted from 1): why the two differ. Nothing else may.
 DIFFERENCES = {
-    ("pattern that is wrong", 1): "Python has no look-behind of open length: the assertion is dropped and told, not failed",
+    ("pattern that is wrong", 1): "Python has no look-behind of open length: dropped and told",
     ("pattern that is wrong", 2): "code of a configuration is never run",
     ("pattern that is wrong", 4): "promptfoo passes whatever has weight 0; here it fails, and gates nothing",
+    ("xml", 5): "well-formed markup is HTML here whatever its elements are called",
+    ("similar texts", 5): "GLEU is not measured: dropped and told",
     ("empty output", 1): "an output of blanks is no refusal",
 }
 

@@ -17,14 +17,14 @@ IMPROVEMENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])
 REGRESSION_DATASET = "datasets/regression.jsonl"
 
 
-def check_new_improvement(name: str) -> Improvement:
-    """The improvement *name* under improvements/, which is not there yet.
+def check_new_improvement(name: str, wording: str = "kaizen init") -> Improvement:
+    """The improvement *name* under improvements/, which is not there yet; *wording* is what stands before a name on the command line.
 
     Raises UsageError for a name that is no plain folder name, RefusedError when something is there already.
     """
     if not IMPROVEMENT_NAME.match(name):
         last = os.path.basename(name.replace("\\", "/").rstrip("/"))
-        hint = f"the folder is made under {IMPROVEMENTS_FOLDER}/, so write only: {last}"
+        hint = f"the folder is made under {IMPROVEMENTS_FOLDER}/, so write: {wording} {last}"
         raise UsageError(
             f"{quoted(name)} cannot name an improvement",
             hint if IMPROVEMENT_NAME.match(last) else "use 1 to 64 letters, digits, '-', '_' or '.', with a letter or digit in front",

@@ -44,7 +44,7 @@ def find_destination(name: str) -> Destination:
             entries = evaluation.evaluators if evaluation else []
             ids = [entry["id"] for entry in entries if isinstance(entry.get("id"), str)]
             return Destination(improvement, False, {name: case.document for name, case in dataset.cases.items()}, ids)
-    return Destination(check_new_improvement(name), True, {}, [])
+    return Destination(check_new_improvement(name, "--into"), True, {}, [])
 
 
 def check_gathered(gathered: Gathered, shown: str) -> None:

@@ -27,7 +27,7 @@ PF_RUBRICS: dict[str, tuple[str, list[str], float]] = {  # rubric ({} is the val
     "model-graded-factuality": ("Nothing in the answer disagrees with the facts of this reference: {}", ["input", "output"], 0.5),
     "similar": ("The answer means the same as this: {}", ["output"], 0.75),
     "classifier": ("The answer is of the class: {}", ["output"], 0.5),
-    "moderation": ("The answer holds nothing that moderation would flag: {}", ["input", "output"], 0.5),
+    "moderation": ("The answer holds nothing that moderation would flag. {}", ["input", "output"], 0.5),
     "answer-relevance": ("The answer is about what was asked. {}", ["input", "output"], 0.7),
     "context-recall": ("The context in the input holds all that this reference says: {}", ["input"], 0.5),
     "context-relevance": ("The context in the input is what is needed to answer. {}", ["input"], 0.5),
