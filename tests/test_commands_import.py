@@ -273,6 +273,14 @@ class PromptfooConfigurations(Importing):
         self.assertEqual(run_cli("evaluate", "it").status, 0)
         self.assertEqual(read_lines("improvements/it/baseline.evaluated.jsonl")[0]["outcome"], "pass")
 
+    def test_secrets_in_recorded_outputs_are_masked_before_they_are_written(self):
+        secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+        write("c.yaml", f"tests:\n- vars: {{q: a}}\n  providerOutput: the token is {secret}\n")
+        self.run_import("promptfoo", "c.yaml", "--stage", "s")
+        text = (self.folder / "improvements/it/s.recorded.jsonl").read_text()
+        self.assertNotIn(secret, text)
+        self.assertEqual([hit["pointer"] for hit in json.loads(text)["redacted"]], ["/output"])
+
     def test_json_configurations_are_read_like_yaml(self):
         cases, shared, _ = self.promptfoo('{"tests": [{"vars": {"q": "a"}, "assert": [{"type": "is-json"}]}]}', "promptfooconfig.json")
         self.assertEqual((len(cases), shared[0]["type"]), (1, "json"))

@@ -106,6 +106,7 @@ LAYERS = {
         "exporters.*",
     ],
     "importers": [
+        "importers.yaml_values",
         "importers.yaml_subset",
         "importers.gathered",
         "importers.patterns",

@@ -123,7 +123,7 @@ def note_lines(gathered: Gathered) -> list[str]:
     for kind, mark in IMPORT_MARKS.items():
         for note, (count, places) in gathered.notes.items():
             if note.kind == kind:
-                more = [f"{count - len(places):,} more"] if count > len(places) else []
+                more = [f"{count - len(places):,} more"] if count > len(places) == PLACES_KEPT else []
                 where = f" [{listed([*places, *more], PLACES_KEPT + 1)}]" if kind != MAPPED else ""
                 lines.append(f"  {mark:<12}  {note.subject} ({count:,}){': ' + note.text if note.text else ''}{where}")
     return lines

@@ -11,6 +11,7 @@ from kaizen.cases.scaffold import INIT_ISSUE, check_new_improvement, scaffold_im
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.files import create_file, read_bytes, write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable
+from kaizen.foundation.redact import redact_evidence
 from kaizen.foundation.text import counted, listed, quoted, visible
 from kaizen.importers.gathered import Gathered, lift_shared, named_entries
 from kaizen.importers.tables import same_case
@@ -94,6 +95,12 @@ def prepare_cases(gathered: Gathered, destination: Destination) -> list[JsonObje
     return []
 
 
+def masked_answer(answer: JsonObject) -> JsonObject:
+    """*answer* with its secrets masked, as evidence is before it is written; `redacted` says where."""
+    evidence, hits = redact_evidence({key: value for key, value in answer.items() if key not in ("case_id", "trial")})
+    return {**answer, **evidence, **({"redacted": hits} if hits else {})}
+
+
 def write_import(gathered: Gathered, destination: Destination, shared: list[JsonObject], origin: tuple[str, str], stage: str) -> list[str]:
     """Writes the files and returns the names of those that are new or longer; *origin* is (name of the file, format)."""
     improvement = destination.improvement
@@ -118,6 +125,6 @@ def write_import(gathered: Gathered, destination: Destination, shared: list[Json
             write_file(improvement.path(CASES_FILE), before + joint + lines.encode("utf-8"))
         written = [CASES_FILE] if added else []
     if stage:
-        create_file(improvement.path(recorded), "".join(encode_compact(answer) + "\n" for answer in gathered.answers))
+        create_file(improvement.path(recorded), "".join(encode_compact(masked_answer(answer)) + "\n" for answer in gathered.answers))
         written.append(recorded)
     return written

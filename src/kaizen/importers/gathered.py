@@ -46,7 +46,7 @@ class Gathered:
         """Counts a part that stood at *place*."""
         key = ImportNote(kind, visible(subject, 80), visible(text, 300))
         count, places = self.notes.get(key, (0, []))
-        self.notes[key] = (count + 1, [*places, place] if len(places) < PLACES_KEPT else places)
+        self.notes[key] = (count + 1, places if len(places) == PLACES_KEPT or place in places else [*places, place])
 
     def name_for(self, text: str) -> str:
         """An id made from *text* that no case before it has."""

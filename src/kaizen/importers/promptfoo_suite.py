@@ -28,7 +28,8 @@ from kaizen.importers.gathered import (
 from kaizen.importers.promptfoo_checks import PF_ALIASES, PF_CODE, PF_TEMPLATE_MARKS, PromptfooContext, split_values
 from kaizen.importers.promptfoo_entries import PromptfooEntries
 from kaizen.importers.tables import add_entries, table_rows, text_within
-from kaizen.importers.yaml_subset import YAML_DEPTH, YAML_NODES, read_yaml
+from kaizen.importers.yaml_subset import read_yaml
+from kaizen.importers.yaml_values import YAML_DEPTH, YAML_NODES
 
 PF_IS_CODE = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go)(?::[^/]*)?\Z")
 AGENT_PART = "is part of the agent, not of a case; told in issue.md"
