@@ -70,16 +70,16 @@ class Promptfoo(unittest.TestCase):
             npm = node_program() / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
             flags = ("--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", "--no-save", "--prefix", str(FOLDER))
             FOLDER.mkdir(parents=True, exist_ok=True)
-            cls.run_node(str(npm), "install", f"promptfoo@{PROMPTFOO}", binding, *flags, timeout=600)
+            # With the whole environment: it may say how the registry is reached.
+            cls.run_node(str(npm), "install", f"promptfoo@{PROMPTFOO}", binding, *flags, env=dict(os.environ), timeout=300)
             (FOLDER / "installed").write_text("")
 
     @classmethod
     def run_node(cls, *arguments, env=None, stdin="", cwd=None, timeout=60, good=(0,)):
         """The standard output of node; fails when it ends in another way than *good*."""
-        kept = {name: value for name, value in os.environ.items() if name.lower().startswith("npm_config_")}
         path = os.pathsep.join([str(Path(cls.node).parent), os.environ.get("PATH", os.defpath)])
         done = subprocess.run(
-            [cls.node, *arguments], env={**clean_environment({**kept, **(env or {})}), "PATH": path}, input=stdin, cwd=cwd,
+            [cls.node, *arguments], env={**clean_environment(env), "PATH": path}, input=stdin, cwd=cwd,
             capture_output=True, text=True, encoding="utf-8", timeout=timeout, check=False,
         )  # fmt: skip
         assert done.returncode in good, f"{arguments}: {done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"

@@ -226,7 +226,8 @@ def similarity_builder(measure: str, default: float) -> Builder:
     def build(check: PromptfooCheck) -> JsonObject:
         value = check.value
         entry = {"type": "similarity", "measure": measure, "references": check.texts() if isinstance(value, list) else [check.text()]}
-        return {**entry, "max" if measure.endswith("distance") else "threshold": check.number(default)}
+        bound = check.number(default)
+        return {**entry, **({"max": int(bound // 1)} if measure.endswith("distance") else {"threshold": bound})}  # whole edits
 
     return build
 
