@@ -11,7 +11,7 @@ from kaizen.cases.scaffold import INIT_ISSUE, check_new_improvement, scaffold_im
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.files import create_file, read_bytes, write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable
-from kaizen.foundation.redact import redact_evidence
+from kaizen.foundation.redact import redact_evidence, redact_text
 from kaizen.foundation.text import counted, listed, quoted, visible
 from kaizen.importers.gathered import Gathered, lift_shared, named_entries
 from kaizen.importers.tables import same_case
@@ -116,7 +116,7 @@ def write_import(gathered: Gathered, destination: Destination, shared: list[Json
         evaluation = encode_readable({"version": 1, "evaluators": shared}) + "\n"
         background = "".join(f"{line}\n" for line in ["", *gathered.background]) if gathered.background else ""
         origin_text = IMPORTED_FROM.format(count=counted(len(added), "case"), file=origin[0], format=origin[1], background=background)
-        issue = INIT_ISSUE.replace("IMPROVEMENT", improvement.name) + origin_text
+        issue = INIT_ISSUE.replace("IMPROVEMENT", improvement.name) + redact_text(origin_text)[0]
         written = scaffold_improvement(improvement.name, {"issue.md": issue, CASES_FILE: lines, EVALUATION_FILE: evaluation})[1]
     else:
         before = read_bytes(improvement.path(CASES_FILE))
