@@ -122,6 +122,18 @@ LAYERS = {
         "exporters.rows",
         "exporters.*",
     ],
+    "importers": [
+        "importers.yaml_values",
+        "importers.yaml_subset",
+        "importers.gathered",
+        "importers.patterns",
+        "importers.promptfoo_checks",
+        "importers.promptfoo_entries",
+        "importers.tables",
+        "importers.promptfoo_suite",
+        "importers.*",
+        "importers.destination",
+    ],
     "web": [
         "web.page",
         "web.evidence",
