@@ -167,6 +167,19 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     exporters/junit.py           JUnit XML for CI systems: one test case a case, or of one stage one a trial.
 #     exporters/tables.py          Results as CSV, JSON Lines and Markdown, made one trial at a time.
 #
+#   importers
+#     importers/yaml_values.py     Values of YAML that stand on a line or in brackets: a cursor over the lines reads them.
+#     importers/yaml_subset.py     The part of YAML 1.2 that configurations use; nothing in it names or makes an object.
+#     importers/gathered.py        What an importer finds in a file: cases, checks, answers, what became of each part.
+#     importers/patterns.py        Regular expressions of JavaScript, as Python's `re` writes them with the flag a.
+#     importers/promptfoo_checks.py promptfoo's assertions as entries: the table of what each becomes, and what differs.
+#     importers/promptfoo_entries.py The assertions of one promptfoo test as named entries: sets, weights, thresholds.
+#     importers/tables.py          Tables of cases: CSV and JSON Lines, with a map from columns to the fields of a case.
+#     importers/promptfoo_suite.py A promptfoo configuration or CSV as cases: defaults, scenarios, lists in vars, files.
+#     importers/inspect_log.py     Inspect's logs in JSON: samples as cases, scorers as entries, recorded answers.
+#     importers/openai_evals.py    Samples of OpenAI's evals: JSON Lines with `input` and `ideal`.
+#     importers/destination.py     Writes what was gathered: a new improvement, or more cases for one that is there.
+#
 #   web
 #     web/page.py                  The frame all pages share: one look, a strict content policy, and text that stays data.
 #     web/evidence.py              Where each trial stands in the files of a stage, for pages written case by case.
@@ -195,6 +208,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
+#     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
 #     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
@@ -7197,15 +7211,14 @@ IMPROVEMENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])
 REGRESSION_DATASET = "datasets/regression.jsonl"
 
 
-def scaffold_improvement(name: str) -> tuple[Improvement, list[str], list[str]]:
-    """The new improvement *name* under improvements/, the names of its files, and the datasets that it includes.
+def check_new_improvement(name: str, wording: str = "kaizen init") -> Improvement:
+    """The improvement *name* under improvements/, which is not there yet; *wording* is what stands before a name on the command line.
 
-    That is datasets/regression.jsonl when it exists. Raises UsageError for a name that is no plain folder name,
-    RefusedError when something is there already.
+    Raises UsageError for a name that is no plain folder name, RefusedError when something is there already.
     """
     if not IMPROVEMENT_NAME.match(name):
         last = os.path.basename(name.replace("\\", "/").rstrip("/"))
-        hint = f"the folder is made under {IMPROVEMENTS_FOLDER}/, so write: kaizen init {last}"
+        hint = f"the folder is made under {IMPROVEMENTS_FOLDER}/, so write: {wording} {last}"
         raise UsageError(
             f"{quoted(name)} cannot name an improvement",
             hint if IMPROVEMENT_NAME.match(last) else "use 1 to 64 letters, digits, '-', '_' or '.', with a letter or digit in front",
@@ -7214,13 +7227,23 @@ def scaffold_improvement(name: str) -> tuple[Improvement, list[str], list[str]]:
     folder = improvement.folder
     if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
         raise RefusedError(f"{improvement.shown()}: is there already; nothing was changed", "choose another name", "existing_folder")
+    return improvement
+
+
+def scaffold_improvement(name: str, contents: dict[str, str] | None = None) -> tuple[Improvement, list[str], list[str]]:
+    """The new improvement *name* under improvements/, the names of its files, and the datasets that it includes.
+
+    *contents* are its files by name in place of the example. datasets/regression.jsonl is included when it exists.
+    Raises what `check_new_improvement` does.
+    """
+    improvement = check_new_improvement(name)
+    if contents is None:
+        contents = {"issue.md": INIT_ISSUE.replace("IMPROVEMENT", name), CASES_FILE: INIT_CASES, EVALUATION_FILE: INIT_EVALUATION}
     make_folder(improvement.folder)
     includes = [REGRESSION_DATASET] if os.path.isfile(os.path.join(improvement.outer_folder(), REGRESSION_DATASET)) else []
     line = f'\n  "include": ["../../{REGRESSION_DATASET}"],' if includes else ""
-    evaluation = INIT_EVALUATION.replace('"version": 1,', f'"version": 1,{line}')
-    contents = {"issue.md": INIT_ISSUE.replace("IMPROVEMENT", name), CASES_FILE: INIT_CASES, EVALUATION_FILE: evaluation}
     for file, text in contents.items():
-        create_file(improvement.path(file), text)
+        create_file(improvement.path(file), text.replace('"version": 1,', f'"version": 1,{line}', 1) if file == EVALUATION_FILE else text)
     return improvement, list(contents), includes
 
 # endregion
@@ -23791,6 +23814,2190 @@ def left_out_notes(tally: Tallied) -> list[str]:
 
 # endregion
 
+# region importers/yaml_values.py
+# =============================================================================
+# Values of YAML that stand on a line or in brackets: a cursor over the lines reads them.
+# =============================================================================
+
+YAML_DEPTH = 60  # levels; each takes a few frames of Python's stack
+YAML_NODES = 1_000_000  # values that a document may unfold to
+YAML_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+YAML_ESCAPES = {
+    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
+    '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
+}  # fmt: skip
+YAML_HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
+YAML_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+YAML_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+YAML_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)?(?:\.[0-9]+|(?<=[0-9])\.)?(?:[eE][-+]?[0-9]+)?\Z")
+YAML_UNSURE = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*_[0-9_]*|0[xob][0-9a-fA-F_]+|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
+YAML_BLANKS = re.compile(r"[ \t]*")
+YAML_FLOW_TEXT = re.compile(r"(?:(?!:(?:[\s,\[\]{}]|\Z)|\s#)[^,\[\]{}])*")
+YAML_NAME = re.compile(r"[&*]([^\s,\[\]{}]+)")
+QUOTE_IT = "put the text in quotes"
+
+
+class YamlValues:
+    """A cursor (row, column) over the lines of a document, and how values without columns are read at it."""
+
+    def __init__(self, text: str, shown: str) -> None:
+        self.lines = text.replace("\r\n", "\n").split("\n")
+        self.shown = shown
+        self.row = self.column = self.nodes = 0
+        self.parent, self.start = -1, 0  # the column of what the flow value at the cursor belongs to, the row it begins in
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        for number, line in enumerate(self.lines):
+            found = YAML_UNPRINTABLE.search(line) or SURROGATE.search(line) or ("\r" in line and re.search("\r", line))
+            if found:
+                self.refuse(f"holds the control character U+{ord(found.group()):04X}", "write it as an escape in double quotes", number)
+
+    def refuse(self, message: str, hint: str = "", row: int | None = None) -> NoReturn:
+        """Raises InputError about the line *row*, counted from 0, or the current one."""
+        raise InputError(f"{self.shown}:{(self.row if row is None else row) + 1}: {message}", hint, "invalid_file")
+
+    def grow(self, number: int = 1) -> None:
+        """Counts *number* values. Raises InputError when there are too many."""
+        self.nodes += number
+        if self.nodes > YAML_NODES:
+            self.refuse(f"unfolds to more than {YAML_NODES:,} values", "aliases of aliases multiply; split the file")
+
+    def rest(self) -> str:
+        """What stands at the cursor and behind it on the line."""
+        return self.lines[self.row][self.column :]
+
+    def sign(self) -> str:
+        """The character at the cursor; '' at the end of the line."""
+        return self.lines[self.row][self.column : self.column + 1]
+
+    def matched(self, pattern: "re.Pattern[str]") -> "re.Match[str] | None":
+        """What *pattern* finds at the cursor; the line is not copied, which would make many values on one line slow."""
+        return pattern.match(self.lines[self.row], self.column)
+
+    def alias(self) -> Any:
+        """The value of the alias at the cursor."""
+        name = self.matched(YAML_NAME)
+        if name is None or name[1] not in self.anchors:
+            self.refuse(f"{quoted(self.rest()[:40])} is no alias of an anchor above it", QUOTE_IT)
+        self.column = name.end()
+        value, size = self.anchors[name[1]]
+        self.grow(size)
+        return value
+
+    def scalar(self, text: str, row: int) -> Any:
+        """What the plain *text* says: null, true, false, a number, or itself."""
+        if text in YAML_WORDS:
+            return YAML_WORDS[text]
+        if not (text[0] in "+-." or text[0].isdigit()):
+            return text
+        if YAML_UNSURE.match(text):
+            self.refuse(f"readers of YAML differ about the number {quoted(text, 40)}", "put it in quotes, or write it in decimals", row)
+        try:
+            if YAML_INTEGER.match(text):
+                return bounded_int(text)
+            return finite_float(text) if YAML_FLOAT.match(text) and any(map(str.isdigit, text)) else text
+        except ValueError as error:
+            self.refuse(str(error) if len(text) < 4300 else "holds a number with too many digits", "write it as a text, in quotes", row)
+
+    def skip_flow_blank(self) -> None:
+        """Goes to the next character of a flow value, over blanks, comments and line ends."""
+        while self.row < len(self.lines):
+            line, before = self.lines[self.row], self.column
+            blanks = self.matched(YAML_BLANKS)
+            self.column = blanks.end() if blanks else before
+            is_comment = self.sign() == "#" and (self.column == 0 or line[self.column - 1] in " \t")
+            if self.sign() and not is_comment:
+                if before == 0 and self.column <= self.parent:
+                    self.refuse("is indented no more than the key that the brackets belong to")
+                if self.column == 0 and re.match(r"(?:---|\.\.\.)(?:\s|\Z)", line):
+                    self.refuse("begins another document inside a list or map")
+                return
+            self.row += 1
+            self.column = 0
+        self.refuse("a list or map in brackets does not end", "close it", self.start)
+
+    def flow(self, depth: int) -> Any:
+        """The flow value at the cursor; the cursor then stands behind it."""
+        if depth > YAML_DEPTH:
+            self.refuse(f"is nested more than {YAML_DEPTH} levels deep")
+        sign = self.sign()
+        if sign == "*":
+            return self.alias()
+        self.grow()
+        if sign in ("[", "{"):
+            return self.flow_list(depth) if sign == "[" else self.flow_map(depth)
+        if sign in ('"', "'"):
+            return self.quoted_text()
+        row = self.row
+        return self.scalar(self.flow_plain(), row)
+
+    def flow_plain(self) -> str:
+        """Plain text inside brackets, on one line."""
+        found = self.matched(YAML_FLOW_TEXT)
+        text = found.group().rstrip(" \t") if found else ""
+        if not text or text[0] in "&!%@`|>#" or re.match(r"[?-](?:\s|\Z)", text):
+            self.refuse(f"{quoted(self.rest(), 40)} is nothing that can stand in brackets", QUOTE_IT)
+        self.column += len(text)
+        return text
+
+    def flow_list(self, depth: int) -> list[Any]:
+        """The list in brackets at the cursor."""
+        items: list[Any] = []
+        row = self.row
+        self.column += 1
+        while True:
+            self.skip_flow_blank()
+            if self.sign() == "]":
+                self.column += 1
+                return items
+            items.append(self.flow(depth + 1))
+            self.skip_flow_blank()
+            if self.sign() == ",":
+                self.column += 1
+            elif self.sign() != "]":
+                self.refuse(f"{quoted(self.rest(), 40)} stands where ',' or ']' is due in the list of line {row + 1}", QUOTE_IT)
+
+    def flow_map(self, depth: int) -> JsonObject:
+        """The map in braces at the cursor."""
+        found: JsonObject = {}
+        row = self.row
+        self.column += 1
+        while True:
+            self.skip_flow_blank()
+            if self.sign() == "}":
+                self.column += 1
+                return found
+            if self.sign() in "[{*":
+                self.refuse("has a map, list or alias as a key", "put a text that holds {{…}} in quotes")
+            key = self.quoted_text() if self.sign() in "\"'" else self.flow_plain()
+            if key in found or key == "<<":
+                self.refuse(f"key {quoted(key)} occurs twice or merges, in braces", "keep one of the two, or write it in block style")
+            self.skip_flow_blank()
+            found[key] = None
+            if self.sign() == ":":
+                self.column += 1
+                self.skip_flow_blank()
+                if self.sign() not in ",}":
+                    found[key] = self.flow(depth + 1)
+            self.skip_flow_blank()
+            if self.sign() == ",":
+                self.column += 1
+            elif self.sign() != "}":
+                self.refuse(f"{quoted(self.rest(), 40)} stands where ',' or '}}' is due in the map of line {row + 1}", QUOTE_IT)
+
+    def quoted_text(self) -> str:
+        """The text in quotes at the cursor; line ends in it are folded."""
+        quote, row = self.sign(), self.row
+        self.column += 1
+        pattern = re.compile(r'((?:[^"\\]|\\.)*)(\\\Z|"?)' if quote == '"' else r"((?:[^']|'')*)('?)")
+        parts: list[str] = []
+        blanks, is_joined = 0, True
+        while self.row < len(self.lines):
+            found = self.matched(pattern)
+            assert found is not None  # both parts may be empty
+            is_last = found[2] == quote
+            raw = found[1] if not parts and not blanks else found[1].lstrip(" \t")
+            if not is_last and found[2] == "":
+                raw = re.sub(r"(?<!\\)[ \t]+\Z", "", raw)
+            if raw or is_last or found[2]:
+                if not is_joined:
+                    parts.append("\n" * blanks or " ")
+                parts.append(raw.replace("''", "'") if quote == "'" else self.unescaped(raw))
+                blanks, is_joined = 0, found[2] == "\\"
+            elif parts or row != self.row:
+                blanks += 1
+            else:
+                parts.append("")
+                is_joined = False
+            self.column = found.end()
+            if is_last:
+                return "".join(parts)
+            self.row += 1
+            self.column = 0
+            line = self.lines[self.row] if self.row < len(self.lines) else ""
+            if line.strip() and len(line) - len(line.lstrip(" ")) <= self.parent:
+                self.refuse("is indented no more than the key that the text in quotes belongs to")
+        self.refuse("a quote does not end", f"close the {quote} that stands here", row)
+
+    def unescaped(self, text: str) -> str:
+        """*text* out of double quotes with its escapes read."""
+
+        def character(match: "re.Match[str]") -> str:
+            name = match[1][0]
+            if name in YAML_ESCAPES:
+                return YAML_ESCAPES[name]
+            digits = match[1][1:]
+            if len(digits) != YAML_HEX_ESCAPES.get(name) or int(digits, 16) > 0x10FFFF:
+                self.refuse(f"escape {quoted(match[0], 20)} is unknown", "write \\\\ for a backslash")
+            return chr(int(digits, 16))
+
+        if "\\" not in text:
+            return text
+        made = re.sub(r"\\(x[0-9a-fA-F]{0,2}|u[0-9a-fA-F]{0,4}|U[0-9a-fA-F]{0,8}|.)", character, text)
+        made = re.sub("[\ud800-\udbff][\udc00-\udfff]", lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), made)
+        if SURROGATE.search(made):
+            self.refuse("holds half of a surrogate pair", "write the whole character")
+        return made
+
+# endregion
+
+# region importers/yaml_subset.py
+# =============================================================================
+# The part of YAML 1.2 that configurations use; nothing in it names or makes an object.
+#
+# Read: block maps and lists, flow maps and lists over one or several lines, plain and quoted text
+# over several lines, block scalars (| and > with their signs), comments, anchors, aliases and
+# merge keys, one '---' at the head. An alias is the same value again, not a copy, and what all
+# of them together would unfold to is bounded.
+#
+# Refused with its line: tags, complex keys, several documents, tabs that indent, a key twice, a
+# number that readers of YAML take for different ones (012, 1_000, .nan), and whatever else
+# is not in the list above.
+# =============================================================================
+
+YAML_HEADER = re.compile(r"[|>](?:([+-])([1-9])?|([1-9])([+-])?)?[ \t]*(?:[ \t]#.*)?\Z")
+
+
+def read_yaml(text: str, shown: str) -> Any:
+    """The value of the YAML document *text*, null for an empty one. Raises InputError that begins with *shown* and the line."""
+    return YamlReader(text, shown).document()
+
+
+class YamlReader(YamlValues):
+    """Reads maps, lists and texts that columns hold together."""
+
+    def document(self) -> Any:
+        """The one value of the document."""
+        self.skip_blank(is_head=True)
+        if self.row < len(self.lines) and re.match(r"---(?:\s+#.*)?\s*\Z", self.lines[self.row]):
+            self.row += 1
+        value = self.block(-1, 0)
+        self.skip_blank()
+        if self.row < len(self.lines) and self.lines[self.row].rstrip() == "...":
+            self.row += 1
+            self.skip_blank()
+        if self.row < len(self.lines):
+            self.refuse("stands behind the document, or is indented unlike what it belongs to")
+        return value
+
+    def skip_blank(self, is_head: bool = False) -> None:
+        """Goes to the next line that says something; '---' may stand there when nothing was said before (*is_head*)."""
+        while self.row < len(self.lines):
+            line = self.lines[self.row].lstrip(" ")
+            if line.startswith("\t") and line.strip():
+                self.refuse("is indented with a tab", "indent with blanks")
+            if line.strip() and line[0] != "#":
+                if not is_head and re.match(r"%|---(?:\s|\Z)", self.lines[self.row]):
+                    self.refuse("begins another document or is a directive", "keep one document in a file")
+                self.column = len(self.lines[self.row]) - len(line)
+                return
+            self.row += 1
+
+    def indent(self) -> int:
+        """Columns before the next line that says something; -1 at the end."""
+        self.skip_blank()
+        if self.row >= len(self.lines) or self.lines[self.row].rstrip() == "...":
+            return -1
+        return self.column
+
+    def end_line(self) -> None:
+        """Goes to the next line; refuses anything but a comment on this one."""
+        rest = self.rest()
+        if rest.strip() and not re.match(r"\s+#", rest) and not (rest[0] == "#" and self.column == 0):
+            self.refuse(f"{quoted(rest.strip(), 40)} stands behind a value that has ended", QUOTE_IT)
+        self.row += 1
+
+    def block(self, parent: int, depth: int, is_value: bool = False) -> Any:
+        """The value that begins on the next line that says something, indented more than *parent*; null when there is none.
+
+        A list that is the value of a key (*is_value*) may stand in the column of the key.
+        """
+        column = self.indent()
+        if column <= parent and not (is_value and column == parent and column >= 0 and self.is_item()):
+            self.grow()
+            return None
+        if depth > YAML_DEPTH:
+            self.refuse(f"is nested more than {YAML_DEPTH} levels deep")
+        if self.is_item():
+            return self.block_list(column, depth)
+        if self.key_end() is not None:
+            return self.block_map(column, depth)
+        return self.value(parent, depth)
+
+    def is_item(self) -> bool:
+        """True when a list item begins at the cursor."""
+        return re.match(r"-(?:\s|\Z)", self.rest()) is not None
+
+    def key_end(self) -> int | None:
+        """The column behind the colon of the key at the cursor; None when no key stands there."""
+        rest = self.rest()
+        if rest[:1] in ('"', "'"):
+            found = re.match(r'"(?:[^"\\]|\\.)*"\s*:(?=\s|\Z)' if rest[0] == '"' else r"'(?:[^']|'')*'\s*:(?=\s|\Z)", rest)
+            return self.column + found.end() if found else None
+        if re.match(r"\?(?:\s|\Z)", rest):
+            self.refuse("is a complex key", "write 'key: value'")
+        if rest[:1] in ("[", "{", "|", ">", "#") or (found := re.search(r":(?=\s|\Z)|\s#", rest)) is None or found.group() != ":":
+            return None
+        return self.column + found.end()
+
+    def block_list(self, column: int, depth: int) -> list[Any]:
+        """The list whose dashes stand in *column*."""
+        items = []
+        while self.indent() == column and self.is_item():
+            # The dash becomes a blank: what follows is then a block of its own in its column.
+            self.lines[self.row] = self.lines[self.row][:column] + " " + self.lines[self.row][column + 1 :]
+            items.append(self.item(column, depth))
+        if self.indent() > column:
+            self.refuse("is indented unlike the list that it follows")
+        self.grow()
+        return items
+
+    def item(self, column: int, depth: int) -> Any:
+        """The value behind a dash that stood in *column*, on its line or below."""
+        row = self.row
+        rest = self.lines[row][column + 1 :].lstrip(" \t")
+        if not rest or rest.startswith("#"):
+            self.row += 1
+            return self.block(column, depth + 1)
+        if "\t" in self.lines[row][column : len(self.lines[row]) - len(rest)]:
+            self.refuse("has a tab behind the dash", "put a blank there")
+        self.column = len(self.lines[row]) - len(rest)
+        if rest[0] in "&*!" and self.key_end() is None or rest[0] in "|>":
+            return self.value(column, depth + 1)
+        return self.block(column, depth + 1)
+
+    def block_map(self, column: int, depth: int) -> JsonObject:
+        """The map whose keys stand in *column*."""
+        found: JsonObject = {}
+        merged: list[Any] = []
+        while self.indent() == column:
+            end = self.key_end()
+            if end is None or self.is_item():
+                self.refuse("is neither 'key: value' nor in the column of what it belongs to", QUOTE_IT)
+            row, key = self.row, self.key(self.lines[self.row][column : end - 1].rstrip())
+            self.column = end
+            value = self.value(column, depth + 1, True)
+            if key == "<<":
+                merged += value if isinstance(value, list) else [value]
+                if not all(isinstance(one, dict) for one in merged):
+                    self.refuse("'<<' merges something that is no map", row=row)
+            elif key in found:
+                self.refuse(f"key {quoted(key)} occurs twice", "keep one of the two", row)
+            else:
+                found[key] = value
+        if self.indent() > column:
+            self.refuse("is indented unlike what it belongs to")
+        return self.with_merged(found, merged)
+
+    def with_merged(self, found: JsonObject, merged: list[JsonObject]) -> JsonObject:
+        """*found* with the keys of *merged* that it lacks, the earlier map first."""
+        for one in merged:
+            for key, value in one.items():
+                found.setdefault(key, value)
+        self.grow()
+        return found
+
+    def key(self, text: str) -> str:
+        """The key that *text* writes."""
+        if text[:1] in ('"', "'"):
+            row, column = self.row, self.column
+            key = str(self.quoted_text())
+            self.row, self.column = row, column
+            return key
+        if text[:1] in ("", "&", "*", "!", "%", "@", "`", ","):
+            self.refuse(f"key {quoted(text, 40)} begins with a sign that YAML gives another meaning", QUOTE_IT)
+        return text
+
+    def value(self, parent: int, depth: int, is_value: bool = False) -> Any:
+        """The value at the cursor, on this line or below, of what stands in column *parent*."""
+        self.column += len(self.rest()) - len(self.rest().lstrip(" \t"))
+        rest = self.rest()
+        if not rest or (rest[0] == "#" and self.lines[self.row][self.column - 1 : self.column] in (" ", "\t")):
+            self.row += 1
+            return self.block(parent, depth, is_value)
+        sign = rest[0]
+        if sign == "&":
+            return self.anchored(parent, depth, is_value)
+        if sign in "|>" and parent >= 0:
+            self.grow()
+            return self.block_text(parent)
+        if sign in "*[{\"'":
+            self.parent, self.start = parent, self.row
+            value = self.flow(depth)
+            self.end_line()
+            return value
+        if parent < 0:
+            self.refuse("is neither 'key: value' nor a list item", QUOTE_IT)
+        return self.plain_block(parent)
+
+    def anchored(self, parent: int, depth: int, is_value: bool) -> Any:
+        """The value behind an anchor, which is kept under its name."""
+        name = self.matched(YAML_NAME)
+        if name is None:
+            self.refuse("has an anchor without a name")
+        self.column = name.end()
+        if re.match(r"\s*[&*]", self.rest()):
+            self.refuse("gives an alias or an anchor an anchor")
+        before = self.nodes
+        value = self.value(parent, depth, is_value)
+        self.anchors[name[1]] = (value, self.nodes - before)
+        return value
+
+    def plain_block(self, parent: int) -> Any:
+        """Plain text at the cursor, which goes on in lines that are indented more than *parent*."""
+        row, parts, blanks = self.row, [self.plain_part(self.rest())], 0
+        is_open = not re.search(r"\s#", self.rest())
+        self.row += 1
+        while is_open and self.row < len(self.lines):
+            line = self.lines[self.row].strip(" \t")
+            indent = len(self.lines[self.row]) - len(self.lines[self.row].lstrip(" "))
+            if line and (indent <= parent or line[0] == "#"):
+                break
+            if line:
+                self.column = indent
+                parts.append("\n" * blanks or " ")
+                parts.append(self.plain_part(line))
+                is_open, blanks = not re.search(r"\s#", line), 0
+            else:
+                blanks += 1
+            self.row += 1
+        self.grow()
+        return self.scalar(parts[0], row) if len(parts) == 1 else "".join(parts)
+
+    def plain_part(self, text: str) -> str:
+        """*text* without a comment, when all of it is plain."""
+        text = re.split(r"\s#", text, maxsplit=1)[0].strip(" \t")
+        if re.match(r"[!%@`,\]}]|[?:-](?:\s|\Z)", text):
+            self.refuse(f"{quoted(text, 40)} begins with a sign that YAML gives another meaning", QUOTE_IT)
+        if re.search(r":(?:\s|\Z)", text):
+            self.refuse(f"{quoted(text, 40)} has a colon and a blank in a value", QUOTE_IT)
+        return text
+
+    def block_text(self, parent: int) -> str:
+        """The text of the block scalar whose | or > stands at the cursor."""
+        header = YAML_HEADER.match(self.rest())
+        if header is None:
+            self.refuse(f"{quoted(self.rest(), 40)} is no head of a block of text", QUOTE_IT)
+        is_folded, chomp, wanted = self.sign() == ">", header[1] or header[4] or "", header[2] or header[3]
+        self.row += 1
+        indent = parent + int(wanted) if wanted else 0
+        lines: list[str] = []
+        while self.row < len(self.lines):
+            line = self.lines[self.row]
+            blanks = len(line) - len(line.lstrip(" "))
+            is_blank = blanks == len(line)
+            if not indent and not is_blank:
+                if blanks <= parent:
+                    break
+                indent = blanks
+            if not is_blank and blanks < indent:
+                break
+            lines.append(line[indent:] if indent else "")
+            self.row += 1
+        kept = len(lines)
+        while kept and not lines[kept - 1]:
+            kept -= 1
+        body, tail = lines[:kept], len(lines) - kept - (self.row == len(self.lines))
+        text = folded_lines(body) if is_folded else "\n".join(body)
+        return text + ("" if chomp == "-" else "\n" * (bool(body) + max(tail, 0)) if chomp == "+" else "\n" * bool(body))
+
+
+def folded_lines(lines: list[str]) -> str:
+    """The text of a '>' block: a line end between two lines that are not indented further is a blank, a blank line a line end."""
+    text, blanks, was_further = "", 0, False
+    parts: list[str] = []
+    for line in lines:
+        if not line:
+            blanks += 1
+            continue
+        is_further = line[0] in " \t"
+        if parts or blanks:
+            is_kept = is_further or was_further or not parts
+            parts.append("\n" * (blanks + (is_kept and bool(parts))) if blanks or is_kept else " ")
+        parts.append(line)
+        blanks, was_further = 0, is_further
+    return text + "".join(parts)
+
+# endregion
+
+# region importers/gathered.py
+# =============================================================================
+# What an importer finds in a file: cases, checks, answers, what became of each part.
+# =============================================================================
+
+MAPPED, APPROXIMATED, DROPPED = "mapped", "approximated", "dropped"
+MAX_IMPORT_BYTES = 64 << 20
+MAX_IMPORT_CASES = 100_000
+PLACES_KEPT = 3
+REFERENCE_KEYS = ("$case", "$use", "$file", "$literal")
+
+
+class ImportDropped(Exception):
+    """A part of the file that has no counterpart here; the text says why."""
+
+
+class ImportNote(NamedTuple):
+    """What became of a part: `kind` of the three, what it was and is now, and the difference or the reason."""
+
+    kind: str
+    subject: str
+    text: str
+
+
+class Gathered:
+    """Cases with their entries in `evaluators`, recorded answers, notes with count and first places, lines for issue.md."""
+
+    def __init__(self) -> None:
+        self.cases: list[JsonObject] = []
+        self.lines: list[int | None] = []  # where in the file each case stands, when it has lines
+        self.answers: list[JsonObject] = []
+        self.notes: dict[ImportNote, tuple[int, list[str]]] = {}
+        self.background: list[str] = []
+        self.names: set[str] = set()
+
+    def note(self, kind: str, subject: str, place: str, text: str = "") -> None:
+        """Counts a part that stood at *place*."""
+        key = ImportNote(kind, visible(subject, 80), visible(text, 300))
+        count, places = self.notes.get(key, (0, []))
+        self.notes[key] = (count + 1, places if len(places) == PLACES_KEPT or place in places else [*places, place])
+
+    def name_for(self, text: str) -> str:
+        """An id made from *text* that no case before it has."""
+        name, number = slug(text), 1
+        while (made := name if number == 1 else f"{name}-{number}") in self.names:
+            number += 1
+        return made
+
+    def add(self, case: JsonObject, line: int | None = None) -> None:
+        """Takes a case. Raises InputError when there are too many."""
+        if len(self.cases) >= MAX_IMPORT_CASES:
+            raise InputError(f"makes more than {MAX_IMPORT_CASES:,} cases", "lists in vars multiply; import a part of them")
+        self.names.add(str(case.get("id")))
+        self.cases.append(case)
+        self.lines.append(line)
+
+
+def named_entries(entries: Iterable[tuple[str, JsonObject]], taken: Iterable[str] = ()) -> list[JsonObject]:
+    """*entries*, each with a name, with that name as `id`; one that is *taken* or comes again gets a number."""
+    used, made = set(taken), []
+    for name, entry in entries:
+        number, identity = 1, name
+        while identity in used:
+            number += 1
+            identity = f"{name}-{number}"
+        used.add(identity)
+        made.append({"id": identity, **entry})
+    return made
+
+
+def checked_entry(entry: JsonObject) -> JsonObject:
+    """*entry*, when it is one that `validate` accepts and that takes nothing from elsewhere. Raises ImportDropped."""
+    key = reference_key(entry)
+    if key:
+        raise ImportDropped(f"holds the key {key}, which has a meaning of its own here")
+    try:
+        prepare_entry({"id": "check", **entry}, is_nested=True)
+    except ConfigurationError as error:
+        raise ImportDropped(f"{error.pointer + ': ' if error.pointer else ''}{error.message}") from None
+    return entry
+
+
+def reference_key(value: Any) -> str:
+    """The first key in *value* that would refer to something else; '' when none does."""
+    if isinstance(value, dict):
+        return next((key for key in value if key in REFERENCE_KEYS), "") or next(filter(None, map(reference_key, value.values())), "")
+    return next(filter(None, map(reference_key, value)), "") if isinstance(value, list) else ""
+
+
+def lift_shared(cases: list[JsonObject]) -> list[JsonObject]:
+    """The entries that every one of *cases* has alike; they are taken out of the cases."""
+    own = [{entry["id"]: entry for entry in case.get("evaluators", ())} for case in cases]
+    shared = [entry for name, entry in own[0].items() if all(json_equal(entry, other.get(name)) for other in own)] if own else []
+    names = {entry["id"] for entry in shared}
+    for case in cases:
+        rest = [entry for entry in case.pop("evaluators", ()) if entry["id"] not in names]
+        if rest:
+            case["evaluators"] = rest
+    return shared
+
+
+def count_holdout(cases: Iterable[JsonObject]) -> int:
+    """How many of *cases* nothing may be shown of."""
+    return sum(map(is_holdout, cases))
+
+
+# --- Files -----------------------------------------------------------------------------
+
+
+def import_text(path: str) -> str:
+    """The text of the file *path*, of bounded size. Raises InputError."""
+    size = os.path.getsize(path) if os.path.isfile(path) else 0
+    if size > MAX_IMPORT_BYTES:
+        raise InputError(f"{shown_path(path)}: is larger than {MAX_IMPORT_BYTES >> 20} MiB", "split it into several files")
+    return read_text(path)
+
+
+def import_json(text: str, shown: str) -> Any:
+    """The value of the JSON *text*. Raises InputError that begins with *shown* and the line."""
+    try:
+        return parse_json(text)
+    except JsonError as error:
+        raise InputError(f"{shown}:{refused_line(text, error) or 1}: {error.message}", error.hint, "invalid_file") from None
+
+
+def file_inside(folder: str, name: str) -> str:
+    """The path of the file *name* below *folder*. Raises RefusedError when it lies elsewhere, also by way of a link."""
+    root = os.path.realpath(folder)
+    path = os.path.realpath(os.path.join(root, name))
+    if os.path.isabs(name) or "://" in name or "\0" in name or os.path.commonpath([root, path]) != root:
+        raise RefusedError(
+            f"{quoted(name)} lies outside the folder of the file that names it, and is not read",
+            "put a copy of it into that folder, and name the copy",
+            "outside_folder",
+        )
+    return path
+
+# endregion
+
+# region importers/patterns.py
+# =============================================================================
+# Regular expressions of JavaScript, as Python's `re` writes them with the flag a.
+# =============================================================================
+
+JS_GROUP = re.compile(r"\(\?<([A-Za-z_$][\w$]*)>")
+JS_NAMED_REFERENCE = re.compile(r"k<([A-Za-z_$][\w$]*)>")
+JS_KEPT_ESCAPES = frozenset("dDwWsSbBnrtfv0123456789xu")
+JS_SPACES = "\\s\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"  # what the flag a leaves out of \\s
+JS_LINE_ENDS = "\\n\\r\\u2028\\u2029"
+
+
+def python_pattern(pattern: str) -> str:
+    """The JavaScript *pattern* (without flags) as a pattern of Python's re. Raises ImportDropped for what has no counterpart."""
+    made: list[str] = []
+    place, in_set, set_start = 0, False, 0
+    while place < len(pattern):
+        character = pattern[place]
+        if character == "\\":
+            text, place = python_escape(pattern, place + 1, in_set)
+        elif in_set:
+            text = "\\" + character if character in "[&|~" else character
+            if character == "]":
+                in_set = False
+                if place == set_start:  # [] holds nothing, [^] anything
+                    made[-1] = "(?!)" if made[-1] == "[" else "(?:(?!)|[\\s\\S])"
+                    text = ""
+            place += 1
+        elif character == "[":
+            text = "[^" if pattern[place + 1 : place + 2] == "^" else "["
+            place += len(text)
+            in_set, set_start = True, place
+        elif character == "(" and (group := JS_GROUP.match(pattern, place)):
+            text, place = f"(?P<{python_name(group[1])}>", group.end()
+        else:
+            text, place = {"$": r"\Z", ".": f"[^{JS_LINE_ENDS}]"}.get(character, character), place + 1
+        made.append(text)
+    return "".join(made)
+
+
+def python_name(name: str) -> str:
+    """*name* of a group, when Python can have it. Raises ImportDropped."""
+    if "$" in name or not name.isascii():
+        raise ImportDropped(f"the pattern names a group {name!r}, which Python cannot")
+    return name
+
+
+def python_escape(pattern: str, place: int, in_set: bool) -> tuple[str, int]:
+    """(what stands for the escape whose character is at *place*, where it ends)."""
+    character = pattern[place : place + 1]
+    reference = JS_NAMED_REFERENCE.match(pattern, place)
+    if reference and not in_set:
+        return f"(?P={python_name(reference[1])})", reference.end()
+    if character in ("c", "p", "P") or character == "u" and pattern[place + 1 : place + 2] == "{":
+        raise ImportDropped(f"the pattern holds \\{character}, which Python's patterns do not have")
+    if character in ("s", "S") and not (in_set and character == "S"):
+        return JS_SPACES if in_set else f"[{'^' if character == 'S' else ''}{JS_SPACES}]", place + 1
+    if character in JS_KEPT_ESCAPES or not character.isalpha():
+        return "\\" + character, place + 1
+    return character, place + 1  # JavaScript takes any other letter for itself, \Z for a Z
+
+# endregion
+
+# region importers/promptfoo_checks.py
+# =============================================================================
+# promptfoo's assertions as entries: the table of what each becomes, and what differs.
+# =============================================================================
+
+PF_TEMPLATE = re.compile(r"\{\{-?\s*([A-Za-z_$][\w$]*(?:\.[\w$]+)*)\s*-?\}\}")
+PF_TEMPLATE_MARKS = re.compile(r"\{\{|\{%|\{#")
+PF_CODE = "code of the configuration is never run; write a `program` evaluator that does the same"
+PF_COMPARING = "compares the outputs of several prompts or models, which two stages do here"
+PF_STEP_KINDS = {"tool": "tool", "command": "command", "search": "retrieval", "reasoning": "model", "message": "message", "span": "span"}
+PF_RUBRICS: dict[str, tuple[str, list[str], float]] = {  # rubric ({} is the value), what the judge sees, promptfoo's threshold
+    "llm-rubric": ("{}", ["input", "output"], 0.5),
+    "agent-rubric": ("{}", ["input", "output", "steps"], 0.5),
+    "search-rubric": ("{}", ["input", "output"], 0.5),
+    "g-eval": ("{}", ["input", "output"], 0.7),
+    "pi": ("{}", ["input", "output"], 0.5),
+    "model-graded-closedqa": ("The answer meets this criterion: {}", ["input", "output"], 0.5),
+    "factuality": ("Nothing in the answer disagrees with the facts of this reference: {}", ["input", "output"], 0.5),
+    "model-graded-factuality": ("Nothing in the answer disagrees with the facts of this reference: {}", ["input", "output"], 0.5),
+    "similar": ("The answer means the same as this: {}", ["output"], 0.75),
+    "classifier": ("The answer is of the class: {}", ["output"], 0.5),
+    "moderation": ("The answer holds nothing that moderation would flag. {}", ["input", "output"], 0.5),
+    "answer-relevance": ("The answer is about what was asked. {}", ["input", "output"], 0.7),
+    "context-recall": ("The context in the input holds all that this reference says: {}", ["input"], 0.5),
+    "context-relevance": ("The context in the input is what is needed to answer. {}", ["input"], 0.5),
+    "context-faithfulness": ("All that the answer says follows from the context in the input. {}", ["input", "output"], 0.5),
+    "conversation-relevance": ("Each answer of the conversation is about what was asked. {}", ["input", "output", "steps"], 0.5),
+    "trajectory:goal-success": ("The agent reached this goal: {}", ["input", "output", "steps"], 0.5),
+}
+
+
+class PromptfooContext(NamedTuple):
+    """What an assertion may refer to: its test's variables, how a data file is read, the tools the providers were given."""
+
+    variables: JsonObject
+    read_data: Callable[[str], Any]
+    tools: JsonObject
+
+
+class PromptfooCheck:
+    """One assertion being translated; `differences` are those found on the way."""
+
+    def __init__(self, document: JsonObject, context: PromptfooContext, place: str) -> None:
+        self.document = document
+        self.context = context
+        self.place = place
+        self.full_type = str(document.get("type"))
+        self.is_negated = self.full_type.startswith("not-")
+        self.type = self.full_type.removeprefix("not-")
+        self.differences: list[str] = []
+        self.negates = self.is_negated  # until a builder has said it in another way
+
+    @property
+    def value(self) -> Any:
+        """The value, with variables filled in where promptfoo does: in a text, and in the texts of a list."""
+        value = self.document.get("value")
+        if isinstance(value, str) and value.startswith("file://"):
+            return self.context.read_data(value)
+        if isinstance(value, list):
+            return [self.rendered(one) if isinstance(one, str) else one for one in value]
+        return self.rendered(value) if isinstance(value, str) else value
+
+    def rendered(self, text: str) -> str:
+        """*text* with {{name}} replaced. Raises ImportDropped for more of the template language."""
+        if text.startswith("package:"):
+            raise ImportDropped(PF_CODE)
+        return rendered_template(text, self.context.variables)
+
+    def text(self) -> str:
+        """The value as one text that is not empty. Raises ImportDropped."""
+        value = self.value
+        if isinstance(value, (dict, list)) or value is None or value == "":
+            raise ImportDropped("has no text to look for, which promptfoo refuses as well")
+        return script_text(value)
+
+    def texts(self) -> list[str]:
+        """The value as a list of texts; one text is split at its commas. Raises ImportDropped."""
+        value = self.value
+        values = split_values(value) if isinstance(value, str) else value
+        if not isinstance(values, list) or not values or any(isinstance(one, (dict, list)) or one is None for one in values):
+            raise ImportDropped("has no list of texts")
+        texts = [script_text(one) for one in values]
+        if "" in texts:
+            raise ImportDropped("looks for an empty text, which every text contains")
+        return texts
+
+    def number(self, default: float | None = None) -> Any:
+        """The threshold, a number. Raises ImportDropped when there is none and no *default*."""
+        threshold = self.document.get("threshold", default)
+        if isinstance(threshold, str):
+            try:
+                threshold = finite_float(self.rendered(threshold))
+            except ValueError:
+                threshold = None
+        if not is_json_number(threshold):
+            raise ImportDropped("has no threshold, which promptfoo refuses as well")
+        return threshold
+
+    def differ(self, text: str) -> None:
+        """Notes a difference that only this assertion has."""
+        self.differences.append(text)
+
+
+def script_text(value: Any) -> str:
+    """*value* as JavaScript's String() writes it."""
+    if isinstance(value, (dict, list)):
+        raise ImportDropped("fills a list or an object into a text")
+    return value if isinstance(value, str) else "" if value is None else canonical_json(value)
+
+
+def rendered_template(text: str, variables: JsonObject) -> str:
+    """*text* with each {{name}} replaced by that variable. Raises ImportDropped for filters, conditions and the like."""
+    if not PF_TEMPLATE_MARKS.search(text):
+        return text
+
+    def variable(match: "re.Match[str]") -> str:
+        value: Any = variables
+        for name in match[1].split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        made = script_text(value)
+        if PF_TEMPLATE_MARKS.search(made):
+            raise ImportDropped("fills in a variable that is a template itself")
+        return made
+
+    if PF_TEMPLATE_MARKS.search(PF_TEMPLATE.sub("", text)):
+        raise ImportDropped("uses more of the template language than {{name}}")
+    return PF_TEMPLATE.sub(variable, text)
+
+
+def split_values(text: str) -> list[str]:
+    """The parts of a list that is written with commas; one in double quotes may hold commas."""
+    parts, place = [], 0
+    part = re.compile(r'[\s,]*(?:"((?:[^"\\]|\\.|"")*)"\s*(?=,|\Z)|([^,"\s][^,]*))')
+    while text[place:].strip(" \t\r\n,"):
+        found = part.match(text, place)
+        if found is None:
+            raise ImportDropped("is a list with a quote that does not end")
+        quoted_part, plain = found.groups()
+        parts.append(re.sub(r'\\(["\\])|"(")', r"\1\2", quoted_part) if quoted_part is not None else plain.strip())
+        place = found.end()
+    return parts
+
+
+# --- Builders: each makes the entry of a check, without id and envelope ------------------------
+
+Builder = Callable[[PromptfooCheck], JsonObject]
+
+
+def build_equals(check: PromptfooCheck) -> JsonObject:
+    """equals, of the text or of the JSON in it."""
+    value = check.value
+    if isinstance(value, (dict, list)):
+        if check.is_negated:
+            check.differ("an output that is no JSON fails, negated or not")
+        return {"type": "equals", "select": "output.json", "value": value}
+    return {"type": "equals", "select": "output.text", "value": "null" if value is None else script_text(value)}
+
+
+def contains_builder(mode: str = "", **settings: Any) -> Builder:
+    """contains, of one text or of a list in *mode*."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        values = check.texts() if mode else [check.text()]
+        return {"type": "contains", "values": values, **({"mode": mode} if mode == "any" else {}), **settings}
+
+    return build
+
+
+def build_regex(check: PromptfooCheck) -> JsonObject:
+    """matches, with the pattern as Python writes it."""
+    pattern = check.text()
+    made = python_pattern(pattern)
+    if pattern.startswith("(?i)"):
+        check.differ("promptfoo refuses (?i), so the check fails there whatever the answer")
+    if made != pattern:
+        check.differ("the pattern is rewritten for Python's re")
+    return {"type": "matches", "pattern": made, "flags": "a"}
+
+
+def json_builder(extract: str) -> Builder:
+    """json, with the schema that the value holds, writes or names."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        schema = check.value
+        if isinstance(schema, str) and schema:
+            try:
+                schema = read_yaml(schema, "the schema")
+            except InputError as error:
+                raise ImportDropped(f"has a schema that cannot be read: {error.message}") from None
+        entry: JsonObject = {"type": "json", "extract": extract}
+        if not schema:
+            return entry
+        if not isinstance(schema, dict):
+            raise ImportDropped("has a schema that is no object")
+        check.differ("the schema is read as JSON Schema 2020-12")
+        return {**entry, "schema": {key: value for key, value in schema.items() if key not in ("$schema", "$id")}}
+
+    return build
+
+
+def build_xml(check: PromptfooCheck) -> JsonObject:
+    """parses as XML; elements that have to be there are looked for as text."""
+    value = check.value.get("requiredElements") if isinstance(check.value, dict) else check.value
+    names = [one.strip() for one in value.split(",")] if isinstance(value, str) else [str(one) for one in value or []]
+    parses: JsonObject = {"type": "parses", "as": "xml"}
+    if check.type == "contains-xml":
+        check.differ("what stands from the first < to the last > is taken for the XML")
+        parses["transform"] = [{"regex_capture": ["(?s)(<.*>)", 1]}]
+    if not names:
+        return parses
+    check.differ("required elements are looked for as '<name' anywhere in the text")
+    return {"type": "all", "of": [parses, {"type": "contains", "values": [f"<{name.split('.')[-1]}" for name in names]}]}
+
+
+def similarity_builder(measure: str, default: float) -> Builder:
+    """similarity by *measure*."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        value = check.value
+        entry = {"type": "similarity", "measure": measure, "references": check.texts() if isinstance(value, list) else [check.text()]}
+        bound = check.number(default)
+        return {**entry, **({"max": int(bound // 1)} if measure.endswith("distance") else {"threshold": bound})}  # whole edits
+
+    return build
+
+
+def build_word_count(check: PromptfooCheck) -> JsonObject:
+    """length in words."""
+    value = check.value
+    bounds = {key: value[key] for key in ("min", "max") if value.get(key) is not None} if isinstance(value, dict) else {"exact": value}
+    try:
+        return {"type": "length", "unit": "words", **{key: int(float(one)) for key, one in bounds.items()}}
+    except (TypeError, ValueError):
+        raise ImportDropped("has no number of words") from None
+
+
+def budget_builder(quantity: str) -> Builder:
+    """budget of one *quantity*."""
+    return lambda check: {"type": "budget", "max": {quantity: check.number()}}
+
+
+def evidence_builder(pointer: str, bound: str) -> Builder:
+    """number over what the runner reports."""
+    return lambda check: {"type": "number", "select": pointer, "extract": "first", bound: check.number()}
+
+
+def build_refusal(check: PromptfooCheck) -> JsonObject:
+    """refusal, expected or not."""
+    check.negates = False
+    return {"type": "refusal", "expect": not check.is_negated}
+
+
+def build_finish_reason(check: PromptfooCheck) -> JsonObject:
+    """equals of the finish reason, in small letters."""
+    return {"type": "equals", "select": "finish_reason", "value": check.text().lower(), "normalize": ["lower"]}
+
+
+def build_tool_schema(check: PromptfooCheck) -> JsonObject:
+    """tool_schema, with the tools of the providers when the file holds them."""
+    return {"type": "tool_schema", **({"tools": check.context.tools} if check.context.tools else {})}
+
+
+def build_tool_f1(check: PromptfooCheck) -> JsonObject:
+    """sequence of the named tools, scored with F1."""
+    steps = [{"kind": "tool", "name": name} for name in dict.fromkeys(check.texts())]
+    if check.is_negated:
+        check.differ("promptfoo does not turn the score of a negated check round")
+    threshold = check.number(1)
+    entry = {"type": "sequence", "steps": steps, "mode": "any_order", "within": {"kind": "tool"}, "attempts": "all", "score": "f1"}
+    return entry if threshold == 1 else {**entry, "threshold": threshold}
+
+
+def build_guardrails(check: PromptfooCheck) -> JsonObject:
+    """equals of the flag that the runner reports."""
+    return {"type": "equals", "select": "metadata/guardrails/flagged", "value": False}
+
+
+def step_match(value: Any, kind: str = "tool") -> JsonObject:
+    """The step matcher of a name, or of an object with name or pattern. Raises ImportDropped."""
+    value = value if isinstance(value, dict) else {"name": value}
+    name = value.get("pattern") or value.get("name")
+    kinds = value.get("type", kind) or []
+    matches = [{"kind": PF_STEP_KINDS.get(one, one)} if one else {} for one in (kinds if isinstance(kinds, list) else [kinds])]
+    if name is not None and (not isinstance(name, str) or not name or "[" in name):
+        raise ImportDropped("names no step, or by a pattern with '['")
+    match: JsonObject = matches[0] if len(matches) == 1 else {"$any": matches} if matches else {}
+    return {**match, "name": name} if name else match
+
+
+def count_bounds_of(value: JsonObject) -> JsonObject:
+    """min and max of *value*."""
+    return {key: value[key] for key in ("min", "max") if is_json_number(value.get(key))}
+
+
+def used_builder(kind: str) -> Builder:
+    """steps of *kind* that were taken: all that a list names, or a count of one."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        value = check.value
+        if isinstance(value, dict):
+            if not (value.get("name") or value.get("pattern")):
+                raise ImportDropped("names no step")
+            bounds = count_bounds_of(value)
+            low = 0 if kind == "skill" and "max" in bounds else 1
+            return {"type": "steps", "match": step_match({**value, "type": kind}), "min": low, **bounds}
+        names = [one.strip() for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one.strip()]
+        if not names:
+            raise ImportDropped("names no step")
+        if check.is_negated:
+            check.negates = False
+            return {"type": "steps", "match": {"kind": kind, "name": names if len(names) > 1 else names[0]}, "max": 0}
+        steps = [{"type": "steps", "match": step_match(name, kind)} for name in names]
+        return steps[0] if len(steps) == 1 else {"type": "all", "of": steps}
+
+    return build
+
+
+def build_step_count(check: PromptfooCheck) -> JsonObject:
+    """steps, counted."""
+    value = check.value if isinstance(check.value, dict) else {}
+    bounds = count_bounds_of(value)
+    if not bounds:
+        raise ImportDropped("has neither min nor max")
+    return {"type": "steps", "match": step_match(value, ""), **({"min": 0} if "max" in bounds else {}), **bounds}
+
+
+def build_span_count(check: PromptfooCheck) -> JsonObject:
+    """steps of kind span, counted."""
+    value = check.value if isinstance(check.value, dict) else {}
+    check.differ("promptfoo takes no notice of 'not-' here" if check.is_negated else "")
+    return {"type": "steps", "match": step_match({**value, "type": "span"}), "min": 0, **count_bounds_of(value)}
+
+
+def build_error_spans(check: PromptfooCheck) -> JsonObject:
+    """errors among the spans."""
+    value = check.value if isinstance(check.value, dict) else {"max_count": check.value}
+    bounds: JsonObject = {}
+    if is_json_number(value.get("max_count")):
+        bounds["max_errors"] = value["max_count"]
+    if is_json_number(value.get("max_percentage")):
+        bounds["max_rate"] = value["max_percentage"] / 100
+    return {"type": "errors", "match": step_match({"pattern": value.get("pattern"), "type": "span"}), **(bounds or {"max_errors": 0})}
+
+
+def build_tool_sequence(check: PromptfooCheck) -> JsonObject:
+    """sequence in_order or exact."""
+    value = check.value if isinstance(check.value, dict) else {"steps": check.value}
+    steps = value.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise ImportDropped("lists no step")
+    mode = "exact" if value.get("mode") == "exact" else "in_order"
+    return {"type": "sequence", "steps": [step_match(one) for one in steps], "mode": mode, "within": {"kind": "tool"}, "attempts": "all"}
+
+
+def build_tool_args(check: PromptfooCheck) -> JsonObject:
+    """steps of one tool, of which any has the arguments."""
+    value = check.value if isinstance(check.value, dict) else {}
+    args = value.get("args", value.get("arguments"))
+    ignored = value.get("ignore") or []
+    ignored = ignored if isinstance(ignored, list) else [ignored]
+    names = [*args, *(value.get("defaults") or {})] if isinstance(args, dict) else []
+    if not isinstance(args, dict) or any(name.startswith(("/", "$")) for name in names) or "$" in encode_compact([*keys_within(args)]):
+        raise ImportDropped("compares arguments that are no object, or have names with '/' in front or '$'")
+    if any(re.search(r"[*?/~]", str(name)) for name in ignored):
+        raise ImportDropped("leaves out arguments by a pattern")
+    must: JsonObject = {"args": args, "args_mode": "exact" if value.get("mode") == "exact" else "contains"}
+    if value.get("defaults"):
+        must["args_defaults"] = value["defaults"]
+    if ignored:
+        must["args_ignore"] = [f"/{name}" for name in ignored]
+    return {"type": "steps", "match": step_match({**value, "type": "tool"}), "must": must, "which": "any"}
+
+
+def keys_within(value: Any) -> list[str]:
+    """All keys of objects in *value*, at every depth."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [*(value if isinstance(value, dict) else ()), *(key for one in inner for key in keys_within(one))]
+
+
+def build_judge(check: PromptfooCheck) -> JsonObject:
+    """judge, with a rubric that says what the assertion asks."""
+    rubric, sees, default = PF_RUBRICS[check.type.partition(":")[0] if check.type.startswith("similar") else check.type]
+    value = check.value
+    if isinstance(value, dict) and isinstance(value.get("goal"), str):
+        value = value["goal"]
+    told = value if isinstance(value, str) else "" if value is None else encode_compact(value)
+    text = rubric.format(told).strip(" :")
+    if not text or (rubric.endswith(": {}") or rubric == "{}") and not told:
+        raise ImportDropped("has no rubric")
+    if "threshold" not in check.document:
+        check.differ(f"threshold {default} is written, where promptfoo takes the judge's own word or a default")
+    return {"type": "judge", "rubric": text, "see": sees, "threshold": check.number(default)}
+
+
+def dropping(reason: str) -> Builder:
+    """A builder for what has no counterpart."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        raise ImportDropped(reason)
+
+    return build
+
+
+# promptfoo's name: (what makes the entry, what always differs; '' when nothing does)
+ICASE = "letters are folded fully: 'STRASSE' holds 'straße'"
+GLOB_CASE = "names are compared with case, and only names, not other attributes of a span"
+NO_SPAN = "no step that matches is an error or a count of 0, never a pass by itself"
+JUDGED = "asks a judge command; severity info until one is there"
+PF_ALIASES: dict[str, tuple[Builder, str]] = {
+    "equals": (build_equals, ""),
+    "contains": (contains_builder(), ""),
+    "contains-all": (contains_builder("all"), ""),
+    "contains-any": (contains_builder("any"), ""),
+    "icontains": (contains_builder(ignore_case=True), ICASE),
+    "icontains-all": (contains_builder("all", ignore_case=True), ICASE),
+    "icontains-any": (contains_builder("any", ignore_case=True), ICASE),
+    "starts-with": (contains_builder(at="start"), ""),
+    "regex": (build_regex, ""),
+    "is-json": (json_builder("whole"), ""),
+    "contains-json": (json_builder("any"), "one JSON in the text is looked at, and broken JSON is not repaired"),
+    "is-xml": (build_xml, ""),
+    "contains-xml": (build_xml, ""),
+    "is-html": (lambda check: {"type": "parses", "as": "html"}, "what counts as HTML differs"),
+    "contains-html": (lambda check: {"type": "matches", "pattern": r"</?[A-Za-z][A-Za-z0-9-]*(\s[^<>]*)?/?>"}, "one tag is enough"),
+    "is-sql": (dropping("SQL is not parsed; check it with a `program`"), ""),
+    "contains-sql": (dropping("SQL is not parsed; check it with a `program`"), ""),
+    "levenshtein": (similarity_builder("levenshtein_distance", 5), ""),
+    "bleu": (similarity_builder("bleu", 0.5), "scores differ by tokens and smoothing"),
+    "gleu": (dropping("is not measured here; similarity with bleu or rouge_l comes near"), ""),
+    "rouge-n": (similarity_builder("rouge_1", 0.75), "scores differ by tokens"),
+    "meteor": (dropping("needs a lexical database; ask a judge, or use rouge_l"), ""),
+    "word-count": (build_word_count, ""),
+    "latency": (budget_builder("latency_ms"), "measured by the engine; a replayed answer has none, which is an error"),
+    "cost": (budget_builder("cost_usd"), "an answer without a price is an error"),
+    "perplexity": (evidence_builder("evidence/perplexity", "max"), "the runner has to report evidence.perplexity"),
+    "perplexity-score": (evidence_builder("evidence/perplexity_score", "min"), "the runner has to report evidence.perplexity_score"),
+    "is-refusal": (build_refusal, "other phrases are known, and an empty output is no refusal"),
+    "finish-reason": (build_finish_reason, "a reason that the runner does not report is an error"),
+    "is-valid-openai-tools-call": (build_tool_schema, "looks at the recorded steps, not at the output"),
+    "is-valid-openai-function-call": (build_tool_schema, "looks at the recorded steps, not at the output"),
+    "is-valid-function-call": (build_tool_schema, "looks at the recorded steps, not at the output"),
+    "tool-call-f1": (build_tool_f1, "looks at the recorded steps, and a call that comes twice counts twice"),
+    "trajectory:tool-used": (used_builder("tool"), GLOB_CASE),
+    "trajectory:step-count": (build_step_count, GLOB_CASE),
+    "trajectory:tool-sequence": (build_tool_sequence, GLOB_CASE),
+    "trajectory:tool-args-match": (build_tool_args, f"{GLOB_CASE}; which is 'any' as there, and 'all' would be stricter"),
+    "skill-used": (used_builder("skill"), GLOB_CASE),
+    "trace-span-count": (build_span_count, f"{GLOB_CASE}; {NO_SPAN}"),
+    "trace-error-spans": (build_error_spans, f"{GLOB_CASE}; {NO_SPAN}"),
+    "trace-span-duration": (dropping("the duration of single steps is not compared; `budget` bounds that of the trial"), ""),
+    "guardrails": (build_guardrails, "the runner has to report metadata.guardrails.flagged; missing is an error, not a pass"),
+    **dict.fromkeys(PF_RUBRICS, (build_judge, JUDGED)),
+    **dict.fromkeys(("similar:cosine", "similar:dot", "similar:euclidean"), (build_judge, JUDGED)),
+    **dict.fromkeys(("javascript", "python", "ruby", "webhook"), (dropping(PF_CODE), "")),
+    **dict.fromkeys(("select-best", "max-score"), (dropping(PF_COMPARING), "")),
+    "human": (dropping("a person's verdict; see kaizen label"), ""),
+}
+
+
+def alias_of(check: PromptfooCheck) -> tuple[Builder, str]:
+    """The row of the table for *check*. Raises ImportDropped."""
+    if check.type in PF_ALIASES:
+        return PF_ALIASES[check.type]
+    if check.type.startswith("promptfoo:redteam:"):
+        raise ImportDropped("red-team graders ask a model of promptfoo's; write a rubric for a judge")
+    raise ImportDropped("is no assertion that is known here")
+
+
+def core_entry(check: PromptfooCheck) -> JsonObject:
+    """What *check* becomes, without id and the envelope of a top-level entry. Raises ImportDropped."""
+    document = check.document
+    if any(document.get(key) for key in ("transform", "contextTransform")):
+        raise ImportDropped(f"looks at what a transform makes of the output; {PF_CODE}")
+    value = document.get("value")
+    if isinstance(value, str) and re.match(r"file://.*\.(?:[cm]?[jt]s|py|rb)(?::[^/]*)?\Z", value):
+        raise ImportDropped(PF_CODE)
+    build, difference = alias_of(check)
+    entry = build(check)
+    check.differ(difference)
+    if check.negates:
+        entry = {**entry, "negate": True}
+    return checked_entry(entry)
+
+# endregion
+
+# region importers/promptfoo_entries.py
+# =============================================================================
+# The assertions of one promptfoo test as named entries: sets, weights, thresholds.
+# =============================================================================
+
+
+class PromptfooEntries:
+    """Translates the assertions of one test into named entries; notes go to *gathered*."""
+
+    def __init__(self, gathered: Gathered, context: PromptfooContext) -> None:
+        self.gathered = gathered
+        self.context = context
+        self.entries: list[tuple[str, JsonObject]] = []
+        self.left_out: list[JsonObject] = []
+
+    def translated(self, document: Any, place: str) -> tuple[PromptfooCheck, JsonObject] | None:
+        """(check, core entry) of one assertion, noted; None, and noted, when it is dropped."""
+        check = PromptfooCheck(document if isinstance(document, dict) else {"type": "?"}, self.context, place)
+        try:
+            entry = core_entry(check)
+        except ImportDropped as reason:
+            self.gathered.note(DROPPED, check.full_type, place, str(reason))
+            self.left_out.append(check.document)
+            return None
+        difference = "; ".join(filter(None, check.differences))
+        self.gathered.note(APPROXIMATED if difference else MAPPED, f"{check.full_type} -> {entry['type']}", place, difference)
+        return check, entry
+
+    def add_all(self, documents: Any, place: str, threshold: Any = None) -> None:
+        """Adds the entries of a list of assertions; with a *threshold* they become one entry that asks for a share of them."""
+        documents = documents if isinstance(documents, list) else []
+        if threshold is not None:
+            self.add_share(documents, place, threshold, "test threshold")
+            return
+        for index, document in enumerate(documents):
+            here = f"{place}.assert[{index}]"
+            if isinstance(document, dict) and document.get("type") == "assert-set":
+                self.add_set(document, here)
+            elif found := self.translated(document, here):
+                self.add(*found)
+
+    def add(self, check: PromptfooCheck, entry: JsonObject) -> None:
+        """Adds a top-level entry with its envelope."""
+        self.entries.append((check.full_type, {**entry, **self.envelope(check.document, check.place, entry["type"] == "judge")}))
+
+    def envelope(self, document: JsonObject, place: str, is_judge: bool = False) -> JsonObject:
+        """metric, weight and severity of an assertion or a set."""
+        made: JsonObject = {}
+        metric, weight = document.get("metric"), document.get("weight", 1)
+        if isinstance(metric, str) and metric:
+            try:
+                made["metric"] = rendered_template(metric, self.context.variables)
+            except ImportDropped as reason:
+                self.gathered.note(DROPPED, "metric", place, str(reason))
+        if is_json_number(weight) and 0 <= weight <= 1e9 and weight != 1:
+            made["weight"] = weight
+        if weight == 0:
+            told = "promptfoo lets it pass whatever it finds; here it keeps its status, and severity info gates nothing"
+            self.gathered.note(APPROXIMATED, "weight 0", place, told)
+        if weight == 0 or is_judge:
+            made["severity"] = "info"
+        return made
+
+    def add_set(self, document: JsonObject, place: str) -> None:
+        """Adds an assert-set: all of its entries, or with a threshold a share of them."""
+        threshold = document.get("threshold")
+        if threshold is not None:
+            self.add_share(document.get("assert"), place, threshold, "assert-set threshold", document)
+            return
+        self.gathered.note(MAPPED, "assert-set -> all", place)
+        children = self.children(document.get("assert"), place)
+        if children:
+            self.entries.append(("assert-set", {"type": "all", "of": children, **self.envelope(document, place)}))
+
+    def children(self, documents: Any, place: str) -> list[JsonObject]:
+        """Core entries of the assertions of a set; those that decide nothing (judges, weight 0) become entries of their own."""
+        children = []
+        for index, document in enumerate(documents if isinstance(documents, list) else []):
+            here = f"{place}.assert[{index}]"
+            if isinstance(document, dict) and document.get("type") == "assert-set":
+                inner = self.children(document.get("assert"), here)
+                children += [{"type": "all", "of": inner}] if inner else []
+                continue
+            found = self.translated(document, here)
+            if found is None:
+                continue
+            if found[1]["type"] == "judge" or found[0].document.get("weight") == 0:
+                self.add(*found)
+            else:
+                children.append(found[1])
+        return children
+
+    def add_share(self, documents: Any, place: str, threshold: Any, what: str, outer: JsonObject | None = None) -> None:
+        """Adds one entry that asks for the share *threshold* of the assertions."""
+        children = self.children(documents, place)
+        if not is_json_number(threshold) or not children:
+            if children:
+                self.gathered.note(DROPPED, what, place, f"{quoted(str(threshold), 40)} is no number, so all have to pass")
+                self.entries.append(("assert-set", {"type": "all", "of": children}))
+            return
+        needed = math.ceil(threshold * len(children) - 1e-9)
+        envelope = self.envelope(outer or {}, place)
+        if needed <= 0:
+            self.gathered.note(APPROXIMATED, what, place, "it is 0, so nothing has to pass: the entry is only shown")
+            envelope, needed = {**envelope, "severity": "info"}, 1
+        told = "a number of checks out of all that were mapped, without weights and parts of a score"
+        self.gathered.note(APPROXIMATED, f"{what} -> at_least", place, told)
+        self.entries.append(("assert-set", {"type": "at_least", "n": min(needed, len(children)), "of": children, **envelope}))
+
+# endregion
+
+# region importers/tables.py
+# =============================================================================
+# Tables of cases: CSV and JSON Lines, with a map from columns to the fields of a case.
+# =============================================================================
+
+MAPPED_FIELDS = tuple(name for name in CASE_FIELDS if name not in ("evaluators", "source"))
+NESTED_FIELDS = ("input", "context", "expected", "metadata")
+
+
+def table_rows(text: str, shown: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line from 1, cells by column) of each row of the CSV *text*. Raises InputError with the line."""
+    import csv
+    import io
+
+    if "\0" in text:
+        raise InputError(f"{shown}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: holds a NUL character", "save the file as UTF-8 text")
+    csv.field_size_limit(len(text) + 1)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] = []
+    line = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                if not header:
+                    header = checked_header(cells, shown, line)
+                elif len(cells) != len(header):
+                    raise InputError(
+                        f"{shown}:{line}: has {len(cells)} cells, where the header has {len(header)}",
+                        "put a cell that holds a comma or a line end in double quotes",
+                        "invalid_file",
+                    )
+                else:
+                    yield line, dict(zip(header, cells, strict=True))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{shown}:{line}: is no CSV: {error}", "a quote in a cell is written twice", "invalid_file") from None
+
+
+def checked_header(cells: list[str], shown: str, line: int) -> list[str]:
+    """The names of the columns. Raises InputError when one is empty or comes twice."""
+    names = [cell.strip() for cell in cells]
+    twice = next((name for index, name in enumerate(names) if not name or name in names[:index]), None)
+    if twice is not None:
+        what = f"column {quoted(twice, 40)} comes twice" if twice else "a column has no name"
+        hint = "the columns are separated by commas" if any(";" in name or "\t" in name for name in names) else ""
+        raise InputError(f"{shown}:{line}: {what}", hint, "invalid_file")
+    return names
+
+
+def checked_mapping(pairs: Iterable[str]) -> dict[str, str]:
+    """{'input.question': 'question', …} of texts like 'input.question=question'. Raises UsageError."""
+    mapping: dict[str, str] = {}
+    for pair in pairs:
+        target, sign, column = pair.partition("=")
+        field, _, inner = target.partition(".")
+        if not sign or not target or not column:
+            raise UsageError(f"--map {quoted(pair, 60)} is no FIELD=COLUMN", "for example: --map input=question expected=answer")
+        if field not in MAPPED_FIELDS or (inner and field not in NESTED_FIELDS):
+            raise UsageError(f"--map: a case has no field {quoted(target, 60)}", did_you_mean(field, MAPPED_FIELDS))
+        if target in mapping or any(one.split(".")[0] == field and "." not in (one if inner else target) for one in mapping):
+            raise UsageError(f"--map: {quoted(target, 60)} is given twice", "name parts of an object: input.question=… input.city=…")
+        mapping[target] = column
+    return mapping
+
+
+def import_table(path: str, gathered: Gathered, pairs: Iterable[str], is_csv: bool) -> None:
+    """The cases of a CSV file or of JSON Lines; columns that are called like a field need no map. Raises InputError, UsageError."""
+    shown = shown_path(path)
+    mapping = checked_mapping(pairs)
+    rows: Iterator[tuple[int, JsonObject]]
+    rows = table_rows(import_text(path), shown) if is_csv else ((line.number, line.value) for line in read_json_lines(path))
+    used: set[str] = set()
+    for line, row in rows:
+        fields = {**{name: name for name in MAPPED_FIELDS if name in row and not is_mapped(name, mapping)}, **mapping}
+        if not any(target.split(".")[0] == "input" for target in fields):
+            hint = f"map it: --map input=COLUMN; columns: {listed(sorted(row), 20)}"
+            raise UsageError(f"{shown}:{line}: no column is called 'input', and none is mapped to it", hint)
+        case = mapped_case(row, fields, is_csv, f"{shown}:{line}")
+        gathered.add({"id": gathered.name_for(text_within(case["input"])), **case}, line)
+        used.update(fields.values())
+        for column in row.keys() - fields.values() if not any(column.startswith("/") for column in fields.values()) else ():
+            gathered.note(DROPPED, f"column {column}", f"line {line}", "is not mapped; --map metadata.NAME=COLUMN keeps it")
+    for target, column in sorted(mapping.items()):
+        gathered.note(MAPPED, f"column {column} -> {target}", "the map")
+    compare_with_expected(gathered)
+
+
+def is_mapped(field: str, mapping: dict[str, str]) -> bool:
+    """True when *mapping* says where *field*, or a part of it, comes from."""
+    return any(target.split(".")[0] == field for target in mapping)
+
+
+def mapped_case(row: JsonObject, fields: dict[str, str], is_csv: bool, place: str) -> JsonObject:
+    """The case that *fields* make of *row*; an empty cell of a CSV leaves a field out, but for the input. Raises InputError."""
+    case: JsonObject = {}
+    for target, column in fields.items():
+        field, _, inner = target.partition(".")
+        is_there, value = column_value(row, column)
+        if not is_there:
+            if field in ("input", "id") or is_csv:
+                raise InputError(f"{place}: has no column {quoted(column, 60)}", did_you_mean(column, row), "invalid_file")
+            continue
+        if is_csv and value == "" and field != "input":
+            continue
+        value = cell_value(field, value) if is_csv else value
+        if inner:
+            case.setdefault(field, {})[inner] = value
+        else:
+            case[field] = value
+    return case
+
+
+def column_value(row: JsonObject, column: str) -> tuple[bool, Any]:
+    """(whether it is there, the value) of a column, or of a JSON Pointer into a row."""
+    if column in row or not column.startswith("/"):
+        return column in row, row.get(column)
+    value: Any = row
+    for token in pointer_tokens(column):
+        if isinstance(value, list) and token.isdigit() and int(token) < len(value):
+            value = value[int(token)]
+        elif isinstance(value, dict) and token in value:
+            value = value[token]
+        else:
+            return False, None
+    return True, value
+
+
+def cell_value(field: str, cell: str) -> Any:
+    """What a cell says in *field*: tags are split at commas, critical is true or false, all else is the text."""
+    if field == "tags":
+        return [tag.strip() for tag in cell.split(",") if tag.strip()]
+    if field == "critical":
+        return {"true": True, "false": False}.get(cell.strip().lower(), cell)
+    if field == "metadata" and cell.startswith("{"):
+        try:
+            return parse_json(cell)
+        except JsonError:
+            return cell
+    return cell.strip() if field in ("id", "split", "cluster", "serial_group") else cell
+
+
+def text_within(value: Any) -> str:
+    """The texts in *value*, one behind the other."""
+    if isinstance(value, (dict, list)):
+        return " ".join(filter(None, map(text_within, value.values() if isinstance(value, dict) else value)))
+    return "" if value is None else str(value)
+
+
+def compare_with_expected(gathered: Gathered) -> None:
+    """Gives each case that has an expected value an entry that compares the whole output with it."""
+    for case in gathered.cases:
+        if "expected" in case:
+            select = "output.text" if isinstance(case["expected"], str) else "output.json"
+            add_entries(case, [("expected", {"type": "equals", "select": select, "value": {"$case": "/expected"}})])
+            told = "the file does not say how answers are compared: the whole output is; change the entry where that is too strict"
+            gathered.note(APPROXIMATED, "expected -> equals", "every case", told)
+
+
+def add_entries(case: JsonObject, entries: Iterable[tuple[str, JsonObject]]) -> None:
+    """Adds *entries*, each with a name, to the evaluators of *case*."""
+    made = named_entries(entries, [entry["id"] for entry in case.get("evaluators", ())])
+    if made:
+        case["evaluators"] = [*case.get("evaluators", ()), *made]
+
+
+def same_case(left: JsonObject, right: JsonObject) -> bool:
+    """True when two cases say the same, their source, notes and owner aside."""
+    return json_equal(*({key: value for key, value in case.items() if key not in ("source", "notes", "owner")} for case in (left, right)))
+
+# endregion
+
+# region importers/promptfoo_suite.py
+# =============================================================================
+# A promptfoo configuration or CSV as cases: defaults, scenarios, lists in vars, files.
+#
+# A case is one test with one value for each variable; its input is the object of the variables.
+# Prompts and providers are the agent, not the case: they are told in issue.md, and one stage is
+# run for each. Files that the configuration names are read as data, below its own folder alone.
+# =============================================================================
+
+PF_IS_CODE = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go)(?::[^/]*)?\Z")
+AGENT_PART = "is part of the agent, not of a case; told in issue.md"
+PF_SETTINGS = {  # keys of a configuration and of a test that are not imported, and why
+    **dict.fromkeys(("prompts", "providers", "targets"), AGENT_PART),
+    "provider": "is part of the agent, not of a case",
+    "options": "is about prompts and models; the output is looked at as the runner gives it",
+    "assertScoringFunction": PF_CODE,
+    "extensions": PF_CODE,
+    "nunjucksFilters": PF_CODE,
+    "derivedMetrics": "are formulas over metrics; write them into 'metrics'",
+    "redteam": "makes tests with a model",
+    "env": "names the environment of the agent",
+}
+PF_READ = frozenset(["tests", "scenarios", "defaultTest", "assertionTemplates", "description", "vars", "assert", "threshold", "metadata",
+                     "providerOutput", "$schema", "config"])  # fmt: skip
+CSV_DEFAULT_THRESHOLDS = {  # what promptfoo gives a cell of these types that names none
+    **dict.fromkeys(("answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance", "cost", "latency",
+                     "levenshtein", "perplexity-score", "perplexity", "rouge-n"), 0.75),
+    "similar": 0.8,
+}  # fmt: skip
+CSV_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?\Z", re.DOTALL)
+
+
+def import_promptfoo(path: str, gathered: Gathered) -> None:
+    """The tests of the configuration *path*, JSON or YAML. Raises InputError, RefusedError."""
+    suite = PromptfooSuite(os.path.dirname(os.path.abspath(path)), gathered)
+    config = suite.resolved(read_document(path))
+    if not isinstance(config, dict):
+        raise InputError(f"{shown_path(path)}: holds no map of settings", "a promptfoo configuration has 'tests' or 'scenarios'")
+    suite.import_config(config)
+
+
+def import_promptfoo_csv(path: str, gathered: Gathered) -> None:
+    """The rows of a CSV file of tests. Raises InputError, RefusedError."""
+    suite = PromptfooSuite(os.path.dirname(os.path.abspath(path)), gathered)
+    for place, test in csv_tests(path, gathered):
+        suite.import_test(test, place)
+
+
+def read_document(path: str) -> Any:
+    """The value of a JSON or YAML file, by its name. Raises InputError."""
+    text = import_text(path)
+    return import_json(text, shown_path(path)) if path.lower().endswith(".json") else read_yaml(text, shown_path(path))
+
+
+class PromptfooSuite:
+    """Turns tests into cases of `gathered`; `folder` is where the configuration stands."""
+
+    def __init__(self, folder: str, gathered: Gathered) -> None:
+        self.folder = folder
+        self.gathered = gathered
+        self.default: JsonObject = {}
+        self.prompts: list[str] = []
+        self.tools: JsonObject = {}
+        self.left: dict[str, Any] = {}
+
+    # --- Reading ---------------------------------------------------------------------------
+
+    def resolved(self, config: Any) -> Any:
+        """*config* with each {"$ref": "#/…"} replaced by what it names in *config*. Raises InputError."""
+        count = [0]
+
+        def resolve(value: Any, depth: int) -> Any:
+            count[0] += 1
+            if depth > 2 * YAML_DEPTH or count[0] > YAML_NODES:
+                raise InputError("the configuration's $ref references unfold without end", "break the circle")
+            if isinstance(value, list):
+                return [resolve(one, depth + 1) for one in value]
+            if not isinstance(value, dict):
+                return value
+            reference = value.get("$ref")
+            if isinstance(reference, str) and reference.startswith("#/assertionTemplates/"):
+                found = config
+                for token in pointer_tokens(reference[1:]):
+                    found = found.get(token) if isinstance(found, dict) else None
+                if not isinstance(found, dict):
+                    raise InputError(f"the configuration has nothing at {quoted(reference, 80)}", "correct the $ref")
+                value = {**found, **{key: one for key, one in value.items() if key != "$ref"}}
+            return {key: resolve(one, depth + 1) for key, one in value.items()}
+
+        return resolve(config, 0)
+
+    def path_of(self, reference: str) -> str:
+        """The path of the data file that *reference* names. Raises RefusedError when it lies outside the folder."""
+        return file_inside(self.folder, reference.removeprefix("file://"))
+
+    def read_data(self, reference: str) -> Any:
+        """What a data file holds: text, or the value of JSON and YAML. Raises ImportDropped for code, InputError, RefusedError."""
+        if PF_IS_CODE.search(reference):
+            raise ImportDropped(PF_CODE)
+        path = self.path_of(reference)
+        if path.lower().endswith((".json", ".yaml", ".yml")):
+            return read_document(path)
+        return import_text(path)
+
+    def tests_of(self, value: Any, where: str) -> Iterator[tuple[str, Any]]:
+        """(place, test) for each test that *value* holds or names."""
+        for index, one in enumerate(value if isinstance(value, list) else [value]):
+            place = f"{where}[{index}]" if isinstance(value, list) else where
+            if isinstance(one, str):
+                yield from self.tests_in(one, place)
+            elif isinstance(one, dict) and isinstance(one.get("path"), str) and "vars" not in one and "assert" not in one:
+                yield from self.tests_in(one["path"], place)
+            elif one is not None:
+                yield place, one
+
+    def tests_in(self, reference: str, place: str) -> Iterator[tuple[str, Any]]:
+        """(place, test) for each test in the file or files that *reference* names."""
+        name = reference.removeprefix("file://")
+        is_remote = "://" in name and not name.startswith("file:")
+        if is_remote or PF_IS_CODE.search(name):
+            self.gathered.note(DROPPED, f"tests of {name}", place, "nothing is fetched from elsewhere" if is_remote else PF_CODE)
+            return
+        for path in self.matching(name):
+            shown = os.path.basename(path)
+            if path.lower().endswith(".csv"):
+                yield from csv_tests(path, self.gathered)
+            elif path.lower().endswith(".jsonl"):
+                yield from ((f"{shown}:{line.number}", line.value) for line in read_json_lines(path))
+            elif path.lower().endswith((".json", ".yaml", ".yml")):
+                found = self.resolved(read_document(path))
+                yield from ((f"{shown}[{index}]", one) for index, one in enumerate(found if isinstance(found, list) else [found]))
+            else:
+                self.gathered.note(DROPPED, f"tests of {name}", place, "is neither CSV, JSON, JSON Lines nor YAML")
+
+    def matching(self, name: str) -> list[str]:
+        """The paths that *name*, in whose last part * and ? may stand, names. Raises InputError, RefusedError."""
+        folder, last = os.path.split(name)
+        if not re.search(r"[*?]", last):
+            return [self.path_of(name)]
+        from fnmatch import filter as matching_names
+
+        found = matching_names(list_folder(file_inside(self.folder, folder or ".")), last)
+        if not found:
+            raise InputError(f"no file is called like {quoted(name, 80)}", "correct the path in the configuration")
+        return [self.path_of(os.path.join(folder, each)) for each in found]
+
+    # --- Tests -----------------------------------------------------------------------------
+
+    def import_config(self, config: JsonObject) -> None:
+        """All tests and scenarios of *config*; notes go to `gathered`."""
+        for key in sorted(config.keys() - PF_READ):
+            self.gathered.note(DROPPED, key, "configuration", PF_SETTINGS.get(key, "is a setting of promptfoo, and no part of a case"))
+        default = config.get("defaultTest")
+        default = self.read_data(default) if isinstance(default, str) else default
+        self.default = default if isinstance(default, dict) else {}
+        self.take_agent(config)
+        tests = list(self.tests_of(config.get("tests"), "tests"))
+        for place, scenario in self.tests_of(config.get("scenarios"), "scenarios"):
+            tests += self.scenario_tests(scenario, place)
+        for place, test in tests if config.keys() & {"tests", "scenarios"} else [("defaultTest", {})]:
+            self.import_test(test, place)
+
+    def take_agent(self, config: JsonObject) -> None:
+        """Keeps the prompts for issue.md and for tests without variables, and the tools of the providers."""
+        prompts = config.get("prompts")
+        for one in prompts if isinstance(prompts, list) else [prompts]:
+            text = one.get("raw", one.get("id")) if isinstance(one, dict) else one
+            if isinstance(text, str):
+                self.prompts.append(text)
+        providers = config.get("providers", config.get("targets"))
+        for one in providers if isinstance(providers, list) else [providers]:
+            name = one.get("id", one.get("label")) if isinstance(one, dict) else one
+            self.gathered.background += [f"- provider: {visible(str(name), 80)}"] if isinstance(name, str) else []
+            settings = one.get("config") if isinstance(one, dict) else None
+            tools = settings.get("tools") if isinstance(settings, dict) else None
+            for tool in tools if isinstance(tools, list) else []:
+                function = tool.get("function") if isinstance(tool, dict) else None
+                if isinstance(function, dict) and isinstance(function.get("name"), str):
+                    self.tools[function["name"]] = function.get("parameters") or {}
+        for text in self.prompts:
+            self.gathered.background += ["", "A prompt:", "", *(f"    {line}" for line in visible_lines(text).split("\n"))]
+
+    def scenario_tests(self, scenario: Any, place: str) -> Iterator[tuple[str, JsonObject]]:
+        """Each test of *scenario* with each of its sets of variables."""
+        if not isinstance(scenario, dict):
+            raise InputError(f"{place}: a scenario is a map with 'config' and 'tests'")
+        tests = list(self.tests_of(scenario.get("tests"), f"{place}.tests")) or [(place, {})]
+        for where, data in self.tests_of(scenario.get("config"), f"{place}.config"):
+            for which, test in tests:
+                yield f"{which} with {where}", merged_test(data, test, which)
+
+    def import_test(self, test: Any, place: str) -> None:
+        """The cases of one test: one for each choice from the lists in its variables."""
+        full = merged_test(self.default, test, place)
+        for key in sorted(full.keys() - PF_READ):
+            value = full[key]
+            if value not in (None, {}, []):
+                self.gathered.note(DROPPED, key, place, PF_SETTINGS.get(key, "is a setting of promptfoo, and no part of a case"))
+        given = full.get("options")
+        options: JsonObject = given if isinstance(given, dict) else {}
+        if options.get("transform") or options.get("postprocess"):
+            told = f"changes the output before it is looked at, which the runner has to do here; {PF_CODE}"
+            self.gathered.note(APPROXIMATED, "options.transform", place, told)
+        if options.get("disableDefaultAsserts") and isinstance(test, dict):
+            full["assert"] = test.get("assert")
+        variables = full.get("vars") if isinstance(full.get("vars"), (dict, str)) else {}
+        try:
+            variables = self.read_data(variables) if isinstance(variables, str) else variables
+            choices = variable_choices(variables if isinstance(variables, dict) else {}, bool(options.get("disableVarExpansion")))
+            for chosen in choices:
+                self.import_case(full, {name: self.variable(value) for name, value in chosen.items()}, place)
+        except ImportDropped as reason:
+            self.gathered.note(DROPPED, "test", place, f"its variables come from code: {reason}")
+
+    def variable(self, value: Any) -> Any:
+        """The value of a variable; one that names a data file is what the file holds."""
+        return self.read_data(value) if isinstance(value, str) and value.startswith("file://") else value
+
+    def import_case(self, test: JsonObject, variables: JsonObject, place: str) -> None:
+        """One case, or without variables one for each prompt that holds no template."""
+        inputs: list[Any] = [variables] if variables else [text for text in self.prompts if not text.startswith("file://")] or [{}]
+        if any(isinstance(value, str) and PF_TEMPLATE_MARKS.search(value) for value in variables.values()):
+            self.gathered.note(APPROXIMATED, "vars with {{…}}", place, "promptfoo expands them; here a variable is what it is")
+        for given in inputs:
+            entries = PromptfooEntries(self.gathered, PromptfooContext(variables, self.read_data, self.tools))
+            entries.add_all(test.get("assert"), place, test.get("threshold"))
+            description = test.get("description")
+            named = description if isinstance(description, str) else ""
+            case: JsonObject = {"id": self.gathered.name_for(named or text_within(given)), "input": given}
+            if isinstance(test.get("metadata"), dict) and test["metadata"]:
+                case["metadata"] = test["metadata"]
+            notes = {"description": description, "dropped": entries.left_out}
+            if any(notes.values()):
+                case["notes"] = {key: value for key, value in notes.items() if value}
+            add_entries(case, entries.entries)
+            self.gathered.note(MAPPED, "test -> case", place)
+            if test.get("providerOutput") is not None:
+                self.gathered.answers.append({"case_id": case["id"], "output": test["providerOutput"]})
+            self.gathered.add(case)
+
+
+def merged_test(default: Any, test: Any, place: str) -> JsonObject:
+    """*test* with what it lacks taken from *default*; variables, options and metadata by name, assertions one after the other."""
+    for one in (default, test):
+        if not isinstance(one, dict):
+            raise InputError(f"{place}: a test is a map, with 'vars' and 'assert'")
+    made = {**default, **test}
+    for key in ("vars", "options", "metadata"):
+        parts = [one[key] for one in (default, test) if isinstance(one.get(key), dict)]
+        if parts and not isinstance(test.get(key), str):
+            made[key] = {name: value for part in parts for name, value in part.items()}
+    assertions = [*as_list(default.get("assert")), *as_list(test.get("assert"))]
+    return {**made, "assert": assertions}
+
+
+def as_list(value: Any) -> list[Any]:
+    """*value*, when it is a list; else none."""
+    return value if isinstance(value, list) else []
+
+
+def variable_choices(variables: JsonObject, is_literal: bool) -> Iterable[JsonObject]:
+    """*variables* with one value for each list of texts, in every combination, as promptfoo runs them. Raises InputError."""
+    made: list[JsonObject] = [{}]
+    for name, value in variables.items():
+        is_choice = isinstance(value, list) and value and isinstance(value[0], str) and not is_literal
+        values = value if is_choice else [value]
+        if len(made) * len(values) > MAX_IMPORT_CASES:
+            raise InputError(f"the lists in vars make more than {counted(MAX_IMPORT_CASES, 'case')}", "split the test")
+        made = [{**one, name: each} for one in made for each in values]
+    return made
+
+
+# --- CSV -----------------------------------------------------------------------------------
+
+
+def csv_tests(path: str, gathered: Gathered) -> Iterator[tuple[str, JsonObject]]:
+    """(place, test) for each row of a CSV file of tests."""
+    shown = os.path.basename(path)
+    for line, row in table_rows(import_text(path), shown_path(path)):
+        yield f"{visible(shown, 60)}:{line}", csv_test(row, f"{visible(shown, 60)}:{line}", gathered)
+
+
+def csv_test(row: dict[str, str], place: str, gathered: Gathered) -> JsonObject:
+    """The test that a row writes: columns with two underscores are settings, all others variables."""
+    test: JsonObject = {"vars": {}, "assert": [], "metadata": {}}
+    settings = {"__description": "description", "__providerOutput": "providerOutput"}
+    for column, cell in row.items():
+        if column.startswith("__expected"):
+            if cell.strip():
+                test["assert"].append(csv_assertion(cell.strip(), f"{place} {column}", gathered))
+        elif column in settings:
+            test.update({settings[column]: cell} if cell else {})
+        elif column == "__metric":
+            test["metric"] = cell
+        elif column == "__threshold":
+            test.update({"threshold": cell_number(cell)} if cell_number(cell) is not None else {})
+        elif column.startswith("__metadata:"):
+            name = column.removeprefix("__metadata:")
+            if cell.strip():
+                is_list = name.endswith("[]")
+                test["metadata"][name.removesuffix("[]")] = [part.strip() for part in cell.split(",")] if is_list else cell
+        elif column.startswith("__config:"):
+            test.setdefault("limits", []).append((column, cell))
+        elif column.startswith("__"):
+            if cell:
+                gathered.note(DROPPED, f"column {column}", place, "is about prompts, and no part of a case")
+        else:
+            test["vars"][column] = cell
+    metric = test.pop("metric", "")
+    for check in test["assert"] if metric else ():
+        check["metric"] = metric
+    for column, cell in test.pop("limits", ()):
+        set_csv_threshold(test["assert"], column, cell, place, gathered)
+    return test
+
+
+def set_csv_threshold(checks: list[JsonObject], column: str, cell: str, place: str, gathered: Gathered) -> None:
+    """Gives the assertion that a column __config:__expectedN:threshold names its threshold."""
+    found = re.match(r"__config:__expected(\d*):threshold\Z", column)
+    index = int(found[1] or 1) - 1 if found else -1
+    number = cell_number(cell)
+    if number is None or not 0 <= index < len(checks):
+        gathered.note(DROPPED, f"column {column}", place, "names no assertion of the row, or holds no number")
+    else:
+        checks[index]["threshold"] = number
+
+
+def cell_number(cell: str) -> Any:
+    """The number in *cell*; None when there is none."""
+    try:
+        value = parse_json(cell.strip())
+    except ValueError:
+        return None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def csv_assertion(cell: str, place: str, gathered: Gathered) -> JsonObject:
+    """The assertion that a cell such as 'icontains: yes' or 'similar(0.8): yes' writes; any other text means equals."""
+    if re.match(r"(?:javascript|fn|eval|python):", cell) or cell.startswith("file://") and PF_IS_CODE.search(cell):
+        return {"type": "python" if cell.startswith("python") else "javascript", "value": cell.partition(":")[2].strip()}
+    found = CSV_ASSERTION.match(re.sub(r"\Agrade:", "llm-rubric:", cell))
+    if found is None or found[2] not in PF_ALIASES:
+        return {"type": "equals", "value": cell}
+    value = (found[4] or "").strip() or None
+    check: JsonObject = {"type": (found[1] or "") + found[2], "value": value}
+    if value and re.match(r"i?contains-(?:all|any)\Z", found[2]):
+        check["value"] = split_or_text(value)
+    if found[3]:
+        check["threshold"] = parse_json(found[3])
+    elif found[2] in CSV_DEFAULT_THRESHOLDS:
+        check["threshold"] = CSV_DEFAULT_THRESHOLDS[found[2]]
+        told = f"names none, so it is the {canonical_json(check['threshold'])} that promptfoo gives such a cell, whatever it measures"
+        gathered.note(APPROXIMATED, f"threshold of {found[2]}", place, told)
+    return check
+
+
+def split_or_text(value: str) -> Any:
+    """The list that *value* writes; as it is when it writes none, which is told where it is used."""
+    try:
+        return split_values(value)
+    except ImportDropped:
+        return value
+
+# endregion
+
+# region importers/inspect_log.py
+# =============================================================================
+# Inspect's logs in JSON: samples as cases, scorers as entries, recorded answers.
+# =============================================================================
+
+INSPECT_TARGET = {"$case": "/expected"}
+INSPECT_JUDGE = "asks a judge command with a rubric of ours; severity info until one is there"
+# scorer: (the entry, what differs)
+INSPECT_SCORERS: dict[str, tuple[JsonObject, str]] = {
+    "includes": ({"type": "contains", "values": INSPECT_TARGET, "mode": "any", "ignore_case": True}, "options of the scorer are not read"),
+    "match": (
+        {"type": "contains", "values": INSPECT_TARGET, "mode": "any", "ignore_case": True, "at": "end", "transform": ["strip"]},
+        "the answer ends with the target as it is written: punctuation and the form of numbers count; options are not read",
+    ),
+    "exact": (
+        {"type": "equals", "select": "output.text", "any_of": INSPECT_TARGET, "normalize": ["strip", "lower", "collapse_space"]},
+        "articles and punctuation count",
+    ),
+    "choice": (
+        {"type": "equals", "select": "output.text", "transform": [{"regex_capture": [r"(?i)ANSWER\s*:\s*([A-Z])\b", 1]}],
+         "any_of": INSPECT_TARGET},
+        "the letter behind 'ANSWER:' is compared; choices are not shuffled",
+    ),
+    "answer": (
+        {"type": "equals", "select": "output.text", "transform": [{"regex_capture": [r"(?i)ANSWER\s*:\s*(.+)", 1]}, "strip"],
+         "any_of": INSPECT_TARGET},
+        "what stands behind 'ANSWER:' on its line is compared",
+    ),
+    "f1": (
+        {"type": "similarity", "measure": "token_f1", "references": INSPECT_TARGET, "threshold": 0.5},
+        "a threshold of 0.5 is written, since the scorer has none",
+    ),
+    "model_graded_qa": (
+        {"type": "judge", "rubric": "The answer is right by the criterion that is given as expected.",
+         "see": ["input", "output", "expected"], "threshold": 0.5, "severity": "info"},
+        INSPECT_JUDGE,
+    ),
+    "model_graded_fact": (
+        {"type": "judge", "rubric": "The answer holds the fact that is given as expected.",
+         "see": ["input", "output", "expected"], "threshold": 0.5, "severity": "info"},
+        INSPECT_JUDGE,
+    ),
+}  # fmt: skip
+
+
+def import_inspect_log(path: str, gathered: Gathered) -> None:
+    """A case for each sample, an answer for each epoch of it. Raises InputError."""
+    shown = shown_path(path)
+    if path.lower().endswith(".eval"):
+        raise InputError(f"{shown}: is a packed log", "write it as JSON first: inspect log convert --to json", "invalid_file")
+    log = import_json(import_text(path), shown)
+    samples = log.get("samples") if isinstance(log, dict) else None
+    if not isinstance(samples, list):
+        raise InputError(f"{shown}: holds no list of samples", "a log has 'samples', unless it was written without")
+    scorers = scorer_names(log)
+    seen: dict[str, Any] = {}
+    for index, sample in enumerate(samples):
+        place = f"samples[{index}]"
+        if not isinstance(sample, dict) or "input" not in sample or "id" not in sample:
+            raise InputError(f"{shown}: {place} has no id or no input", "", "invalid_file")
+        name = str(sample["id"])
+        given = [sample["input"], sample.get("choices"), sample.get("target")]
+        if name in seen and not json_equal(seen[name], given):
+            raise InputError(f"{shown}: {place}: id is that of another sample with another input", "a sample's epochs share their input")
+        if name not in seen:
+            seen[name] = given
+            gathered.add(sample_case(sample, name, scorers, place, gathered))
+        gathered.answers.append({"case_id": name, "trial": sample.get("epoch", 1), **logged_answer(sample)})
+
+
+def scorer_names(log: JsonObject) -> list[str]:
+    """The names of the scorers of *log*, without their package."""
+    found: list[str] = []
+    parts = [log.get("eval"), log.get("results")]
+    for part, key in zip(parts, ("scorers", "scores"), strict=True):
+        listed = part.get(key) if isinstance(part, dict) else None
+        for one in listed if isinstance(listed, list) else []:
+            name = one.get("scorer", one.get("name")) if isinstance(one, dict) else None
+            if isinstance(name, str):
+                found.append(name.rpartition("/")[2])
+    return list(dict.fromkeys(found))
+
+
+def sample_case(sample: JsonObject, name: str, scorers: list[str], place: str, gathered: Gathered) -> JsonObject:
+    """The case of *sample*: its choices stand beside the question, its target is a list of texts."""
+    case: JsonObject = {"id": name, "input": sample["input"]}
+    if sample.get("choices"):
+        case["input"] = {"question": sample["input"], "choices": sample["choices"]}
+    target = sample.get("target")
+    targets = [one for one in (target if isinstance(target, list) else [target]) if isinstance(one, str) and one]
+    if targets:
+        case["expected"] = targets
+    if isinstance(sample.get("metadata"), dict) and sample["metadata"]:
+        case["metadata"] = sample["metadata"]
+    gathered.note(MAPPED, "sample -> case", place)
+    for key in ("sandbox", "files", "setup", "store"):
+        if sample.get(key):
+            gathered.note(DROPPED, key, place, "is the agent's surroundings, which the runner makes")
+    for scorer in scorers:
+        entry, difference = INSPECT_SCORERS.get(scorer, ({}, "is code of the task, or needs what the log does not hold"))
+        if not entry or not targets:
+            gathered.note(DROPPED, f"scorer {scorer}", place, difference if not entry else "the sample has no target")
+        else:
+            gathered.note(APPROXIMATED, f"scorer {scorer} -> {entry['type']}", place, difference)
+            add_entries(case, [(scorer, entry)])
+    return case
+
+
+def logged_answer(sample: JsonObject) -> JsonObject:
+    """What the log has of the answer: output, tool calls with their results, usage; or the error that ended the sample."""
+    answer: JsonObject = {"output": completion_of(sample)}
+    error = sample.get("error")
+    if isinstance(error, dict):
+        answer["error"] = {"type": "recorded", "message": str(error.get("message", ""))[:2000]}
+    steps = recorded_calls(sample.get("messages"))
+    if steps:
+        answer["steps"] = steps
+    usage = sample.get("model_usage")
+    numbers = [one for one in usage.values() if isinstance(one, dict)] if isinstance(usage, dict) else []
+    totals = {key: sum(one.get(key) or 0 for one in numbers) for key in ("input_tokens", "output_tokens")}
+    return {**answer, "usage": totals} if numbers else answer
+
+
+def completion_of(sample: JsonObject) -> Any:
+    """The text of the last answer; '' when there is none."""
+    output = sample.get("output")
+    if not isinstance(output, dict):
+        return ""
+    choices = output.get("choices")
+    if isinstance(output.get("completion"), str) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return output.get("completion") or ""
+    message = choices[0].get("message")
+    return message_text(message.get("content")) if isinstance(message, dict) else ""
+
+
+def message_text(content: Any) -> str:
+    """The text of a message's content, which is a text or a list of parts."""
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def recorded_calls(messages: Any) -> list[JsonObject]:
+    """A step for each tool call in *messages*, with the result that answers it."""
+    messages = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    results = {one["tool_call_id"]: one for one in messages if one.get("role") == "tool" and isinstance(one.get("tool_call_id"), str)}
+    steps = []
+    for message in messages:
+        calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+        for call in calls if isinstance(calls, list) else []:
+            if not isinstance(call, dict) or not isinstance(call.get("function"), str):
+                continue
+            step: JsonObject = {"kind": "tool", "name": call["function"], "args": call_arguments(call.get("arguments"))}
+            result = results.get(call.get("id") or "")
+            if result is not None:
+                step.update(status="error" if result.get("error") else "ok", result=message_text(result.get("content")))
+            steps.append(step)
+    return steps
+
+
+def call_arguments(arguments: Any) -> Any:
+    """The arguments of a call; a text that holds JSON is read."""
+    try:
+        return parse_json(arguments) if isinstance(arguments, str) else arguments
+    except JsonError:
+        return arguments
+
+# endregion
+
+# region importers/openai_evals.py
+# =============================================================================
+# Samples of OpenAI's evals: JSON Lines with `input` and `ideal`.
+# =============================================================================
+
+EVAL_EXPECTED = {"$case": "/expected"}
+# --eval: (the entry, what differs)
+EVAL_CLASSES: dict[str, tuple[JsonObject, str]] = {
+    "match": ({"type": "contains", "values": EVAL_EXPECTED, "mode": "any", "at": "start"}, ""),
+    "includes": ({"type": "contains", "values": EVAL_EXPECTED, "mode": "any"}, ""),
+    "fuzzy_match": (
+        {"type": "contains", "values": EVAL_EXPECTED, "mode": "any", "ignore_case": True},
+        "an answer that is only a part of the ideal one fails here; articles and punctuation count",
+    ),
+    "json_match": ({"type": "equals", "select": "output.json", "any_of": EVAL_EXPECTED}, ""),
+}
+
+
+def import_openai_evals(path: str, gathered: Gathered, eval_class: str) -> None:
+    """A case for each sample; `ideal` becomes `expected`, always a list. Raises InputError."""
+    shown = shown_path(path)
+    entry, difference = EVAL_CLASSES[eval_class]
+    for line in read_json_lines(path):
+        sample, place = line.value, f"{shown}:{line.number}"
+        if "input" not in sample:
+            raise InputError(f"{place}: a sample has no 'input'", 'samples are {"input": …, "ideal": …}', "invalid_file")
+        case: JsonObject = {"id": gathered.name_for(text_within(sample["input"])), "input": sample["input"]}
+        ideals = sample.get("ideal")
+        ideals = ideals if isinstance(ideals, list) else [] if ideals is None else [ideals]
+        case["expected"] = [ideal_value(one, place) for one in ideals] if eval_class == "json_match" else ideals
+        if not ideals or (eval_class != "json_match" and not all(isinstance(one, str) and one for one in ideals)):
+            gathered.note(DROPPED, "ideal", f"line {line.number}", "is missing, empty or no text: the case comes without a check")
+        else:
+            gathered.note(APPROXIMATED if difference else MAPPED, f"{eval_class} -> {entry['type']}", f"line {line.number}", difference)
+            add_entries(case, [("ideal", entry)])
+        for key in sorted(sample.keys() - {"input", "ideal"}):
+            case.setdefault("metadata", {})[key] = sample[key]
+            gathered.note(MAPPED, f"{key} -> metadata", f"line {line.number}")
+        gathered.add(case if ideals else {key: value for key, value in case.items() if key != "expected"}, line.number)
+
+
+def ideal_value(ideal: object, place: str) -> object:
+    """The JSON that the text *ideal* holds. Raises InputError."""
+    if not isinstance(ideal, str):
+        return ideal
+    try:
+        return parse_json(ideal)
+    except JsonError as error:
+        raise InputError(f"{place}: 'ideal' is no JSON: {error.message}", "import with --eval match or includes", "invalid_file") from None
+
+# endregion
+
+# region importers/destination.py
+# =============================================================================
+# Writes what was gathered: a new improvement, or more cases for one that is there.
+# =============================================================================
+
+RECORDED_SUFFIX = ".recorded.jsonl"
+IMPORTED_FROM = """
+## Where the cases come from
+
+{count} imported from {file} ({format}). `kaizen import` printed what is mapped, approximated and dropped.
+{background}"""
+
+
+class Destination(NamedTuple):
+    """Where cases go: the improvement, whether it is there already, its cases, the ids of its evaluators."""
+
+    improvement: Improvement
+    is_new: bool
+    cases: dict[str, JsonObject]
+    entry_ids: list[str]
+
+
+def find_destination(name: str) -> Destination:
+    """The improvement *name*, a path or a name under improvements/. Raises UsageError, RefusedError, BreachesError."""
+    for place in [name] if os.path.dirname(name) else [name, os.path.join(IMPROVEMENTS_FOLDER, name)]:
+        improvement = Improvement(place)
+        if os.path.isfile(improvement.path(CASES_FILE)) and os.path.isfile(improvement.path(EVALUATION_FILE)):
+            breaches = Breaches()
+            evaluation = load_evaluation(improvement, breaches)
+            dataset = load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+            breaches.raise_if_any()
+            entries = evaluation.evaluators if evaluation else []
+            ids = [entry["id"] for entry in entries if isinstance(entry.get("id"), str)]
+            return Destination(improvement, False, {name: case.document for name, case in dataset.cases.items()}, ids)
+    return Destination(check_new_improvement(name, "--into"), True, {}, [])
+
+
+def check_gathered(gathered: Gathered, shown: str) -> None:
+    """Raises BreachesError for cases that `validate` would refuse, InputError when there is none."""
+    breaches = Breaches()
+    first: dict[str, int | None] = {}
+    for case, line in zip(gathered.cases, gathered.lines, strict=True):
+        if is_holdout(case) and line:
+            breaches.conceal(shown, line)
+        if check_case(case, shown, line or 0, breaches) and case["id"] in first:
+            breaches.add(shown, line, "/id", f"id {quoted(case['id'])} comes twice", "give each case an id of its own")
+        first.setdefault(str(case.get("id")), line)
+    breaches.raise_if_any()
+    if not gathered.cases:
+        raise InputError(f"{shown}: holds no test", "nothing was imported", "no_cases")
+
+
+def new_cases(gathered: Gathered, destination: Destination) -> list[JsonObject]:
+    """The cases that *destination* does not have yet. Raises RefusedError when an id there belongs to another case."""
+    added, taken = [], []
+    for case in gathered.cases:
+        before = destination.cases.get(case["id"])
+        if before is None:
+            added.append(case)
+        elif not same_case(before, case):
+            taken.append("a holdout case" if is_holdout(before) or is_holdout(case) else visible(case["id"]))
+    if taken:
+        phrase = "that id" if len(taken) == 1 else "those ids"
+        raise RefusedError(
+            f"{destination.improvement.shown(CASES_FILE)}: has other cases with {phrase}: {listed(taken)}",
+            "nothing was changed; import into a new improvement, or give the cases other ids",
+            "id_collision",
+        )
+    return added
+
+
+def prepare_cases(gathered: Gathered, destination: Destination) -> list[JsonObject]:
+    """The entries for evaluation.json of a new improvement; in one that is there the cases keep all, under ids that are free."""
+    if destination.is_new:
+        return lift_shared(gathered.cases)
+    for case in gathered.cases:
+        own = case.get("evaluators", [])
+        if own:
+            case["evaluators"] = named_entries(
+                [(entry["id"], {key: value for key, value in entry.items() if key != "id"}) for entry in own], destination.entry_ids
+            )
+    return []
+
+
+def masked_answer(answer: JsonObject) -> JsonObject:
+    """*answer* with its secrets masked, as evidence is before it is written; `redacted` says where."""
+    evidence, hits = redact_evidence({key: value for key, value in answer.items() if key not in ("case_id", "trial")})
+    return {**answer, **evidence, **({"redacted": hits} if hits else {})}
+
+
+def write_import(gathered: Gathered, destination: Destination, shared: list[JsonObject], origin: tuple[str, str], stage: str) -> list[str]:
+    """Writes the files and returns the names of those that are new or longer; *origin* is (name of the file, format)."""
+    improvement = destination.improvement
+    added = new_cases(gathered, destination)
+    lines = "".join(encode_compact(case) + "\n" for case in added)
+    recorded = stage + RECORDED_SUFFIX
+    if stage:
+        check_stage_name(stage)
+        if os.path.lexists(improvement.path(recorded)):
+            message = f"{improvement.shown(recorded)}: is there already; nothing was changed"
+            raise RefusedError(message, "choose another stage", "existing_file")
+    if destination.is_new:
+        evaluation = encode_readable({"version": 1, "evaluators": shared}) + "\n"
+        background = "".join(f"{line}\n" for line in ["", *gathered.background]) if gathered.background else ""
+        origin_text = IMPORTED_FROM.format(count=counted(len(added), "case"), file=origin[0], format=origin[1], background=background)
+        issue = INIT_ISSUE.replace("IMPROVEMENT", improvement.name) + redact_text(origin_text)[0]
+        written = scaffold_improvement(improvement.name, {"issue.md": issue, CASES_FILE: lines, EVALUATION_FILE: evaluation})[1]
+    else:
+        before = read_bytes(improvement.path(CASES_FILE))
+        joint = b"" if not before or before.endswith(b"\n") else b"\n"
+        if added:
+            write_file(improvement.path(CASES_FILE), before + joint + lines.encode("utf-8"))
+        written = [CASES_FILE] if added else []
+    if stage:
+        create_file(improvement.path(recorded), "".join(encode_compact(masked_answer(answer)) + "\n" for answer in gathered.answers))
+        written.append(recorded)
+    return written
+
+# endregion
+
 # region web/page.py
 # =============================================================================
 # The frame all pages share: one look, a strict content policy, and text that stays data.
@@ -28551,6 +30758,142 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
+
+# endregion
+
+# region commands/import_cases.py
+# =============================================================================
+# `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
+# =============================================================================
+
+
+class ImportFormat(NamedTuple):
+    """How a format is read, and which of --map and --eval it takes."""
+
+    read: Callable[[Namespace, Gathered], None]
+    options: tuple[str, ...] = ()
+
+
+IMPORT_FORMATS: dict[str, ImportFormat] = {
+    "promptfoo": ImportFormat(lambda args, gathered: import_promptfoo(args.file, gathered)),
+    "promptfoo-csv": ImportFormat(lambda args, gathered: import_promptfoo_csv(args.file, gathered)),
+    "csv": ImportFormat(lambda args, gathered: import_table(args.file, gathered, map_pairs(args), True), ("map",)),
+    "jsonl": ImportFormat(lambda args, gathered: import_table(args.file, gathered, map_pairs(args), False), ("map",)),
+    "openai-evals": ImportFormat(lambda args, gathered: import_openai_evals(args.file, gathered, args.eval or "match"), ("eval",)),
+    "inspect": ImportFormat(lambda args, gathered: import_inspect_log(args.file, gathered)),
+}
+IMPORT_MARKS = {MAPPED: "mapped", APPROXIMATED: "approximated", DROPPED: "dropped"}
+
+
+def map_pairs(args: Namespace) -> list[str]:
+    """The texts of all --map options."""
+    return [pair for group in args.map or [] for pair in group]
+
+
+@command(
+    "import",
+    "Brings test cases and checks from another tool, and says what maps, what is approximated and what is dropped.",
+    [
+        Argument("format", "FORMAT", f"one of {', '.join(IMPORT_FORMATS)}", {"choices": list(IMPORT_FORMATS), "metavar": "FORMAT"}),
+        Argument("file", "FILE", "the file; nothing that it names is executed, and only data below its folder is read"),
+        Argument("--into", "NAME", "a new improvement, or one that is there, which gets the cases it does not have", {"required": True}),
+        Argument("--dry-run", "", "say what would be done, and write nothing", {"action": "store_true"}),
+        Argument(
+            "--map", "FIELD=COLUMN", "csv, jsonl: where a field of a case comes from; a column may be a JSON Pointer, a field input.city",
+            {"action": "append", "nargs": "+", "default": None},
+        ),
+        Argument(
+            "--eval", "CLASS", f"openai-evals: one of {', '.join(EVAL_CLASSES)} (match)",
+            {"choices": list(EVAL_CLASSES), "default": None},
+        ),
+        Argument("--stage", "S", f"also write the answers that the file records to S{RECORDED_SUFFIX}, for run --replay", {"default": ""}),
+        Argument("--source", "KIND", f"where the cases come from: {', '.join(SOURCE_KINDS)}", {"choices": SOURCE_KINDS, "default": None}),
+    ],
+    "kaizen import promptfoo promptfooconfig.yaml --into refund --dry-run\n"
+    "kaizen import csv questions.csv --into refund --map input=question expected=answer\n"
+    "kaizen import inspect log.json --into refund --stage baseline",
+    group="further questions",
+)  # fmt: skip
+def command_import(args: Namespace) -> Answer:
+    """Reads everything, checks everything, then writes."""
+    gathered = Gathered()
+    shown = shown_path(args.file)
+    chosen = IMPORT_FORMATS[args.format]
+    for option in ("map", "eval"):
+        if getattr(args, option) and option not in chosen.options:
+            raise UsageError(f"--{option} has no meaning for {args.format}", "leave it out")
+    if args.stage:
+        check_stage_name(args.stage)
+    if not os.path.isfile(args.file):
+        raise InputError(f"{shown}: does not exist or is no file", "", "missing_file")
+    chosen.read(args, gathered)
+    for case in gathered.cases if args.source else ():
+        case["source"] = {"kind": args.source}
+    check_gathered(gathered, shown)
+    if args.stage and not gathered.answers:
+        raise InputError(f"{shown}: records no answers, so there is nothing for --stage", "leave --stage out", "no_answers")
+    destination = find_destination(args.into)
+    shared = prepare_cases(gathered, destination)
+    added = new_cases(gathered, destination)
+    written = (
+        [] if args.dry_run else write_import(gathered, destination, shared, (visible(os.path.basename(args.file)), args.format), args.stage)
+    )
+    folder = destination.improvement.shown()
+    there = len(gathered.cases) - len(added)
+    message = f"{'would import' if args.dry_run else 'imported'} {counted(len(added), 'case')} into {folder}"
+    message += f"; {counted(there, 'case')} already there" if there else ""
+    checks = sum(len(case.get("evaluators", ())) for case in gathered.cases)
+    lines = [
+        message,
+        *note_lines(gathered),
+        f"  checks: {counted(len(shared), 'entry', 'entries')} for all cases, {counted(checks, 'entry', 'entries')} of single cases",
+    ]
+    if not destination.is_new:
+        lines.append("  evaluation.json is kept: its evaluators apply to the new cases as well")
+    data: JsonObject = {
+        "improvement": folder,
+        "format": args.format,
+        "dry_run": args.dry_run,
+        "cases": {"read": len(gathered.cases), "added": len(added), "already_there": there, "holdout": count_holdout(gathered.cases)},
+        "entries": {"shared": len(shared), "of_cases": checks},
+        "answers": len(gathered.answers) if args.stage else 0,
+        "files": [destination.improvement.shown(name) for name in written],
+        **{kind: note_documents(gathered, kind) for kind in IMPORT_MARKS},
+    }
+    following = following_step(args, destination.improvement.argument(), gathered)
+    return Answer(0, "dry_run" if args.dry_run else "imported", message, lines, data, following)
+
+
+def note_lines(gathered: Gathered) -> list[str]:
+    """The notes for people: one line for each kind of part, the dropped ones last."""
+    lines = []
+    for kind, mark in IMPORT_MARKS.items():
+        for note, (count, places) in gathered.notes.items():
+            if note.kind == kind:
+                more = [f"{count - len(places):,} more"] if count > len(places) == PLACES_KEPT else []
+                where = f" [{listed([*places, *more], PLACES_KEPT + 1)}]" if kind != MAPPED else ""
+                lines.append(f"  {mark:<12}  {note.subject} ({count:,}){': ' + note.text if note.text else ''}{where}")
+    return lines
+
+
+def note_documents(gathered: Gathered, kind: str) -> list[JsonObject]:
+    """The notes of *kind* as data."""
+    return [
+        {"what": note.subject, "count": count, **({"text": note.text} if note.text else {}), "places": places}
+        for note, (count, places) in gathered.notes.items()
+        if note.kind == kind
+    ]
+
+
+def following_step(args: Namespace, improvement: str, gathered: Gathered) -> str:
+    """The command that comes next."""
+    if args.dry_run:
+        return "the same command without --dry-run"
+    if not args.stage:
+        return f"kaizen validate {improvement}, then kaizen run {improvement} --stage baseline -- COMMAND"
+    trials = max((answer.get("trial", 1) for answer in gathered.answers), default=1)
+    repetitions = f" --repetitions {trials}" if trials > 1 else ""
+    return f"kaizen run {improvement} --stage {args.stage}{repetitions} --replay {improvement}/{args.stage}{RECORDED_SUFFIX}"
 
 # endregion
 
