@@ -9,6 +9,8 @@ AGENT `{NAME}` becomes the path of a file with the text of component NAME. Every
 
 import argparse
 import contextlib
+import importlib
+import io
 import json
 import os
 import shlex
@@ -32,7 +34,7 @@ def options_and_agent(words):
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", default="2", help="as in kaizen run")
     parser.add_argument("--persistent", action="store_true", help="as in kaizen run")
-    parser.add_argument("--kaizen", default=KAIZEN, help="kaizen.py")
+    parser.add_argument("--kaizen", default=KAIZEN, help="the file kaizen.py")
     options = parser.parse_args(words[:cut])
     if not words[cut + 1 :]:
         parser.error("write the agent's command behind '--'")
@@ -48,6 +50,8 @@ class KaizenAdapter:
         self.options, self.agent, self.folder = options, agent, folder
         self.improvement = os.path.join(folder, "improvements", "search")
         self.stages = self.unusable = 0
+        sys.path.insert(0, os.path.dirname(os.path.abspath(options.kaizen)))
+        self.main = importlib.import_module("kaizen").main  # once: a process for each call would take longer than most agents
         os.makedirs(self.improvement)
         with open(options.evaluation, encoding="utf-8") as file:
             evaluation = {key: value for key, value in json.load(file).items() if key not in LEFT_OUT}
@@ -59,10 +63,13 @@ class KaizenAdapter:
             file.write(text)
 
     def kaizen(self, *words):
-        """Runs Kaizen; 4 says that some trials have no usable evidence, which the results tell one by one."""
-        done = subprocess.run([sys.executable, self.options.kaizen, *words], capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 4):
-            sys.exit(f"kaizen {words[0]} ended with {done.returncode}: {done.stderr.strip()}")
+        """Runs a command of Kaizen; 4 says that some trials have no usable evidence, which the results tell one by one."""
+        told = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+            status = self.main([*words])
+        if status not in (0, 4):
+            told.seek(0)
+            sys.exit(f"kaizen {words[0]} ended with {status}: {told.read().strip()}")
 
     def lines(self, name):
         with open(os.path.join(self.improvement, name), encoding="utf-8") as file:
