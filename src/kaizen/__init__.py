@@ -62,6 +62,9 @@ LAYERS = {
         "runs.journal",
         "runs.replay",
         "runs.workers",
+        "runs.crew",
+        "runs.judge_protocol",
+        "runs.judges",
         "runs.plain",
         "runs.persistent",
         "runs.queue",
@@ -90,6 +93,7 @@ LAYERS = {
         "evaluators.envelope",
         "evaluators.*",
         "evaluators.suite",
+        "evaluators.outside",
         "evaluators.stage_results",
     ],
     "policy": [
@@ -122,6 +126,7 @@ LAYERS = {
         "commands.reporting",
         "commands.check_runner",
         "commands.run",
+        "commands.judging",
         "commands.*",
     ],
     "cli": [

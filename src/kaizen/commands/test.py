@@ -6,9 +6,11 @@ from argparse import Namespace
 from kaizen.cases.evaluation_file import exact_fraction
 from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.gate import GATE_EXITS, JUNIT, SUMMARY, write_gate_files
+from kaizen.commands.judging import ALLOW_PROGRAMS
 from kaizen.commands.reporting import BASELINE, headline, rate_text, recommendation_lines, shown_reasons, write_review, write_single_review
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.outside import Leave
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, stage_state
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
@@ -31,6 +33,7 @@ SHOWN_FAILURES = 10
         Argument("--stage", "S", "stage to run (candidate); what it held before is replaced", {"default": "candidate"}),
         BASELINE,
         *RUN_ARGUMENTS,
+        ALLOW_PROGRAMS,
         JUNIT,
         SUMMARY,
     ],
@@ -53,7 +56,8 @@ def command_test(args: Namespace) -> Answer:
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
         return ran
-    evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
     failures = failed_lines(project, args.stage)
     return compared(args, project, ran, failures) if has_baseline else alone(args, project, ran, failures)
 

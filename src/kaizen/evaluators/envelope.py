@@ -271,6 +271,8 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 prepared.versions.update(child.versions)
         else:
             resolve = case_resolver(entry[name], f"/{name}")
+            if resolve is not None and parameter.kind == "argv":
+                raise ConfigurationError(f"/{name}", "cannot be taken from a case", "what is started stands in evaluation.json")
             if resolve is None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]
