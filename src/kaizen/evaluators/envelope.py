@@ -81,7 +81,7 @@ class PreparedEntry:
         self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
-        self.settings: JsonObject = {}
+        self.settings: JsonObject = {"id": self.id}
         self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
@@ -259,6 +259,7 @@ def compile_select(text: str) -> PathExpression:
 
 def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
     """Fills settings, from_case and children from the type's own parameters in *entry*."""
+    prepared.settings["threshold"] = prepared.threshold  # for a type that cannot do without one
     for parameter in prepared.type.parameters:
         name = parameter.name
         if name not in entry:

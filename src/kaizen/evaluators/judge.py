@@ -12,8 +12,8 @@ from kaizen.evaluators.outcomes import FAIL, PASS, ConfigurationError, NotMeasur
 from kaizen.evaluators.paths import ROOT_READERS
 from kaizen.evaluators.registry import REQUIRED, Check, Parameter, View, evaluator
 from kaizen.evaluators.trail import view_trail
-from kaizen.foundation.jsonio import JsonObject, fingerprint, sha256_hex, without_surrogates
-from kaizen.foundation.text import did_you_mean, listed, quoted
+from kaizen.foundation.jsonio import JsonObject, encode_compact, fingerprint, sha256_hex, without_surrogates
+from kaizen.foundation.text import did_you_mean, listed, quoted, visible
 from kaizen.runs.judge_protocol import Rubric, judge_request
 
 JUDGE = "judge"
@@ -22,6 +22,8 @@ NEEDED_BY_DEFAULT = ("input", "output")
 MAY_SEE = ("input", "context", "expected", "output", "steps", "agents", "state", "files", "evidence", "finish_reason")
 MAX_SAMPLES = 100
 JUDGE_EVIDENCE_SHOWN = 20
+REASON_SHOWN = 1000  # characters of a judge's reason in a result; the journal has more
+PLACE_SHOWN = 300
 NOT_ASKED = "judge_not_asked: no answer is kept, and evaluate was given no judge to ask"
 
 
@@ -53,6 +55,8 @@ class JudgeCheck:
                 raise ConfigurationError(f"/see/{index}", message, did_you_mean(str(name), MAY_SEE))
         if not 1 <= settings["samples"] <= MAX_SAMPLES:
             raise ConfigurationError("/samples", f"samples is not between 1 and {MAX_SAMPLES}")
+        if settings["threshold"] is None:
+            raise ConfigurationError("", "type judge needs threshold", "the least score that passes")
         if not settings["threshold"]:
             raise ConfigurationError("/threshold", "is 0, which passes whatever the judge says")
         digest = sha256_hex(without_surrogates(text))
@@ -123,15 +127,16 @@ def seen_value(name: str, view: View) -> Any:
 
 
 def told_reason(answer: JsonObject) -> str:
-    """': …' with the judge's reason; '' when it gave none."""
+    """': …' with the judge's reason on one line; '' when it gave none."""
     reason = str(answer.get("reason") or "").strip()
-    return f": {reason}" if reason else ""
+    return f": {visible(reason, REASON_SHOWN)}" if reason else ""
 
 
 def told_evidence(answer: JsonObject) -> tuple[Any, ...]:
     """The first places that the judge points at; a text counts as a quotation."""
     places = answer.get("evidence", [])[:JUDGE_EVIDENCE_SHOWN]
-    return tuple(place if isinstance(place, dict) else {"quote": place} for place in places if isinstance(place, (dict, str)))
+    shown = ({"quote": visible(place, PLACE_SHOWN)} if isinstance(place, str) else place for place in places)
+    return tuple(place for place in shown if isinstance(place, dict) and len(encode_compact(place)) <= 2 * PLACE_SHOWN)
 
 
 @evaluator(
@@ -140,14 +145,12 @@ def told_evidence(answer: JsonObject) -> tuple[Any, ...]:
     "A judge, given behind `--`, scores what no rule can see by a rubric.",
     [
         Parameter("rubric", "text", REQUIRED, 'what to judge by: a text, or {"$file": "rubrics/tone.md"}'),
-        Parameter("threshold", "number", REQUIRED, "pass when the score is at least this; above 0, at most 1"),
         Parameter(
             "see", "list", None,
             f"what the judge sees: any of {listed(MAY_SEE, 20)}. What is named has to be there; without it: input and output, and "
             "steps and context where there are any",
         ),
         Parameter("samples", "integer", 1, "how often the judge is asked about each trial; where the answers disagree, it abstains"),
-        Parameter("id", "text", "", "the id of the entry, by which the judge hears of the rubric"),
     ],
     example={
         "entry": {"id": "tone", "type": "judge", "rubric": "Friendly, and to the point?", "threshold": 0.7, "on_missing": "not_applicable"},
@@ -157,7 +160,7 @@ def told_evidence(answer: JsonObject) -> tuple[Any, ...]:
     selects=False,
 )  # fmt: skip
 def evaluate_judge(settings: JsonObject) -> Check:
-    """An abstention, and samples on both sides of the threshold, follow `on_missing`. `passed` counts only where an answer has no
-    score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed, judge_error, or judge_protocol
-    for what is not exactly one JSON object. See docs/judges.md."""
+    """Needs a `threshold`, above 0. An abstention, and samples on both sides of the threshold, follow `on_missing`. `passed` counts
+    only where an answer has no score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed,
+    judge_error, or judge_protocol for what is not exactly one JSON object. See docs/judges.md."""
     return JudgeCheck(settings)

@@ -8,6 +8,7 @@ case. What came of it is brought to the check in the view's memo (outside.py).
 import os
 from typing import Any, NamedTuple
 
+from kaizen.evaluators.judge import REASON_SHOWN
 from kaizen.evaluators.outcomes import ERROR, FAIL, NOT_APPLICABLE, PASS, ConfigurationError, NotMeasurable, Outcome, decided, errored
 from kaizen.evaluators.predicates import Predicate, compile_predicate
 from kaizen.evaluators.registry import ABSENT, REQUIRED, Check, Parameter, View, evaluator, is_json_number
@@ -24,6 +25,7 @@ from kaizen.runs.workers import passed_environment, remove_work_folder
 PROGRAM_PROTOCOL = "1.0"
 PROGRAM_OUTPUT_LIMIT = 1 << 20  # bytes of standard output
 PROGRAM_ERRORS_LIMIT = 64 << 10  # bytes kept of the end of standard error
+VALUE_LIMIT = 16_000  # characters of value and evidence of an outcome
 TAIL_SHOWN = 2000  # characters of what a failed program printed
 MAX_PROGRAM_SECONDS = 86_400
 NOT_ALLOWED = "programs_not_allowed: this entry starts a program; evaluate does that only with --allow-programs"
@@ -283,7 +285,8 @@ def program_outcome(stdout: str) -> Outcome:
         score = float(status == PASS)
     evidence = tuple(place for place in answer.get("evidence") or () if isinstance(place, dict))
     score = score if status in (PASS, FAIL) else None
-    return Outcome(status, score, answer.get("reason") or f"the program says {status}", answer.get("value"), evidence)
+    reason = visible(str(answer.get("reason") or "").strip(), REASON_SHOWN) or f"the program says {status}"
+    return Outcome(status, score, reason, answer.get("value"), evidence)
 
 
 def outcome_problem(answer: Any) -> str:
@@ -297,6 +300,8 @@ def outcome_problem(answer: Any) -> str:
         return "score is not a number from 0 to 1"
     if not isinstance(answer.get("reason") or "", str) or not isinstance(answer.get("evidence") or [], list):
         return "reason is no text, or evidence is no list"
+    if len(encode_compact([answer.get("value"), answer.get("evidence")])) > VALUE_LIMIT:
+        return f"value and evidence have more than {VALUE_LIMIT:,} characters"
     return ""
 
 
