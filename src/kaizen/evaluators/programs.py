@@ -298,7 +298,7 @@ def outcome_problem(answer: Any) -> str:
     score = answer.get("score")
     if score is not None and not (is_json_number(score) and 0 <= score <= 1):
         return "score is not a number from 0 to 1"
-    if not isinstance(answer.get("reason") or "", str) or not isinstance(answer.get("evidence") or [], list):
+    if not isinstance(answer.get("reason"), (str, type(None))) or not isinstance(answer.get("evidence"), (list, type(None))):
         return "reason is no text, or evidence is no list"
     if len(encode_compact([answer.get("value"), answer.get("evidence")])) > VALUE_LIMIT:
         return f"value and evidence have more than {VALUE_LIMIT:,} characters"
