@@ -487,5 +487,87 @@ class Elsewhere(Judging):
         self.assertIn("1 not answered", done.stdout)
 
 
+class Noise(Judging):
+    """Whose noise it is: the agent's or the judge's."""
+
+    def trials(self, *outputs):
+        """Stage `noise` with so many trials of one case."""
+        self.prepare(["x"], {}, cases=[{"id": "c0", "input": "q"}])
+        os.remove(self.place / "baseline.jsonl")
+        lines = [{"case_id": "c0", "trial": number, "status": "completed", "output": output} for number, output in enumerate(outputs, 1)]
+        write_lines(self.place / "noise.jsonl", lines)
+
+    def noise(self, *options, status=0, command=COMMAND):
+        done = run_cli("noise", "kind", "--progress", "none", "--json", *options, *command)
+        self.assertEqual(done.status, status, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+    def test_a_judge_that_says_the_same_each_time_leaves_the_noise_to_the_agent(self):
+        self.trials("good", "bad")
+        self.say({"good": {"score": 1}, "bad": {"score": 0}})
+        (found,) = self.noise("--rejudge")["by_evaluator"]
+        self.assertEqual((found["flip_rate"], found["judge"]["flip_rate"], found["agent_flip_rate"], found["owner"]), (1.0, 0.0, 1.0, "agent"))
+        self.assertEqual(len(self.asked()), 6)
+
+    def test_a_judge_that_changes_its_mind_owns_the_noise(self):
+        self.trials("same", "other")
+        # One pass of three of each output: two of three pairs of rounds disagree; the first round says 1 and 0.
+        self.say({"same": [{"score": 1}, {"score": 0}, {"score": 0}], "other": [{"score": 0}, {"score": 0}, {"score": 1}]})
+        document = self.noise("--rejudge")
+        (found,) = document["by_evaluator"]
+        self.assertEqual((found["flip_rate"], found["owner"]), (1.0, "agent and judge"))
+        self.assertAlmostEqual(found["judge"]["flip_rate"], 2 / 3)
+        self.assertAlmostEqual(found["agent_flip_rate"], 1 / 3)
+        self.trials("same", "same too")
+        self.say({"*": [{"score": 1}, {"score": 0}]})
+        for name in ("asked.txt", "improvements/kind/noise.judgements.jsonl"):
+            os.remove(name)
+        self.assertEqual(self.noise("--rejudge", "--passes", "2")["by_evaluator"][0]["owner"], "judge")
+
+    def test_asking_again_changes_no_verdict_and_nothing_is_asked_twice(self):
+        self.trials("x")
+        self.say({"*": [{"score": 1}, {"score": 0}]})
+        first = self.noise("--rejudge", "--passes", "2")
+        self.assertEqual((first["reason"], first["by_evaluator"][0]["judge"]["flip_rate"]), ("not_measured", 1.0))
+        before = (self.place / "noise.evaluated.jsonl").read_bytes()
+        self.noise("--rejudge", "--passes", "3")
+        run_cli("evaluate", "kind", "--stage", "noise")
+        self.assertEqual((len(self.asked()), (self.place / "noise.evaluated.jsonl").read_bytes()), (3, before))
+        self.assertEqual([line.get("again", 1) for line in read_lines(self.place / "noise.judgements.jsonl")], [1, 2, 3])
+
+    def test_what_is_kept_tells_the_owner_without_asking(self):
+        self.trials("good", "bad")
+        self.say({"good": {"score": 1}, "bad": {"score": 0}})
+        self.noise("--rejudge")
+        document = self.noise(command=())
+        self.assertEqual((document["by_evaluator"][0]["owner"], document["next"], len(self.asked())), ("agent", "", 6))
+
+    def test_a_run_of_the_agent_names_the_command_that_asks_the_judge(self):
+        self.trials("x")
+        document = self.noise("--plain", "--passes", "2", command=("--", "cat"), status=4)
+        self.assertIn("kaizen noise improvements/kind --stage noise --rejudge -- JUDGE", document["next"])
+        self.assertEqual(self.asked(), [])
+
+    def test_options_of_an_agent_do_not_go_with_it(self):
+        self.trials("x")
+        self.noise("--rejudge", "--plain", status=2)
+        self.noise("--rejudge", command=(), status=2)
+
+
+class Replay(Judging):
+    """replay-decision uses kept answers and asks nothing."""
+
+    def test_another_threshold_is_tried_on_kept_answers(self):
+        self.prepare(["x"], {"*": {"score": 0.7}})
+        write(self.place / "candidate.jsonl", (self.place / "baseline.jsonl").read_bytes())
+        self.evaluate()
+        write("stricter.json", json.dumps({"version": 1, "evaluators": [{**TONE, "threshold": 0.8}]}))
+        done = run_cli("replay-decision", "kind", "--policy", "stricter.json")
+        self.assertEqual(done.status, 0, done.stderr)
+        self.assertIn("baseline: 1 passed", done.stdout)
+        self.assertIn("0 passed, 1 failed", done.stdout)
+        self.assertEqual(len(self.asked()), 2)
+
+
 if __name__ == "__main__":
     unittest.main()

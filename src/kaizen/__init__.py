@@ -95,6 +95,7 @@ LAYERS = {
         "evaluators.suite",
         "evaluators.outside",
         "evaluators.stage_results",
+        "evaluators.rejudging",
     ],
     "policy": [
         "policy.comparison",

@@ -8,6 +8,7 @@ from kaizen.cases.evaluation_file import Evaluation, load_evaluation
 from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.outside import open_outside
 from kaizen.evaluators.stage_results import evaluate_observation, repetitions_of
 from kaizen.evaluators.suite import build_suite
 from kaizen.foundation.errors import Breaches, InputError
@@ -82,20 +83,25 @@ def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
 
 
 def replayed_tally(project: Project, stage: StageTally) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
+    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
+
+    Raises InputError for a trial that is there twice.
+    """
     path = project.improvement.stage_file(stage.stage)
     cases: dict[str, CaseTally] = {}
     unknown: dict[str, None] = {}
     seen: set[tuple[str, int]] = set()
-    for line in iter_observations(path):
-        observation = line.value
-        key = (observation["case_id"], observation["trial"])
-        if key in seen:
-            raise InputError(f"{shown_path(path)}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice", "", "invalid_evidence")
-        seen.add(key)
-        if key[0] not in project.dataset.cases:
-            unknown[key[0]] = None
-            continue
-        cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite))
+    with open_outside(project.improvement, stage.stage, project.dataset, project.suite) as kept:
+        for line, memo in kept.with_memos(iter_observations(path)):
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            if key in seen:
+                message = f"{shown_path(path)}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice"
+                raise InputError(message, "", "invalid_evidence")
+            seen.add(key)
+            if key[0] not in project.dataset.cases:
+                unknown[key[0]] = None
+                continue
+            cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite, memo))
     repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage.stage, repetitions, cases, list(unknown))

@@ -4,7 +4,8 @@
      "data": "sha256:…", "sample": 1, "asked_at": "…", "duration_ms": 812.4, "attempts": 1, "command": ["…"],
      "answer": {"score": 0.7, "reason": "…", "judge": {"name", "version", "model"}, "cost": {…}, "usage": {…}}}
 
-In place of `answer` stands `error` {"code", "message"} where the judge gave none that can be
+`"again": 2` and so on marks a question that was asked only to measure the judge (`kaizen noise --rejudge`);
+verdicts rest on those without. In place of `answer` stands `error` {"code", "message"} where the judge gave none that can be
 used. Of several lines about the same question the last one counts. An answer is on disk
 before anything is made of it; secrets in it are masked.
 """
@@ -24,9 +25,9 @@ JUDGEMENTS = ".judgements.jsonl"
 REASON_LIMIT = 4000  # characters kept of a judge's reason
 
 
-def judgement_key(observation: str, rubric: str, data: str, sample: int) -> int:
-    """64 bits that stand for a question."""
-    return int(sha256_hex(f"{observation} {rubric} {data} {sample}")[:16], 16)
+def judgement_key(observation: str, rubric: str, data: str, sample: int, again: int) -> int:
+    """64 bits that stand for a question, asked for the *again*-th time."""
+    return int(sha256_hex(f"{observation} {rubric} {data} {sample} {again}")[:16], 16)
 
 
 def judgement_lines(path: str) -> Iterator[tuple[int, int, JsonObject]]:
@@ -51,7 +52,8 @@ def checked_key(value: JsonObject, place: str) -> int:
     rubric = value.get("rubric")
     kept = value.get("answer"), value.get("error")
     if isinstance(rubric, dict) and sum(isinstance(each, dict) for each in kept) == 1:
-        return judgement_key(str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")), value.get("sample", 0))
+        named = (str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")))
+        return judgement_key(*named, value.get("sample", 0), value.get("again", 1))
     raise InputError(f"{place}: is no judgement", "put back the file that Kaizen wrote, or remove the line", "invalid_file")
 
 
@@ -63,18 +65,20 @@ class KeptJudgements:
 
         self.path = path
         found = array("Q"), array("Q")
-        for offset, key, _ in judgement_lines(path):
+        self.rounds = 1  # the highest `again` in the file
+        for offset, key, value in judgement_lines(path):
+            self.rounds = max(self.rounds, value.get("again", 1))
             found[0].append(key)
             found[1].append(offset)
         order = sorted(range(len(found[0])), key=found[0].__getitem__)
         self.keys, self.offsets = (array("Q", (column[place] for place in order)) for column in found)
         self.stream = open_for_reading(path, block=1 << 13) if self.keys else None
 
-    def find(self, observation: str, question: JudgeQuestion) -> JsonObject | None:
-        """The last judgement about *question*; None when there is none."""
+    def find(self, observation: str, question: JudgeQuestion, again: int = 1) -> JsonObject | None:
+        """The last judgement about *question*, asked for the *again*-th time; None when there is none."""
         from bisect import bisect_right
 
-        key = judgement_key(observation, question.rubric.sha256, question.data_fingerprint, question.sample)
+        key = judgement_key(observation, question.rubric.sha256, question.data_fingerprint, question.sample, again)
         place = bisect_right(self.keys, key) - 1
         if self.stream is None or place < 0 or self.keys[place] != key:
             return None
@@ -98,7 +102,13 @@ def open_judgements(path: str) -> AppendLog:
 
 
 def judgement_document(
-    observation_fingerprint: str, observation: JsonObject, question: JudgeQuestion, judged: Judged, command: list[str], exact: Sequence[str]
+    observation_fingerprint: str,
+    observation: JsonObject,
+    question: JudgeQuestion,
+    again: int,
+    judged: Judged,
+    command: list[str],
+    exact: Sequence[str],
 ) -> JsonObject:
     """The line about *question*, which was *judged*; the values *exact* and whatever else is a secret are masked."""
     said: JsonObject
@@ -115,6 +125,7 @@ def judgement_document(
         "rubric": {"id": question.rubric.id, "sha256": question.rubric.sha256},
         "data": question.data_fingerprint,
         "sample": question.sample,
+        **({"again": again} if again > 1 else {}),
         "asked_at": judged.asked_at,
         "duration_ms": judged.duration_ms,
         "attempts": judged.attempts,

@@ -38,12 +38,16 @@ UNNAMED_JUDGE = "a judge that does not say who it is"
 
 
 class Leave(NamedTuple):
-    """What evaluating may start: a judge (None: none), which is asked anew where *rejudge*, and programs; *jobs* of them at a time."""
+    """What evaluating may start: a judge (None: none), which is asked anew where *rejudge*, and programs; *jobs* of them at a time.
+
+    With *again* above 1 a question is the same one asked for that time, to measure the judge.
+    """
 
     judge: JudgeCommand | None = None
     rejudge: bool = False
     allow_programs: bool = False
     jobs: int = 1
+    again: int = 1
 
 
 NO_LEAVE = Leave()
@@ -155,7 +159,8 @@ class Outside:
         """Puts the kept answer to *question* into the memo, or has it asked."""
         if question.key in needs.memo or question.key in needs.pending:
             return
-        known = self.kept.find(needs.observation_fingerprint, question) if self.kept and not self.leave.rejudge else None
+        observed, again = needs.observation_fingerprint, self.leave.again
+        known = self.kept.find(observed, question, again) if self.kept and not self.leave.rejudge else None
         if self.crew and self.leave.judge and (known is None or "error" in known):
             needs.pending.add(question.key)
             self.crew.submit(self.judge_task(needs, question))
@@ -185,7 +190,7 @@ class Outside:
             except JudgeStopped:
                 return
             observed = needs.observation_fingerprint
-            document = judgement_document(observed, needs.line.value, question, judged, self.command, self.secrets)
+            document = judgement_document(observed, needs.line.value, question, self.leave.again, judged, self.command, self.secrets)
             with self.crew.changed:
                 if self.log is None:
                     self.log = open_judgements(self.path)
