@@ -365,6 +365,13 @@ class Kept(Judging):
         self.prepare(["x"], {"*": {"score": 1}})
         write(self.place / "baseline.judgements.jsonl", '{"score": 1}\n')
         self.assertIn("baseline.judgements.jsonl:1: is no judgement", self.evaluate(status=2).stderr)
+        good = {"observation": "o", "rubric": {"id": "a", "sha256": "b"}, "data": "c", "sample": 1, "answer": {"score": 1}}
+        for change in ({"answer": {"score": "1"}}, {"answer": {"score": 2}}, {"answer": {}}, {"sample": "1"}, {"again": 0}, {"rubric": 7}, {"error": {"code": "x", "message": "y"}},
+                       {"answer": None, "error": {"code": 1}}, {"answer": None}, {"answer": {"error": {}}}):  # fmt: skip
+            with self.subTest(change):
+                write_lines(self.place / "baseline.judgements.jsonl", [good, {**good, **change}])
+                self.assertIn("baseline.judgements.jsonl:2: is no judgement", self.evaluate(status=2).stderr)
+                self.assertIn("baseline.judgements.jsonl:2: is no judgement", run_cli("validate", "kind").stdout)
 
     def test_cost_and_tokens_of_judges_stand_apart_from_those_of_the_agent(self):
         priced = {"score": 1, "cost": {"total_usd": 0.1}, "usage": {"input_tokens": 5, "output_tokens": 2}}
@@ -472,6 +479,15 @@ class Elsewhere(Judging):
             self.assertEqual(done.status, 2)
             self.assertIn("has not been evaluated, and that needs judge", done.stderr)
             self.assertIn("run: kaizen evaluate improvements/kind --stage baseline -- JUDGE", done.stderr)
+
+    def test_test_asks_no_judge_and_names_the_command_that_does(self):
+        self.prepare(["x"], {"*": {"score": 1}})
+        for has_baseline in (True, False):
+            if not has_baseline:
+                os.remove(self.place / "baseline.jsonl")
+            done = run_cli("test", "kind", "--plain", "--progress", "none", "--", "cat")
+            self.assertRegex(done.stdout + done.stderr, "(next|run): kaizen evaluate improvements/kind --stage (baseline|candidate) -- JUDGE")
+            self.assertEqual(self.asked(), [])
 
     def test_a_judge_that_nobody_needs_and_options_without_a_judge_are_refused(self):
         self.prepare(["x"], {}, [{"id": "short", "type": "length", "max": 9}])

@@ -151,7 +151,7 @@ def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
 
 def unlike_judge_commands(states: dict[str, StageState]) -> list[str]:
     """A sentence when the judges of the two sides were started by different commands, though they name themselves alike."""
-    before, after = (set(states[role].meta.get("judge_commands", ())) for role in ("baseline", "candidate"))
+    before, after = (states[role].meta.get("judge_commands") for role in ("baseline", "candidate"))
     if not before or not after or before == after:
         return []
     return ["The judges of baseline and candidate were started by different commands."]

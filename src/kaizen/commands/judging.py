@@ -7,7 +7,7 @@ from kaizen.commands.context import Project
 from kaizen.commands.run import count_argument, dollars, positive_number
 from kaizen.commands.table import Argument
 from kaizen.evaluators.judge import JUDGE
-from kaizen.evaluators.outside import Leave, judge_counts, mixed_judges
+from kaizen.evaluators.outside import Leave, judge_counts, judge_name, mixed_judges
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
@@ -29,6 +29,8 @@ LEAVE_ARGUMENTS = [
 
 def leave_of(args: Namespace, project: Project) -> Leave:
     """What the command line lets evaluating start; the judge is what stands behind `--`. Raises UsageError."""
+    if args.allow_programs and os.name == "nt":
+        raise UsageError("--allow-programs starts programs in a way that needs Linux or macOS", "use it inside WSL")
     types = project.suite.types_used
     command: list[str] | None = args.rest
     if not command:
@@ -53,11 +55,12 @@ def judging_lines(stage: str, meta: JsonObject) -> list[str]:
     for name, rubric in shown_judges(meta).items():
         cost = f", {dollars(rubric['cost_usd'])} for {rubric['priced']:,} of them" if rubric["priced"] else ""
         tokens = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in rubric["usage"].items())
-        who = f" by {judge_counts(rubric['judges'])}" if rubric["judges"] else ""
+        one = len(rubric["judges"]) == 1
+        who = f" by {judge_name(rubric['judges'][0]) if one else judge_counts(rubric['judges'])}" if rubric["judges"] else ""
         missing = f"; {rubric['unanswered']:,} not answered" if rubric["unanswered"] else ""
         answers = counted(rubric["answers"], "answer")
         lines.append(f"  judged {visible(name, 60)}: {answers}{who}{cost}{', ' if tokens else ''}{tokens}{missing}")
-    lines.append(f"  {counted(judging['asked'], 'question')} asked now, all other answers were kept")
+    lines.append(f"  {counted(judging['asked'], 'question')} asked now")
     failures = sorted(judging["failures"].items(), key=lambda each: (-each[1], each[0]))
     lines += [f"  {number:,} × {visible(reason, 300)}" for reason, number in failures[:SHOWN_JUDGE_FAILURES]]
     return [*lines, *(f"  warning: {sentence}" for sentence in mixed_judges(stage, shown_judges(meta)))]

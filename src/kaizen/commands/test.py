@@ -4,12 +4,13 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.evaluation_file import exact_fraction
-from kaizen.commands.context import Assessment, Project, assess, load_project
+from kaizen.commands.context import Assessment, Project, assess, evaluating_command, load_project
 from kaizen.commands.gate import GATE_EXITS, JUNIT, SUMMARY, write_gate_files
 from kaizen.commands.judging import ALLOW_PROGRAMS
 from kaizen.commands.reporting import BASELINE, headline, rate_text, recommendation_lines, shown_reasons, write_review, write_single_review
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.outside import Leave
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, stage_state
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
@@ -72,7 +73,8 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
-    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
+    following = evaluating_command(project, args.stage) if JUDGE in project.suite.types_used else ""
+    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths}, following)
 
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
@@ -96,6 +98,8 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     )
     lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    if JUDGE in project.suite.types_used:
+        following = evaluating_command(project, args.stage)
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 

@@ -12,6 +12,7 @@ before anything is made of it; secrets in it are masked.
 
 import os
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kaizen.evaluators.judge import JudgeQuestion
 from kaizen.foundation.errors import InputError
@@ -19,6 +20,7 @@ from kaizen.foundation.files import open_for_reading, shown_path, truncate_file
 from kaizen.foundation.journals import AppendLog, torn_tail
 from kaizen.foundation.jsonio import JsonObject, parse_line, sha256_hex
 from kaizen.foundation.redact import redact_evidence
+from kaizen.runs.judge_protocol import JudgeFailure, judgement_fields
 from kaizen.runs.judges import Judged
 
 JUDGEMENTS = ".judgements.jsonl"
@@ -49,11 +51,18 @@ def judgement_lines(path: str) -> Iterator[tuple[int, int, JsonObject]]:
 
 def checked_key(value: JsonObject, place: str) -> int:
     """The key of the question that the judgement *value* answers. Raises InputError that begins with *place*."""
-    rubric = value.get("rubric")
-    kept = value.get("answer"), value.get("error")
-    if isinstance(rubric, dict) and sum(isinstance(each, dict) for each in kept) == 1:
-        named = (str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")))
-        return judgement_key(*named, value.get("sample", 0), value.get("again", 1))
+    rubric, answer, error = value.get("rubric"), value.get("answer"), value.get("error")
+    numbers: tuple[Any, Any] = (value.get("sample"), value.get("again", 1))
+    try:
+        if isinstance(answer, dict) and error is None:
+            judgement_fields(answer)
+        elif answer is not None or not isinstance(error, dict) or not all(isinstance(error.get(name), str) for name in ("code", "message")):
+            raise JudgeFailure("", "")
+        if isinstance(rubric, dict) and all(isinstance(each, int) and each > 0 for each in numbers):
+            named = (str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")))
+            return judgement_key(*named, *numbers)
+    except JudgeFailure:
+        pass
     raise InputError(f"{place}: is no judgement", "put back the file that Kaizen wrote, or remove the line", "invalid_file")
 
 

@@ -129,6 +129,9 @@ class Outside:
 
     def with_memos(self, lines: Iterator[Line]) -> Iterator[tuple[Line, JsonObject]]:
         """(line, memo with what its evaluators need) of each observation in *lines*, in their order."""
+        if not self.is_needed:
+            yield from ((line, {}) for line in lines)
+            return
         waiting: deque[Needs] = deque()
         room = 2 * self.leave.jobs if self.crew else 0
         for line in lines:
@@ -141,7 +144,7 @@ class Outside:
     def needs_of(self, line: Line) -> Needs:
         """What the observation of *line* needs, with what is kept of it; the rest is on its way."""
         needs = Needs(line, {}, [], "", set())
-        case = usable_case(line.value, self.dataset) if self.is_needed else None
+        case = usable_case(line.value, self.dataset)
         if case is None:
             return needs
         view = View(None, line.value, case.document, needs.memo)

@@ -24,7 +24,6 @@ JUDGEMENT_FIELDS = {
     "evidence": list_of(ANYTHING, "places"),
     **dict.fromkeys(("judge", "cost", "usage", "error"), OBJECT),
 }
-DECIDING_FIELDS = ("score", "passed", "abstain", "error")
 IDENTITY_FIELDS = dict.fromkeys(("name", "version", "model"), ANY_TEXT)
 
 
@@ -64,6 +63,11 @@ def read_judgement(stdout: bytes, request: int = 0) -> JsonObject:
     if request and (answer.get("request") != request or answer.get("request") is True):
         number = visible(encode_compact(answer.get("request")), 40)
         raise JudgeFailure("judge_protocol", f'the judge answered "request": {number} in place of {request}')
+    return judgement_fields(answer)
+
+
+def judgement_fields(answer: JsonObject) -> JsonObject:
+    """The fields of *answer* that the protocol knows, null ones left out. Raises JudgeFailure when they are no usable answer."""
     given = {name: value for name, value in present(answer).items() if name in JUDGEMENT_FIELDS}
     check_fields(given, JUDGEMENT_FIELDS, "", refuse_judgement)
     for name, kinds in (("judge", IDENTITY_FIELDS), *((name, kinds) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage"))):
@@ -71,7 +75,7 @@ def read_judgement(stdout: bytes, request: int = 0) -> JsonObject:
             check_fields(present(given[name]), kinds, f"/{name}", refuse_judgement)
     if "error" in given:
         raise JudgeFailure("judge_error", f"the judge reports: {visible(str(given['error'].get('message') or 'an error'), 300)}")
-    if not any(name in given for name in DECIDING_FIELDS) or not given.keys() & {"score", "passed"} and not given.get("abstain"):
+    if not given.keys() & {"score", "passed"} and not given.get("abstain"):
         found = f"; it has {listed(map(quoted, answer), 5)}" if answer else ""
         raise JudgeFailure("judge_protocol", f"the answer has neither 'score' nor 'passed', and does not abstain{found}")
     return given
