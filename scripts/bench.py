@@ -2,7 +2,8 @@
 """Measure Kaizen against the machine's own limits, and print one table.
 
     python scripts/bench.py                 all, a few minutes
-    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate memory review statistics
+    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate leaves memory review redaction
+                                                    statistics
     python scripts/bench.py --write         also put the table into docs/performance.md
 
 Each figure stands beside a floor measured in the same run: a straight program, without
@@ -24,12 +25,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from bench_leaves import MOST_GROWTH, measured_leaves, similarity_at_its_bound
 from bench_programs import (
     AGENT,
     ASK_FLOOR,
     BUSY_AGENT,
     EVALUATE_FLOOR,
     PERSISTENT_AGENT,
+    REDACTION,
     RELAY,
     REPLAY_FLOOR,
     STATISTICS,
@@ -297,6 +300,23 @@ def bench_evaluate(folder: Path) -> list[Row]:
     ]
 
 
+def bench_leaves(folder: Path) -> list[Row]:
+    """Each evaluator on its example grown to some 30 kB, beside reading that observation, and its growth from a quarter of that."""
+    rows = []
+    for leaf in measured_leaves():
+        growth = f"time grows {leaf.growth:.1f} × as fast as the size{'' if leaf.growth <= MOST_GROWTH else ', NOT LINEAR'}"
+        rows.append(
+            Row(
+                f"`{leaf.name}`, an observation of {leaf.size / 1000:.0f} kB",
+                f"{leaf.microseconds:,.0f} µs, {leaf.size / leaf.microseconds:,.0f} MB/s",
+                f"{leaf.parsing:,.0f} µs, json.loads of it",
+                growth,
+                f"≤ {MOST_GROWTH:g} ×",
+            )
+        )
+    return [*rows, Row("`similarity` at its bound, levenshtein_ratio", f"{similarity_at_its_bound():.1f} s", "", "", "about 1 s")]
+
+
 def bench_memory(folder: Path) -> list[Row]:
     """Time and peak memory of run --replay, merge and evaluate at 1,000 and at 100,000 trials of 1 KB."""
     version = typical(kaizen("--version"), folder, 5)
@@ -396,6 +416,15 @@ def bench_statistics(folder: Path) -> list[Row]:
     ]
 
 
+def bench_redaction(folder: Path) -> list[Row]:
+    """The redactor over 8 MB of evidence without and with a secret, and over a kept file, beside writing the same as JSON."""
+    done = subprocess.run([*PYTHON, "-c", REDACTION, str(ROOT)], capture_output=True, text=True, check=True)
+    mine = json.loads(done.stdout)
+    floor, figures = mine.pop("floor"), [f"{name} {seconds * 1000 / 8:.1f} ms a MB" for name, seconds in mine.items()]
+    beside, ratio = f"{floor * 1000 / 8:.1f} ms a MB as JSON", f"{mine['evidence'] / floor:.1f} ×"
+    return [Row("mask evidence of 8 MB in 2,000 texts", ", ".join(figures), beside, ratio, "≤ 20 ms a MB without a secret")]
+
+
 BENCHES = {
     "startup": bench_startup,
     "process": bench_process,
@@ -403,8 +432,10 @@ BENCHES = {
     "saturation": bench_saturation,
     "shards": bench_shards,
     "evaluate": bench_evaluate,
+    "leaves": bench_leaves,
     "memory": bench_memory,
     "review": bench_review,
+    "redaction": bench_redaction,
     "statistics": bench_statistics,
 }
 

@@ -379,7 +379,7 @@ class Kept(Judging):
         done = self.evaluate()
         tone = read_json(self.place / "baseline.evaluated.meta.json")["judges"]["tone"]
         self.assertEqual((tone["cost_usd"], tone["priced"], tone["answers"], tone["usage"]), (0.3, 2, 3, {"input_tokens": 10, "output_tokens": 4}))
-        self.assertIn("0.30 USD for 2 of them", done.stdout)
+        self.assertIn("$0.30 for 2 of them", done.stdout)
         self.assertEqual([result["cost_usd"] for result in read_lines(self.place / "baseline.evaluated.jsonl")], [1, 1, 1])
 
     def test_a_killed_evaluate_is_gone_on_with_and_asks_only_what_has_no_answer(self):

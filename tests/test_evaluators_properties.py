@@ -2,11 +2,13 @@
 
 import json
 import math
+import time
 import unittest
 
 from support import StrictTestCase
 
 import kaizen
+from bench_leaves import measured_leaves
 
 
 def nested(depth):
@@ -25,7 +27,17 @@ HOSTILE = {
     "no steps": {"output": "x", "steps": []},
     "steps that say nothing": {"output": "x", "steps": [{}, {"kind": "tool"}, {"kind": "message"}, {"kind": "tool", "name": None, "args": None, "result": None}]},
     "steps of odd types": {"output": "x", "steps": [{"kind": 7, "name": ["a"], "args": "not json", "status": {}, "text": 3, "turn": "one", "parent": []}]},
+    "many calls": {"output": "A-7", "steps": [{"kind": "tool", "name": f"t{n % 3}", "args": {"n": n % 5}, "status": ["ok", "error"][n % 2], "result": n} for n in range(600)]},
+    "calls nested deeply": {"output": "x", "steps": [{"kind": "tool", "name": "a", "args": nested(90), "result": nested(90), "status": "ok"}] * 4},
+    "calls nested in texts": {"output": "x", "steps": [{"kind": "tool", "name": "a", "args": "[" * 20_000, "result": '{"a": NaN}', "status": "ok"}] * 4},
+    "half a surrogate in a step": {"output": "x", "steps": [{"kind": "tool", "name": "\ud83d", "args": {"\ud83d": "\ud83d"}, "result": "\ud83d", "status": "error"}]},
+    "all of it cut short": {"output": "x", "steps": [{"kind": kind, "role": "assistant", "name": "a", "text": "A-1", "args": {"x": 1}, "result": "A-", "truncated": ["args", "result", "text"]} for kind in ("tool", "message", "tool", "approval", "error")]},
+    "calls without steps": {"output": "x", "tool_calls": [{"name": "a", "args": "{"}] * 5},
     "fields of odd types": {"output": 7, "usage": "many", "cost": [], "state": "x", "files": [], "evidence": None, "execution": "fast"},
+    "files of odd entries": {"output": "x", "files": {"a": {"change": 7, "sha256": [], "text": 3, "added_lines": "x"}, "../b": {"change": "added"}, "": {}}},
+    "states of odd types": {"output": "x", "state": {"before": [1, None, {"a": 1.5}], "after": {"a": nested(60), "": [[]]}}},
+    "odd lists of what was masked": {"output": "x", "redacted": [7, {"pointer": 7, "family": None, "count": -1}, {"pointer": "/output"}]},
+    "arguments of odd types": {"output": "x", "steps": [{"kind": "command", "args": "'\"$(`"}, {"kind": "tool", "args": {"cmd": [7], "command": {"a": "rm"}, "cwd": 3}}]},
     "true": {"output": True},
     "a list": {"output": [1, "1", None, {}]},
     "a huge output": {"output": "word 12,5 " * 30_000},
@@ -91,6 +103,16 @@ class EveryType(StrictTestCase):
                     line = json.dumps([outcome.reason, outcome.value, outcome.evidence], allow_nan=False)
                     self.assertLess(len(line), 20_000)
 
+    def test_ten_megabytes_of_output_are_looked_at_in_seconds(self):
+        output = "word 12,5 " * 1_000_000
+        for kind in self.types():
+            case = {"id": "c1", "input": "?", **kind.example.get("case", {})}
+            began = time.process_time()
+            observation = {"case_id": "c1", "trial": 1, "status": "completed", **kind.example["observation"], "output": output}
+            outcome = kaizen.prepare_entry(kind.example["entry"]).evaluate(observation, case, {})
+            self.assertLess(time.process_time() - began, 30)
+            self.assertLess(len(json.dumps([outcome.reason, outcome.value, outcome.evidence])), 20_000)
+
     def test_without_output_and_steps_nothing_passes(self):
         for kind in self.types():
             for name, _, outcome in result_lines(kind):
@@ -112,6 +134,14 @@ class EveryType(StrictTestCase):
                         self.assertEqual(negated.score, kaizen.exact_complement(plain.score))
                     else:  # nothing to look at, which is never negated
                         self.assertEqual((plain.status, plain.score, negated.score), ("fail", 0.0, 0.0))
+
+    def test_time_grows_no_faster_than_what_is_looked_at(self):
+        """From 5 kB to 40 kB a quadratic type would take 64 times as long, 8 times its size."""
+        suspects = [leaf.name for leaf in measured_leaves((5_000, 40_000), 0.002) if leaf.growth > 3]
+        for leaf in measured_leaves((5_000, 40_000), 0.02) if suspects else ():
+            if leaf.name in suspects:
+                with self.subTest(type=leaf.name):
+                    self.assertLess(leaf.growth, 4)
 
     def test_key_order_does_not_change_the_fingerprint(self):
         def reversed_keys(value):

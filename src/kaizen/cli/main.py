@@ -10,6 +10,7 @@ from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, 
 from kaizen.foundation.files import open_missing_streams, silence_descriptor
 from kaizen.foundation.identity import own_path, version_line
 from kaizen.foundation.jsonio import JsonObject, encode_readable
+from kaizen.foundation.redact import environment_secrets, redact_text
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -62,7 +63,12 @@ def run_command(arguments: list[str]) -> int:
 
 
 def print_answer(answer: Answer, wants_json: bool) -> int:
-    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
+    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code.
+
+    One without a message has put something else there itself.
+    """
+    if not answer.message:
+        return answer.code
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
         write_out(encode_readable({**document, "next": answer.next, **answer.data}))
@@ -85,18 +91,20 @@ def write_out(text: str) -> None:
 
 
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:
-    """Prints *error* on standard error, with --json also as a document on standard output; returns the exit code."""
+    """Prints *error*, masked, on standard error, with --json also as a document on standard output; returns the exit code."""
     code = error.exit_status if status is None else status
-    further = error.further_lines() if isinstance(error, BreachesError) else []
+    secrets = environment_secrets(os.environ)
+    lines = [error.message, error.hint, *(error.further_lines() if isinstance(error, BreachesError) else [])]
+    message, hint, *further = (redact_text(line, secrets)[0] for line in lines)
     if wants_json:
-        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": error.message, "next": error.hint}
+        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": message, "next": hint}
         print(encode_readable({**document, "further": further}))
-    to_do = f" [{error.hint}]" if further and error.hint else ""  # beside its own line when there are more
-    print_diagnostic(f"kaizen: error: {error.message}{to_do}", sys.stderr)
+    to_do = f" [{hint}]" if further and hint else ""  # beside its own line when there are more
+    print_diagnostic(f"kaizen: error: {message}{to_do}", sys.stderr)
     for line in further:
         print_diagnostic(line, sys.stderr)
-    if error.hint and not further:
-        print_diagnostic(f"hint: {error.hint}", sys.stderr)
+    if hint and not further:
+        print_diagnostic(f"hint: {hint}", sys.stderr)
     return code
 
 

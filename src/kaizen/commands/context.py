@@ -13,8 +13,10 @@ from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage,
 from kaizen.evaluators.suite import PROGRAM_TYPES, Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.jsonio import JsonObject, read_json_object
+from kaizen.foundation.redact import redact_shown
 from kaizen.foundation.text import listed
 from kaizen.policy.comparison import StageTally, tally_stage
+from kaizen.policy.derived import DerivedMetrics, derived_metrics
 from kaizen.policy.recommendation import comparison_document
 
 
@@ -25,6 +27,7 @@ class Project(NamedTuple):
     evaluation: Evaluation
     dataset: Dataset
     suite: Suite
+    derived: DerivedMetrics
 
 
 class Assessment(NamedTuple):
@@ -40,8 +43,8 @@ class Assessment(NamedTuple):
 
 
 def diagnose(text: str) -> None:
-    """Prints a line on standard error."""
-    print(text, file=sys.stderr)
+    """Prints a line on standard error, its secrets masked."""
+    print(redact_shown(text), file=sys.stderr)
 
 
 def load_project(argument: str) -> Project:
@@ -56,7 +59,7 @@ def load_project(argument: str) -> Project:
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite)
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def require_stage(improvement: Improvement, stage: str) -> None:
@@ -97,7 +100,8 @@ def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]
     repetitions = int(state.meta.get("repetitions", 1))
     if any(code == "invalid_evidence" for code, _ in state.problems):
         return StageTally(stage, repetitions, {}, []), state
-    return tally_stage(stage, improvement.stage_file(stage, RESULTS), repetitions, set(project.dataset.cases)), state
+    results, case_ids = improvement.stage_file(stage, RESULTS), set(project.dataset.cases)
+    return tally_stage(stage, results, repetitions, case_ids, project.derived.metrics_of()), state
 
 
 def assess(project: Project, baseline: str, candidate: str) -> Assessment:
@@ -114,7 +118,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems.sort(key=lambda problem: order.index(problem[0]))
     graded_by = {str(state.meta.get("evaluator_fingerprint")) for state in states.values()}
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint if problems else graded_by.pop())
-    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
+    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
     document["notes"] += unlike_judge_commands(states)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 

@@ -2,9 +2,10 @@
 
 from argparse import Namespace
 
-from kaizen.commands.context import evaluating_command, load_project, require_stage
+from kaizen.commands.context import Project, evaluating_command, load_project, require_stage, tallied_stage
 from kaizen.commands.judging import LEAVE_ARGUMENTS, judging_data, judging_lines, leave_of, unanswered_questions
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.label import label_lines
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
 from kaizen.evaluators.suite import PROGRAM_TYPES
 from kaizen.foundation.errors import EXIT_INCOMPLETE, InputError
@@ -12,6 +13,7 @@ from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.progress import Progress
 from kaizen.foundation.text import counted, listed, percent
+from kaizen.policy.derived import derived_figures, derived_lines
 
 
 @command(
@@ -44,16 +46,23 @@ def command_evaluate(args: Namespace) -> Answer:
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report, leave))
     open_names = project.suite.names_outside(project.dataset)
-    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
-    lines = []
+    for meta in metas:
+        for part in {"by_evaluator", "labels"} & meta.keys():
+            meta[part] = {name: row for name, row in meta[part].items() if name in open_names}
+    lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
-        *counted_lines, written = evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
-        lines += [*counted_lines, *judging_lines(stage, meta), written]
+        lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
+        derived_rows = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        lines[-1:-1] = [*judging_lines(stage, meta), *derived_rows]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {**{key: meta[key] for key in ("counts", "planned", "by_evaluator")}, **judging_data(meta)}
+            stage: {
+                **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                **judging_data(meta),
+                "metrics": derived[stage],
+            }
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
@@ -65,6 +74,14 @@ def command_evaluate(args: Namespace) -> Answer:
     if not (leave.allow_programs or project.suite.types_used.isdisjoint(PROGRAM_TYPES)):
         following = f"{evaluating_command(project)}, to let {listed(sorted(project.suite.types_used & {*PROGRAM_TYPES}))} start programs"
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
+
+
+def stage_metrics(project: Project, stage: str) -> list[JsonObject]:
+    """The derived metrics of *stage*, whose results are there; each value stands under 'candidate'."""
+    if not project.evaluation.metrics:
+        return []
+    tally, _ = tallied_stage(project, stage)
+    return [entry.document for entry in derived_figures(project.derived, list(project.dataset.cases), {"candidate": tally})]
 
 
 def counts_sentence(stage: str, meta: JsonObject) -> str:
@@ -86,4 +103,5 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
             if counts[key]
         )
         lines.append(f"  {name:<{width}}  {shown}")
+        lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
     return [*lines, f"  written to {path}"]

@@ -4,13 +4,13 @@ import os
 from argparse import Namespace
 
 from kaizen.commands.context import Project
-from kaizen.commands.run import count_argument, dollars, positive_number
+from kaizen.commands.run import count_argument, positive_number
 from kaizen.commands.table import Argument
 from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.outside import Leave, judge_counts, judge_name, mixed_judges
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, listed, visible
+from kaizen.foundation.text import counted, dollars, listed, visible
 from kaizen.runs.bridge import check_runner
 from kaizen.runs.judges import JudgeCommand
 

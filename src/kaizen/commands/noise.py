@@ -64,8 +64,6 @@ def command_noise(args: Namespace) -> Answer:
             results.add(line.value)
     hidden = project.dataset.holdout
     document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
-    open_names = project.suite.names_outside(project.dataset)
-    document["by_evaluator"] = [entry for entry in document["by_evaluator"] if entry["id"] in open_names]
     lines = noise_lines(document)
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
     missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)

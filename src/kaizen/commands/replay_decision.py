@@ -9,13 +9,14 @@ from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.outside import open_outside
-from kaizen.evaluators.stage_results import evaluate_observation, repetitions_of
+from kaizen.evaluators.stage_results import evaluate_observation, repeated_trial, repetitions_of
 from kaizen.evaluators.suite import build_suite
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, listed, quoted, visible
+from kaizen.foundation.text import counted, listed, visible
 from kaizen.policy.comparison import CaseTally, StageTally
+from kaizen.policy.derived import derived_metrics
 from kaizen.policy.recommendation import comparison_document
 from kaizen.policy.replay import flips_document
 from kaizen.runs.observation import iter_observations
@@ -67,7 +68,7 @@ def project_under(project: Project, path: str) -> Project:
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite)
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
@@ -79,7 +80,7 @@ def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
         meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
         stages[role] = (replayed, meta)
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [])
+    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
 
 
 def replayed_tally(project: Project, stage: StageTally) -> StageTally:
@@ -96,12 +97,12 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
             observation = line.value
             key = (observation["case_id"], observation["trial"])
             if key in seen:
-                message = f"{shown_path(path)}:{line.number}: case {quoted(key[0])} has trial {key[1]} twice"
-                raise InputError(message, "", "invalid_evidence")
+                raise repeated_trial(path, line)
             seen.add(key)
             if key[0] not in project.dataset.cases:
                 unknown[key[0]] = None
                 continue
-            cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite, memo))
+            result = evaluate_observation(observation, project.dataset, project.suite, memo)
+            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
     repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage.stage, repetitions, cases, list(unknown))

@@ -24,7 +24,7 @@ from kaizen.runs.judge_protocol import JudgeFailure, judgement_fields
 from kaizen.runs.judges import Judged
 
 JUDGEMENTS = ".judgements.jsonl"
-REASON_LIMIT = 4000  # characters kept of a judge's reason
+JUDGE_REASON_LIMIT = 4000  # characters kept of a judge's reason
 
 
 def judgement_key(observation: str, rubric: str, data: str, sample: int, again: int) -> int:
@@ -123,7 +123,7 @@ def judgement_document(
     said: JsonObject
     if judged.answer is not None:
         answer = redact_evidence(judged.answer, exact)[0]
-        said = {"answer": {**answer, "reason": answer["reason"][:REASON_LIMIT]} if "reason" in answer else answer}
+        said = {"answer": {**answer, "reason": answer["reason"][:JUDGE_REASON_LIMIT]} if "reason" in answer else answer}
     else:
         code, message = judged.failure or ("judge_failed", "")
         said = {"error": {"code": code, "message": redact_evidence(message, exact)[0]}}

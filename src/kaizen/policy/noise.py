@@ -124,7 +124,11 @@ def noise_document(
         "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
         "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
         "holdout_cases": len(unstable) - len(shown),
-        "by_evaluator": [evaluator_noise(results, name, (rejudged or {}).get(name)) for name in results.evaluators],
+        "by_evaluator": [
+            evaluator_noise(results, name, (rejudged or {}).get(name))
+            for name, cases in results.evaluators.items()
+            if cases.keys() - holdout
+        ],
     }
 
 

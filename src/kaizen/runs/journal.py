@@ -9,7 +9,7 @@ files, as `<stage>.jsonl.unfinished`, and takes their place at the end; so do fi
     <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
     "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
-    "retries", "retry_on", "env", "workspace", "keep", "shard", "stopped"}
+    "retries", "retry_on", "env", "workspace", "keep", "keep_unmasked", "shard", "stopped"}
 """
 
 import os
@@ -56,6 +56,7 @@ SAME_RUN = {
     "replayed_from": "file",
     "workspace": "workspace",
     "keep": "patterns of files to keep",
+    "keep_unmasked": "masking of kept files",
     "env": "variables that are passed on",
 }
 HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
@@ -121,6 +122,15 @@ def append_lines(path: str, lines: "list[bytes] | Iterator[bytes]") -> int:
     return written
 
 
+def line_fault(value: JsonObject, case: Case, drops_errors: bool) -> str:
+    """Why the observation *value* of *case* does not count when the run goes on; '' when it does."""
+    if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
+        return "made from another input"
+    if value["status"] in (NOT_RUN, CANCELLED):
+        return "of trials that never ran"
+    return "without usable evidence" if drops_errors and value["status"] != COMPLETED else ""
+
+
 def move_file(path: str, target: str) -> None:
     """Puts the file *path* in the place of *target*, at once. Raises InputError."""
     try:
@@ -141,7 +151,7 @@ def differing_settings(before: JsonObject, after: JsonObject, then: str = "then"
     """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) or None if key in ("keep", "env") else side.get(key) for side in (before, after))
+        old, new = (side.get(key) or None if key in ("keep", "keep_unmasked", "env") else side.get(key) for side in (before, after))
         if key in HASHED_SETTINGS:
             old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:
@@ -346,13 +356,7 @@ class StageWriter:
         case = self.dataset.cases.get(value["case_id"])
         if case is None or slot < 0:
             return "of cases that are gone"
-        if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
-            return "made from another input"
-        if self.index.statuses[slot]:
-            return TWICE
-        if value["status"] in (NOT_RUN, CANCELLED):
-            return "of trials that never ran"
-        return "without usable evidence" if case.id in selected and value["status"] != COMPLETED else ""
+        return (TWICE if self.index.statuses[slot] else "") or line_fault(value, case, case.id in selected)
 
     def lines_at(self, offsets: "list[int] | Iterator[int]") -> Iterator[bytes]:
         """The lines of the file at *offsets*, without their line ends."""
