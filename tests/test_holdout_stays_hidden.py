@@ -66,9 +66,13 @@ class Holdout(support.TemporaryFolder):
                 {"id": "few", "type": "budget", "max": {"steps": 3}},
             ],
             "reliability": {},
+            "judge": {"name": "dossiers", "criteria": [{"id": "right", "evaluators": ["says"]}], "verdicts": [{"verdict": "yes", "minimum_score": 1}, {"verdict": "no"}]},
             "optimization": {"components": [{"name": "prompt", "file": "../../prompt.txt"}]},
         }
         self.place = make_improvement("secret", [*cases, *map(hidden_case, range(3))], evaluation)
+        labels = [(rater, f"{CANARY}-{number}") for rater in ("ada", "bo") for number in range(3)] + [("ada", "one"), ("bo", "one"), ("bo", "two")]
+        lines = [{"case_id": case_id, "rater": rater, "label": "yes" if rater == "ada" else "no", "note": case_id} for rater, case_id in labels]
+        support.write_lines(self.place / "labels.jsonl", lines)
         self.printed = []
 
     def run_command(self, *argv, forms=([], ["--json"])):
@@ -99,6 +103,11 @@ class Holdout(support.TemporaryFolder):
             ("run", "secret", "--stage", "candidate", "--only", "errors", *self.agent()),
             ("run", "secret", "--stage", "more", "--estimate", *self.agent()),
             ("evaluate", "secret"),
+            ("judge", "secret", "--all"),
+            ("judge", "secret", "--case-id", "one"),
+            ("label", "secret", "--rater", "ada"),
+            ("agreement", "secret"),
+            ("agreement", "secret", "--of", "says"),
             ("review", "secret"),
             ("gate", "secret", "--junit", "report.xml", "--summary", "summary.md"),
             ("reliability", "secret"),
@@ -131,7 +140,7 @@ class Holdout(support.TemporaryFolder):
         for argv in self.commands()[2:4]:
             run_cli(*argv)
         run_cli("evaluate", "secret")
-        for name in ("test_cases.jsonl", "baseline.jsonl", "candidate.jsonl", "candidate.evaluated.jsonl", "optimizer-log.jsonl"):
+        for name in ("test_cases.jsonl", "baseline.jsonl", "candidate.jsonl", "candidate.evaluated.jsonl", "labels.jsonl", "optimizer-log.jsonl"):
             path = self.place / name
             good = path.read_bytes() if path.exists() else b""
             held = [line for line in good.splitlines() if CANARY.encode() in line] or [json.dumps({"event": CANARY}).encode()]

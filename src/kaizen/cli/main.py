@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 from kaizen.cli.parser import HelpShown, main_help, parse_command_line
@@ -9,8 +10,10 @@ from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, BreachesError, KaizenError
 from kaizen.foundation.files import open_missing_streams, silence_descriptor
 from kaizen.foundation.identity import own_path, version_line
-from kaizen.foundation.jsonio import JsonObject, encode_readable
+from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable
 from kaizen.foundation.redact import environment_secrets, redact_text
+
+ROWS_AT_ONCE = 100_000  # characters
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -71,16 +74,20 @@ def print_answer(answer: Answer, wants_json: bool) -> int:
         return answer.code
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
-        write_out(encode_readable({**document, "next": answer.next, **answer.data}))
+        text = encode_readable({**document, "next": answer.next, **answer.data})
+        if answer.rows is None:
+            write_out(text)
+        else:
+            write_rows(text, answer.rows)
         return answer.code
     write_out("\n".join([*(answer.lines or [answer.message]), *([f"next: {answer.next}"] if answer.next else [])]))
     return answer.code
 
 
-def write_out(text: str) -> None:
+def write_out(text: str, end: str = "\n") -> None:
     """Prints *text* on standard output, and out of this process. Raises KaizenError when there is no room for it."""
     try:
-        print(text)
+        print(text, end=end)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -88,6 +95,17 @@ def write_out(text: str) -> None:
         silence_descriptor(sys.stdout.fileno())  # what did not fit must not be tried again when the interpreter ends
         message = f"standard output: cannot be written: {error.strerror}"
         raise KaizenError(message, "make room, or send it elsewhere", "unwritable") from None
+
+
+def write_rows(text: str, rows: Iterable[JsonObject]) -> None:
+    """Prints the document *text*, which ends in an empty list, with *rows* in that list, one a line."""
+    head, comma = text.removesuffix("]\n}"), ""
+    for row in rows:
+        head, comma = f"{head}{comma}\n    {encode_compact(row)}", ","
+        if len(head) > ROWS_AT_ONCE:
+            write_out(head, "")
+            head = ""
+    write_out(f"{head}\n  ]\n}}")
 
 
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:

@@ -7,6 +7,7 @@ from kaizen.commands.judging import LEAVE_ARGUMENTS, judging_data, judging_lines
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.label import label_lines
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.evaluators.suite import PROGRAM_TYPES
 from kaizen.foundation.errors import EXIT_INCOMPLETE, InputError
 from kaizen.foundation.files import shown_path
@@ -62,6 +63,7 @@ def command_evaluate(args: Namespace) -> Answer:
                 **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
                 **judging_data(meta),
                 "metrics": derived[stage],
+                "notes": not_gating_notes(meta),
             }
             for stage, meta in zip(stages, metas, strict=True)
         }
@@ -104,4 +106,4 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
         )
         lines.append(f"  {name:<{width}}  {shown}")
         lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
-    return [*lines, f"  written to {path}"]
+    return [*lines, *[f"  note: {note}" for note in not_gating_notes(meta)], f"  written to {path}"]

@@ -12,6 +12,7 @@ from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.outside import NO_LEAVE, Leave
 from kaizen.evaluators.rejudging import Rejudging
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import EXIT_INCOMPLETE, RefusedError, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, listed, visible
@@ -64,7 +65,7 @@ def command_noise(args: Namespace) -> Answer:
             results.add(line.value)
     hidden = project.dataset.holdout
     document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
-    lines = noise_lines(document)
+    lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
     missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)
     if missing:

@@ -10,6 +10,7 @@ from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.outside import open_outside
 from kaizen.evaluators.stage_results import evaluate_observation, repeated_trial, repetitions_of
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.evaluators.suite import build_suite
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import shown_path
@@ -54,6 +55,7 @@ def command_replay_decision(args: Namespace) -> Answer:
     moves = [f"{visible(entry['id'])} ({entry['before']} to {entry['after']})" for entry in found["cases"]]
     moves += [counted(found["holdout_cases"], "holdout case")] if found["holdout_cases"] else []
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
+    lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
 
 

@@ -9,7 +9,7 @@ from kaizen.evaluators.suite import Suite
 from kaizen.foundation.locks import FileLock
 from kaizen.runs.observation import iter_observations
 
-Verdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
+RoundVerdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
 
 
 class Rejudging:
@@ -20,7 +20,7 @@ class Rejudging:
 
     def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> None:
         self.improvement, self.stage, self.dataset, self.suite = improvement, stage, dataset, suite
-        self.verdicts: Verdicts = {}
+        self.verdicts: RoundVerdicts = {}
         self.asked = self.unanswered = 0
 
     def add_round(self, leave: Leave) -> int:

@@ -13,7 +13,7 @@ files, as `<stage>.jsonl.unfinished`, and takes their place at the end; so do fi
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -94,13 +94,16 @@ def bare_line(line: bytes) -> bytes:
     return line.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n")
 
 
-def mend_last_line(path: str) -> str:
-    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''."""
+def mend_last_line(path: str, check: Callable[[JsonObject, str], JsonObject] = check_observation) -> str:
+    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''.
+
+    A line is whole when it holds an object at which *check* raises no InputError.
+    """
     size, tail = torn_tail(path)
     if not bare_line(tail):
         return ""
     try:
-        check_observation(parse_line(bare_line(tail), ""), "")
+        check(parse_line(bare_line(tail), ""), "")
     except InputError:
         truncate_file(path, size)
         cut = counted(len(tail), "byte")
