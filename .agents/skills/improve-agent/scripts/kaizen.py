@@ -75,6 +75,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     runs/journal.py              The files of a stage while it is run: observations, meta file, what was superseded.
 #     runs/replay.py               Replay: recorded answers in place of a runner.
 #     runs/workers.py              Workers: who answers trials. The bridge knows their interface only.
+#     runs/crew.py                 A crew: threads that work off tasks while the main thread goes on in its own order.
+#     runs/judge_protocol.py       Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#     runs/judges.py               Asking judges: a process for each question, or one that answers many, a line each way.
 #     runs/plain.py                Plain runners: the case's input as text in, the output as text out.
 #     runs/persistent.py           Persistent runners: one process answers many trials, a JSON object a line each way.
 #     runs/queue.py                The trials still to be handed out, those of one serial group one at a time.
@@ -120,6 +123,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/identifiers.py    Personal identifiers in a text: where one stands, by shape and by its check digits.
 #     evaluators/integrity.py      Whether the agent kept to its bounds: the evaluator `integrity`.
 #     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
+#     evaluators/judge.py          The evaluator `judge`: a program of the user's scores what no rule can see.
+#     evaluators/judgements.py     `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
 #     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
 #     evaluators/leak.py           The evaluator `leak`: secrets, personal identifiers, planted strings that get out.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
@@ -131,6 +136,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
 #     evaluators/policy.py         What an agent may do, may not do, and may do with approval: the evaluator `policy`.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/programs.py       The evaluators `command` and `program`: checks that start a program of the user's.
 #     evaluators/provenance.py     Whether what is stated stood somewhere before: the evaluator `provenance`.
 #     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
@@ -142,7 +148,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
 #     evaluators/standing.py       What keeps a judge from gating: its standing among experts, as `agreement` recorded it.
 #     evaluators/suite.py          The suite: all evaluators of an improvement, ready to look at its observations.
+#     evaluators/outside.py        What evaluators need from outside: answers of judges, and programs that are run.
 #     evaluators/stage_results.py  Evaluating a stage: its results, their meta file, and when they are stale.
+#     evaluators/rejudging.py      The judge asked again about the same evidence, to tell its noise from the agent's.
 #
 #   policy
 #     policy/comparison.py         Baseline against candidate, case by case: shares, changes, rates.
@@ -200,6 +208,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+#     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
@@ -9008,6 +9017,347 @@ def is_script(path: str) -> bool:
 
 # endregion
 
+# region runs/crew.py
+# =============================================================================
+# A crew: threads that work off tasks while the main thread goes on in its own order.
+# =============================================================================
+
+CREW_TICK_SECONDS = 0.1
+
+
+class Toolbox:
+    """What a thread works with: a private folder for each program, the switch that ends it, whatever else `keep` holds open.
+
+    `environment` is what programs may be given of ours.
+    """
+
+    def __init__(self, folders: WorkFolders, stop: StopSwitch) -> None:
+        self.folders, self.stop = folders, stop
+        self.environment = dict(os.environb)
+        self.held: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Closes what is held."""
+        for each in self.held.values():
+            each.close()
+
+
+CrewTask = Callable[[Toolbox], None]
+
+
+class Crew:
+    """*jobs* threads, as a context manager; what a task changes it changes while it holds `changed`.
+
+    A task that raises ends the crew; the error is raised in the main thread.
+    """
+
+    def __init__(self, jobs: int, stop: StopSwitch) -> None:
+        import threading
+        from queue import SimpleQueue
+
+        self.stop = stop
+        self.changed = threading.Condition()
+        self.tasks: SimpleQueue[CrewTask | None] = SimpleQueue()
+        self.failure: BaseException | None = None
+        self.folders = WorkFolders()
+        self.threads = [threading.Thread(target=self.work) for _ in range(jobs)]
+
+    def __enter__(self) -> "Crew":
+        self.folders.__enter__()
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None:
+            self.stop.request()
+        for _ in self.threads:
+            self.tasks.put(None)
+        for thread in self.threads:
+            thread.join()
+        self.folders.__exit__(None, None, None)
+
+    def submit(self, task: CrewTask) -> None:
+        """Has a thread do *task* as soon as one is free."""
+        self.tasks.put(task)
+
+    def work(self) -> None:
+        """What a thread does until there is nothing more to come."""
+        tools = Toolbox(self.folders, self.stop)
+        try:
+            while task := self.tasks.get():
+                if not self.stop.is_requested:
+                    task(tools)
+                with self.changed:
+                    self.changed.notify_all()
+        except BaseException as error:
+            self.failure = self.failure or error
+            self.stop.request()
+        finally:
+            tools.close()
+
+    def wait(self, is_done: Callable[[], bool], at_tick: Callable[[], None]) -> None:
+        """Waits until *is_done*, and calls *at_tick* ten times a second. Raises what ended the crew, or Interrupted."""
+        with self.changed:
+            while not is_done():
+                if self.failure is not None:
+                    raise self.failure
+                if self.stop.is_requested:
+                    raise Interrupted("interrupted; nothing was written but the answers that judges have given so far", "run it again")
+                self.changed.wait(CREW_TICK_SECONDS)
+                at_tick()
+
+# endregion
+
+# region runs/judge_protocol.py
+# =============================================================================
+# Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#
+#     request  {"protocol": "1.1", "rubric": {"id", "text", "sha256"}, "data": {"input": …, "output": …}, "scale": [0, 1]}
+#     answer   {"score": 0.7, "reason": "…"}  or {"passed": true}, {"abstain": true}, {"error": {"message": "…"}}
+#              with "evidence", "judge": {"name", "version", "model"}, "cost", "usage" as it likes
+#
+# The answer is standard output as a whole: exactly one JSON object. A judge may repeat what it was
+# given to judge, and that may look like a verdict, so nothing is ever picked out of other text.
+# =============================================================================
+
+JUDGE_PROTOCOL = "1.1"
+JUDGE_STDOUT_LIMIT = 1 << 20  # bytes of one answer
+JUDGEMENT_FIELDS = {
+    "score": RATE,
+    **dict.fromkeys(("passed", "abstain"), BOOLEAN),
+    "reason": ANY_TEXT,
+    "evidence": list_of(ANYTHING, "places"),
+    **dict.fromkeys(("judge", "cost", "usage", "error"), OBJECT),
+}
+IDENTITY_FIELDS = dict.fromkeys(("name", "version", "model"), ANY_TEXT)
+
+
+class JudgeFailure(Exception):
+    """There is no usable answer: a reason code (judge_protocol, judge_timeout, judge_failed, judge_error), and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Rubric(NamedTuple):
+    """What a judge judges by: the id of the entry, the text, its SHA-256."""
+
+    id: str
+    text: str
+    sha256: str
+
+
+def judge_request(rubric: Rubric, data: JsonObject) -> JsonObject:
+    """What a judge gets to see: the *rubric* as it was written, and *data* in fields of its own."""
+    return {"protocol": JUDGE_PROTOCOL, "rubric": rubric._asdict(), "data": data, "scale": [0, 1]}
+
+
+def refuse_judgement(pointer: str, message: str, hint: str = "") -> NoReturn:
+    """Raises JudgeFailure for what stands at *pointer* in an answer."""
+    raise JudgeFailure("judge_protocol", f"answer#{visible(pointer)} {message}")
+
+
+def read_judgement(stdout: bytes, request: int = 0) -> JsonObject:
+    """The fields of the answer that *stdout* is, null ones left out; unless *request* is 0 it must repeat that number.
+
+    Raises JudgeFailure for anything else than exactly one JSON object with a score in [0, 1], `passed`, or `abstain`.
+    """
+    answer = judgement_object(stdout)
+    if request and (answer.get("request") != request or answer.get("request") is True):
+        number = visible(encode_compact(answer.get("request")), 40)
+        raise JudgeFailure("judge_protocol", f'the judge answered "request": {number} in place of {request}')
+    return judgement_fields(answer)
+
+
+def judgement_fields(answer: JsonObject) -> JsonObject:
+    """The fields of *answer* that the protocol knows, null ones left out. Raises JudgeFailure when they are no usable answer."""
+    given = {name: value for name, value in present(answer).items() if name in JUDGEMENT_FIELDS}
+    check_fields(given, JUDGEMENT_FIELDS, "", refuse_judgement)
+    for name, kinds in (("judge", IDENTITY_FIELDS), *((name, kinds) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage"))):
+        if name in given:
+            check_fields(present(given[name]), kinds, f"/{name}", refuse_judgement)
+    if "error" in given:
+        raise JudgeFailure("judge_error", f"the judge reports: {visible(str(given['error'].get('message') or 'an error'), 300)}")
+    if not given.keys() & {"score", "passed"} and not given.get("abstain"):
+        found = f"; it has {listed(map(quoted, answer), 5)}" if answer else ""
+        raise JudgeFailure("judge_protocol", f"the answer has neither 'score' nor 'passed', and does not abstain{found}")
+    return given
+
+
+def judgement_object(stdout: bytes) -> JsonObject:
+    """The one JSON object that *stdout* is. Raises JudgeFailure."""
+    body = stdout.strip()
+    if not body:
+        raise JudgeFailure("judge_protocol", "the judge printed nothing on standard output; exactly one JSON object is expected there")
+    try:
+        value: Any = parse_json(body.decode("utf-8"))
+    except (UnicodeDecodeError, JsonError) as error:
+        why = error.message if isinstance(error, JsonError) else "it is not UTF-8"
+        raise JudgeFailure("judge_protocol", f"standard output of the judge is not exactly one JSON object: {why}") from None
+    if not isinstance(value, dict):
+        raise JudgeFailure("judge_protocol", f"the judge answered with a JSON {json_type(value)}, not an object")
+    return value
+
+# endregion
+
+# region runs/judges.py
+# =============================================================================
+# Asking judges: a process for each question, or one that answers many, a line each way.
+#
+# A judge that takes too long, ends badly or breaks the protocol is ended and, with retries,
+# asked again. What it wrote to standard error is told, never read.
+# =============================================================================
+
+JUDGE_STDERR_LIMIT = 8 << 10  # bytes kept of the end of a judge's standard error
+
+
+class JudgeCommand(NamedTuple):
+    """How judges are run: the *command* in the folder *cwd*, each answer within *timeout_seconds*, *retries* further attempts."""
+
+    command: list[str]
+    cwd: str
+    is_persistent: bool = False
+    timeout_seconds: float = 120
+    retries: int = 0
+
+
+class Judged(NamedTuple):
+    """What came of a question: the fields of the answer, else a code and a sentence in `failure`; how it was measured."""
+
+    answer: JsonObject | None
+    failure: tuple[str, str] | None
+    asked_at: str
+    duration_ms: float
+    attempts: int
+
+
+class JudgeStopped(Exception):
+    """The user ended the run before the judge answered."""
+
+
+class Judge:
+    """Asks one question after the other with the tools of its thread."""
+
+    def __init__(self, how: JudgeCommand, tools: Toolbox) -> None:
+        self.how, self.tools = how, tools
+        self.talk: Conversation | None = None
+        self.folder = ""
+        self.number = 0
+
+    def ask(self, request: JsonObject) -> Judged:
+        """What the judge makes of *request*. Raises JudgeStopped."""
+        asked_at, started = utc_now(), monotonic_seconds()
+        answer, failure, attempts = None, None, 0
+        while answer is None and attempts <= self.how.retries:
+            attempts += 1
+            try:
+                answer = self.persistent_answer(request) if self.how.is_persistent else self.single_answer(request)
+            except JudgeFailure as problem:
+                failure = (problem.code, problem.message)
+            except CannotStart as error:
+                failure = ("judge_failed", f"the judge cannot be started: {error}")
+        return Judged(answer, None if answer else failure, asked_at, round(1000 * (monotonic_seconds() - started), 3), attempts)
+
+    def surroundings(self) -> tuple[dict[bytes, bytes], bytes]:
+        """(environment of a judge with a new private folder, the entry in it by which it is known)."""
+        self.folder = self.tools.folders.make()
+        environment = {**self.tools.environment, b"KAIZEN_WORKDIR": os.fsencode(self.folder)}
+        return environment, b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
+
+    def single_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of a process of its own. Raises JudgeFailure, CannotStart, JudgeStopped."""
+        environment, mark = self.surroundings()
+        try:
+            ended = run_program(
+                self.how.command,
+                encode_compact(request).encode("utf-8") + b"\n",
+                cwd=self.how.cwd,
+                environment=environment,
+                timeout_seconds=self.how.timeout_seconds,
+                stdout_limit=JUDGE_STDOUT_LIMIT,
+                stderr_limit=JUDGE_STDERR_LIMIT,
+                stop=self.tools.stop,
+                mark=mark,
+            )
+        finally:
+            remove_work_folder(self.folder)
+        if ended.end != EXITED or ended.exit_code:
+            raise self.failure_of(ended.end, ended.exit_code, ended.stderr)
+        return read_judgement(ended.stdout)
+
+    def persistent_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of the process that goes on; it is ended when it does not give one. Raises as `single_answer`."""
+        self.number += 1
+        line = encode_compact({**request, "request": self.number}).encode("utf-8") + b"\n"
+        was_running = self.talk is not None
+        end = self.exchange(line)
+        if end == EXITED and was_running:  # it ended between two questions, which is no answer to this one
+            self.close()
+            end = self.exchange(line)
+        talk = self.talk
+        assert talk is not None
+        lines, rest = list(talk.lines), talk.unfinished()
+        talk.lines.clear()
+        try:
+            if end:
+                code, stderr = (talk.end() if end == EXITED else None), talk.take_errors()[0]
+                raise self.failure_of(end, code, stderr)
+            if len(lines) > 1 or rest.strip():
+                raise JudgeFailure("judge_protocol", "the judge printed more than one line for one question")
+            answer = read_judgement(lines[0], self.number)
+        except JudgeFailure:
+            self.close()
+            raise
+        talk.answered()
+        talk.take_errors()
+        return answer
+
+    def exchange(self, line: bytes) -> str:
+        """'' when the judge said something to *line*, else why not."""
+        if self.talk is None:
+            environment, mark = self.surroundings()
+            try:
+                limits = (JUDGE_STDOUT_LIMIT, JUDGE_STDERR_LIMIT)
+                self.talk = Conversation(self.how.command, self.how.cwd, environment, limits=limits, stop=self.tools.stop, mark=mark)
+            except BaseException:
+                remove_work_folder(self.folder)
+                raise
+        sent = self.talk.send(line)
+        return self.talk.listen(monotonic_seconds() + self.how.timeout_seconds, sent)
+
+    def failure_of(self, end: str, code: int | None, stderr: bytes) -> Exception:
+        """Why a judge that came to this *end* gave no answer, with the last line of its standard error."""
+        if end == STOPPED:
+            return JudgeStopped()
+        if end == TIMEOUT:
+            hint = " (persistent judges read a line and answer with a line)" if self.how.is_persistent else ""
+            return JudgeFailure("judge_timeout", f"no answer within {self.how.timeout_seconds:g} s; the judge was ended{hint}")
+        if end == OVERFLOW:
+            return JudgeFailure("judge_protocol", f"the judge printed more than {JUDGE_STDOUT_LIMIT >> 20} MiB")
+        what = f"was killed by {signal_name(-code)}" if code and code < 0 else f"ended with exit code {code or 0}"
+        return JudgeFailure("judge_failed", f"the judge {what} without an answer{last_words(stderr)}")
+
+    def close(self) -> None:
+        """Ends the process that goes on, if there is one."""
+        talk, self.talk = self.talk, None
+        if talk is not None:
+            try:
+                talk.end()
+            finally:
+                remove_work_folder(self.folder)
+
+
+def last_words(stderr: bytes) -> str:
+    """': …' with the last line of *stderr* that is not blank, masked; '' when there is none."""
+    lines = stderr.decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {visible(redact_text(last, environment_secrets(os.environ))[0], 300)}" if last else ""
+
+# endregion
+
 # region runs/plain.py
 # =============================================================================
 # Plain runners: the case's input as text in, the output as text out.
@@ -10988,9 +11338,10 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "matcher": (lambda value: isinstance(value, dict), "a step matcher"),
     "matchers": (lambda value: isinstance(value, dict) or is_list_of(value, dict), "a step matcher or a list of them"),
     "entries": (lambda value: is_list_of(value, dict), "a list of entries"),
+    "argv": (lambda value: is_list_of(value, str), "a list of texts, the program first; nothing of it comes from a case"),
     "any": (lambda value: True, "any JSON value"),
 }
-EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries"])
+EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries", "argv"])
 
 
 def check_parameter(parameter: Parameter, value: Any) -> None:
@@ -12694,7 +13045,7 @@ class PreparedEntry:
         self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
-        self.settings: JsonObject = {}
+        self.settings: JsonObject = {"id": self.id}
         self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
@@ -12885,6 +13236,8 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 prepared.versions.update(child.versions)
         else:
             resolve = case_resolver(entry[name], f"/{name}")
+            if resolve is not None and parameter.kind == "argv":
+                raise ConfigurationError(f"/{name}", "cannot be taken from a case", "what is started stands in evaluation.json")
             if resolve is None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]
@@ -16335,6 +16688,301 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
 
 # endregion
 
+# region evaluators/judge.py
+# =============================================================================
+# The evaluator `judge`: a program of the user's scores what no rule can see.
+#
+# What a judge is asked is known from the observation and the case alone; its answers are brought
+# to the check in the view's memo, by whoever may ask (outside.py). A check that finds none there
+# is an error, so evaluating never starts anything by itself.
+# =============================================================================
+
+JUDGE = "judge"
+SEEN_BY_DEFAULT = ("input", "output", "steps", "context")
+NEEDED_BY_DEFAULT = ("input", "output")
+MAY_SEE = ("input", "context", "expected", "output", "steps", "agents", "state", "files", "evidence", "finish_reason")
+MAX_SAMPLES = 100
+JUDGE_EVIDENCE_SHOWN = 20
+REASON_SHOWN = 1000  # characters of a judge's reason in a result; the journal has more
+PLACE_SHOWN = 300
+NOT_ASKED = "judge_not_asked: no answer is kept, and evaluate was given no judge to ask"
+
+
+class JudgeQuestion(NamedTuple):
+    """One question: its key in the memo of its observation, the request, and what its answer is kept under beside the observation."""
+
+    key: str
+    rubric: Rubric
+    data: JsonObject
+    data_fingerprint: str
+    sample: int
+
+    @property
+    def request(self) -> JsonObject:
+        """What the judge gets."""
+        return judge_request(self.rubric, self.data)
+
+
+class JudgeCheck:
+    """The check of one entry of type judge."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        text, see = settings["rubric"], settings["see"]
+        if not text.strip():
+            raise ConfigurationError("/rubric", "is empty, which asks nothing")
+        for index, name in enumerate(see or ()):
+            if name not in MAY_SEE:
+                message = f"{quoted(str(name))} cannot be shown to a judge"
+                raise ConfigurationError(f"/see/{index}", message, did_you_mean(str(name), MAY_SEE))
+        if not 1 <= settings["samples"] <= MAX_SAMPLES:
+            raise ConfigurationError("/samples", f"samples is not between 1 and {MAX_SAMPLES}")
+        if settings["threshold"] is None:
+            raise ConfigurationError("", "type judge needs threshold", "the least score that passes")
+        if not settings["threshold"]:
+            raise ConfigurationError("/threshold", "is 0, which passes whatever the judge says")
+        digest = sha256_hex(without_surrogates(text))
+        self.rubric = Rubric(settings["id"] or f"rubric-{digest[:12]}", text, digest)
+        self.see: list[str] = see
+        self.samples: int = settings["samples"]
+        self.threshold: float = settings["threshold"]
+
+    def data(self, view: View) -> JsonObject:
+        """What the judge gets to see of the observation and its case. Raises NotMeasurable when something of it is absent."""
+        found = {}
+        for name in self.see or SEEN_BY_DEFAULT:
+            try:
+                found[name] = seen_value(name, view)
+            except NotMeasurable:
+                if self.see or name in NEEDED_BY_DEFAULT:
+                    raise
+        return without_surrogates(found)  # type: ignore[no-any-return]
+
+    def questions(self, view: View) -> list[JudgeQuestion]:
+        """What is to be asked about the observation, one for each sample. Raises NotMeasurable."""
+        data = self.data(view)
+        seen = fingerprint(data)
+        numbers = range(1, self.samples + 1)
+        return [JudgeQuestion(f"judge {self.rubric.sha256} {seen} {number}", self.rubric, data, seen, number) for number in numbers]
+
+    def __call__(self, view: View) -> Outcome:
+        answers = [view.memo.get(question.key) for question in self.questions(view)]
+        return self.verdict(answers)
+
+    def verdict(self, judgements: "list[JsonObject | None]") -> Outcome:
+        """What the kept *judgements* of all samples come to. Raises NotMeasurable for an abstention."""
+        answers: list[JsonObject] = []
+        for judgement in judgements:
+            if judgement is None:
+                return errored(NOT_ASKED)
+            if "error" in judgement:
+                return errored(f"{judgement['error']['code']}: {judgement['error']['message']}")
+            answers.append(judgement["answer"])
+        for answer in answers:
+            if answer.get("abstain"):
+                raise NotMeasurable(f"the judge abstained{told_reason(answer)}")
+        scores = [answer["score"] if "score" in answer else float(answer["passed"]) for answer in answers]
+        spread = f"{min(scores)!r} to {max(scores)!r}"
+        if min(scores) < self.threshold <= max(scores):
+            raise NotMeasurable(f"the samples disagree, so the judge abstains: scores from {spread}, threshold {self.threshold!r}")
+        score = exact_mean((each, 1) for each in scores)
+        several = f"{len(scores)} samples from {spread}" if len(scores) > 1 else "the judge"
+        reason = several + (told_reason(answers[0]) or (f" says {score!r}" if len(scores) == 1 else ""))
+        value: Any = score
+        if len(scores) > 1:
+            value = {"samples": scores, "spread": json_number(exact_value(max(scores)) - exact_value(min(scores)))}
+        return Outcome(PASS if scores[0] >= self.threshold else FAIL, score, reason, value, told_evidence(answers[0]))
+
+
+def seen_value(name: str, view: View) -> Any:
+    """What stands under *name* in the data of a question. Raises NotMeasurable when there is nothing."""
+    if name == "steps":
+        return view_trail(view).steps
+    if name == "expected":
+        if name not in view.case:
+            raise NotMeasurable("the case has no expected")
+        return view.case[name]
+    found = ROOT_READERS[name](view.observation, view.case)
+    if not found.found:
+        raise NotMeasurable(found.reason, found.agent_fault)
+    return found.value
+
+
+def told_reason(answer: JsonObject) -> str:
+    """': …' with the judge's reason on one line; '' when it gave none."""
+    reason = str(answer.get("reason") or "").strip()
+    return f": {visible(reason, REASON_SHOWN)}" if reason else ""
+
+
+def told_evidence(answer: JsonObject) -> tuple[Any, ...]:
+    """The first places that the judge points at; a text counts as a quotation."""
+    places = answer.get("evidence", [])[:JUDGE_EVIDENCE_SHOWN]
+    shown = ({"quote": visible(place, PLACE_SHOWN)} if isinstance(place, str) else place for place in places)
+    return tuple(place for place in shown if isinstance(place, dict) and len(encode_compact(place)) <= 2 * PLACE_SHOWN)
+
+
+@evaluator(
+    JUDGE,
+    1,
+    "A judge, given behind `--`, scores what no rule can see by a rubric.",
+    [
+        Parameter("rubric", "text", REQUIRED, 'what to judge by: a text, or {"$file": "rubrics/tone.md"}'),
+        Parameter(
+            "see", "list", None,
+            f"what the judge sees: any of {listed(MAY_SEE, 20)}. What is named has to be there; without it: input and output, and "
+            "steps and context where there are any",
+        ),
+        Parameter("samples", "integer", 1, "how often the judge is asked about each trial; where the answers disagree, it abstains"),
+    ],
+    example={
+        "entry": {"id": "tone", "type": "judge", "rubric": "Friendly, and to the point?", "threshold": 0.7, "on_missing": "not_applicable"},
+        "observation": {"output": "Your refund is on its way."},
+        "outcome": "error",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_judge(settings: JsonObject) -> Check:
+    """Needs a `threshold`, above 0. An abstention, and samples on both sides of the threshold, follow `on_missing`. `passed` counts
+    only where an answer has no score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed,
+    judge_error, or judge_protocol for what is not exactly one JSON object. See docs/judges.md."""
+    return JudgeCheck(settings)
+
+# endregion
+
+# region evaluators/judgements.py
+# =============================================================================
+# `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
+#
+#     {"observation": "sha256:…", "case_id": "refund-1", "trial": 1, "rubric": {"id": "tone", "sha256": "…"},
+#      "data": "sha256:…", "sample": 1, "asked_at": "…", "duration_ms": 812.4, "attempts": 1, "command": ["…"],
+#      "answer": {"score": 0.7, "reason": "…", "judge": {"name", "version", "model"}, "cost": {…}, "usage": {…}}}
+#
+# `"again": 2` and so on marks a question that was asked only to measure the judge (`kaizen noise --rejudge`);
+# verdicts rest on those without. In place of `answer` stands `error` {"code", "message"} where the judge gave none that can be
+# used. Of several lines about the same question the last one counts. An answer is on disk
+# before anything is made of it; secrets in it are masked.
+# =============================================================================
+
+JUDGEMENTS = ".judgements.jsonl"
+JUDGE_REASON_LIMIT = 4000  # characters kept of a judge's reason
+
+
+def judgement_key(observation: str, rubric: str, data: str, sample: int, again: int) -> int:
+    """64 bits that stand for a question, asked for the *again*-th time."""
+    return int(sha256_hex(f"{observation} {rubric} {data} {sample} {again}")[:16], 16)
+
+
+def judgement_lines(path: str) -> Iterator[tuple[int, int, JsonObject]]:
+    """(byte offset, key of its question, judgement) of each line of the file *path*, none when it is not there. Raises InputError.
+
+    A last line that was not written to its end is left out.
+    """
+    if not os.path.exists(path):
+        return
+    shown, offset = shown_path(path), 0
+    with open_for_reading(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.endswith(b"\n") and line.strip():
+                place = f"{shown}:{number}"
+                value = parse_line(line.strip(), place)
+                yield offset, checked_key(value, place), value
+            offset += len(line)
+
+
+def checked_key(value: JsonObject, place: str) -> int:
+    """The key of the question that the judgement *value* answers. Raises InputError that begins with *place*."""
+    rubric, answer, error = value.get("rubric"), value.get("answer"), value.get("error")
+    numbers: tuple[Any, Any] = (value.get("sample"), value.get("again", 1))
+    try:
+        if isinstance(answer, dict) and error is None:
+            judgement_fields(answer)
+        elif answer is not None or not isinstance(error, dict) or not all(isinstance(error.get(name), str) for name in ("code", "message")):
+            raise JudgeFailure("", "")
+        if isinstance(rubric, dict) and all(isinstance(each, int) and each > 0 for each in numbers):
+            named = (str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")))
+            return judgement_key(*named, *numbers)
+    except JudgeFailure:
+        pass
+    raise InputError(f"{place}: is no judgement", "put back the file that Kaizen wrote, or remove the line", "invalid_file")
+
+
+class KeptJudgements:
+    """The judgements of one stage, found by question; 16 bytes of memory each, whatever they say."""
+
+    def __init__(self, path: str) -> None:
+        from array import array
+
+        self.path = path
+        found = array("Q"), array("Q")
+        self.rounds = 1  # the highest `again` in the file
+        for offset, key, value in judgement_lines(path):
+            self.rounds = max(self.rounds, value.get("again", 1))
+            found[0].append(key)
+            found[1].append(offset)
+        order = sorted(range(len(found[0])), key=found[0].__getitem__)
+        self.keys, self.offsets = (array("Q", (column[place] for place in order)) for column in found)
+        self.stream = open_for_reading(path, block=1 << 13) if self.keys else None
+
+    def find(self, observation: str, question: JudgeQuestion, again: int = 1) -> JsonObject | None:
+        """The last judgement about *question*, asked for the *again*-th time; None when there is none."""
+        from bisect import bisect_right
+
+        key = judgement_key(observation, question.rubric.sha256, question.data_fingerprint, question.sample, again)
+        place = bisect_right(self.keys, key) - 1
+        if self.stream is None or place < 0 or self.keys[place] != key:
+            return None
+        self.stream.seek(self.offsets[place])
+        value = parse_line(self.stream.readline().strip(), shown_path(self.path))
+        return value if value["observation"] == observation and value["sample"] == question.sample else None
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self.stream is not None:
+            self.stream.close()
+
+
+def open_judgements(path: str) -> AppendLog:
+    """The log *path*, without what a killed program had not written to its end."""
+    if os.path.exists(path):
+        size, tail = torn_tail(path)
+        if tail:
+            truncate_file(path, size)
+    return AppendLog(path)
+
+
+def judgement_document(
+    observation_fingerprint: str,
+    observation: JsonObject,
+    question: JudgeQuestion,
+    again: int,
+    judged: Judged,
+    command: list[str],
+    exact: Sequence[str],
+) -> JsonObject:
+    """The line about *question*, which was *judged*; the values *exact* and whatever else is a secret are masked."""
+    said: JsonObject
+    if judged.answer is not None:
+        answer = redact_evidence(judged.answer, exact)[0]
+        said = {"answer": {**answer, "reason": answer["reason"][:JUDGE_REASON_LIMIT]} if "reason" in answer else answer}
+    else:
+        code, message = judged.failure or ("judge_failed", "")
+        said = {"error": {"code": code, "message": redact_evidence(message, exact)[0]}}
+    return {
+        "observation": observation_fingerprint,
+        "case_id": observation["case_id"],
+        "trial": observation["trial"],
+        "rubric": {"id": question.rubric.id, "sha256": question.rubric.sha256},
+        "data": question.data_fingerprint,
+        "sample": question.sample,
+        **({"again": again} if again > 1 else {}),
+        "asked_at": judged.asked_at,
+        "duration_ms": judged.duration_ms,
+        "attempts": judged.attempts,
+        "command": command,
+        **said,
+    }
+
+# endregion
+
 # region evaluators/label.py
 # =============================================================================
 # The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
@@ -18425,6 +19073,319 @@ class PartnerSearch:
 
 # endregion
 
+# region evaluators/programs.py
+# =============================================================================
+# The evaluators `command` and `program`: checks that start a program of the user's.
+#
+# They run only with --allow-programs, since evaluating a folder that came from elsewhere must not
+# start anything by itself. What they start stands in evaluation.json and takes nothing from a
+# case. What came of it is brought to the check in the view's memo (outside.py).
+# =============================================================================
+
+PROGRAM_PROTOCOL = "1.0"
+PROGRAM_OUTPUT_LIMIT = 1 << 20  # bytes of standard output
+PROGRAM_ERRORS_LIMIT = 64 << 10  # bytes kept of the end of standard error
+VALUE_LIMIT = 16_000  # characters of value and evidence of an outcome
+TAIL_SHOWN = 2000  # characters of what a failed program printed
+MAX_PROGRAM_SECONDS = 86_400
+NOT_ALLOWED = "programs_not_allowed: this entry starts a program; evaluate does that only with --allow-programs"
+FOLDER_SHOWN = "$KAIZEN_WORKDIR"
+IMPROVEMENT_WORD = "{improvement}"
+STARTING = [
+    Parameter(
+        "argv", "argv", REQUIRED,
+        "the program and its arguments, started without a shell; {improvement} in one is the folder of the improvement",
+    ),
+    Parameter("timeout", "number", 60, "seconds until it is ended, with all that it started"),
+    Parameter("env", "list", [], "names of variables that it gets beside PATH, HOME, TMPDIR, LANG, LC_*", may_be_empty=True),
+]  # fmt: skip
+
+
+class ProgramPlace(NamedTuple):
+    """Where programs run: the folder of the improvement, and that of the files kept of the stage's trials."""
+
+    improvement: str
+    files_path: str
+
+
+class ProgramEnd(NamedTuple):
+    """What came of a program: its exit code and output; or a `problem` with its code, when there is nothing to look at."""
+
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    problem: str = ""
+    is_measurable: bool = True  # the problem is one of the entry, not of what it looks at
+
+
+class ProgramQuestion(NamedTuple):
+    """A program to be started for one observation: its key in the memo, and what starts it."""
+
+    key: str
+    check: "ProgramCheck"
+    view: View
+
+
+class ProgramCheck:
+    """What `command` and `program` have in common: a program, its limits, what it works on."""
+
+    needs_files = True
+
+    def __init__(self, settings: JsonObject) -> None:
+        self.argv: list[str] = settings["argv"]
+        if not self.argv or not self.argv[0]:
+            raise ConfigurationError("/argv", "names no program")
+        for index, word in enumerate(self.argv):
+            if "\0" in word:
+                raise ConfigurationError(f"/argv/{index}", "holds a NUL, which no argument can")
+        for index, name in enumerate(settings["env"]):
+            if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+                raise ConfigurationError(f"/env/{index}", "is no name of a variable", "values are never given here")
+        if not 0 < settings["timeout"] <= MAX_PROGRAM_SECONDS:
+            raise ConfigurationError("/timeout", f"timeout is not a number of seconds above 0, at most {MAX_PROGRAM_SECONDS:,}")
+        self.timeout_seconds = float(settings["timeout"])
+        self.environment_names: list[str] = settings["env"]
+        self.folder: str = settings.get("cwd", "")
+        if os.path.isabs(self.folder) or ".." in self.folder.split("/"):
+            raise ConfigurationError("/cwd", "leads out of the copy of the trial's files", "name a folder in it, such as 'app'")
+        self.key = "program " + fingerprint({name: value for name, value in settings.items() if name in ("argv", "cwd", "timeout", "env")})
+
+    def questions(self, view: View) -> list[ProgramQuestion]:
+        """The one thing to be done for the observation."""
+        return [ProgramQuestion(f"{self.key} {type(self).__name__}", self, view)]
+
+    def ended(self, view: View) -> ProgramEnd | None:
+        """What came of it; None when it was not allowed. Raises NotMeasurable."""
+        found: ProgramEnd | None = view.memo.get(f"{self.key} {type(self).__name__}")
+        if found is not None and found.problem and not found.is_measurable:
+            raise NotMeasurable(found.problem)
+        return found
+
+    def run(self, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it on a temporary copy of the files that were kept of the trial; None when the user stopped it."""
+        folder = tools.folders.make()
+        try:
+            source = kept_folder(place.files_path, view.observation["case_id"], view.observation["trial"])
+            problem = copied_files(source, folder, view.observation.get("files"), self.needs_files)
+            return ProgramEnd(problem=problem, is_measurable=False) if problem else self.run_in(folder, tools, place, view)
+        finally:
+            remove_work_folder(folder)
+
+    def run_in(self, folder: str, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it with the work folder *folder*."""
+        cwd = self.start_folder(folder, place)
+        if not os.path.isdir(cwd):
+            return ProgramEnd(problem=f"the trial kept no folder {quoted(self.folder)}", is_measurable=False)
+        workdir = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
+        environment = passed_environment((*self.environment_names, "PATH"))
+        try:
+            ended = run_program(
+                [word.replace(IMPROVEMENT_WORD, place.improvement) for word in self.argv],
+                self.stdin(view),
+                cwd=cwd,
+                environment={**environment, b"KAIZEN_WORKDIR": os.fsencode(folder)},
+                timeout_seconds=self.timeout_seconds,
+                stdout_limit=PROGRAM_OUTPUT_LIMIT,
+                stderr_limit=PROGRAM_ERRORS_LIMIT,
+                stop=tools.stop,
+                mark=workdir,
+            )
+        except CannotStart as error:
+            return ProgramEnd(problem=f"cannot_start: {visible(self.argv[0])} cannot be started: {error}")
+        if ended.end == STOPPED:
+            return None
+        if ended.end != EXITED:
+            limit = f"{PROGRAM_OUTPUT_LIMIT >> 20} MiB on standard output" if ended.end == OVERFLOW else f"{self.timeout_seconds:g} s"
+            return ProgramEnd(problem=f"the program was ended: it took more than {limit}", is_measurable=False)
+        stdout, stderr = (shown_output(raw, folder) for raw in (ended.stdout, ended.stderr))
+        return ProgramEnd(ended.exit_code or 0, stdout, stderr)
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        """Where it is started, its work folder being *folder*."""
+        return os.path.join(folder, self.folder)
+
+    def stdin(self, view: View) -> bytes:
+        """What it gets on standard input: nothing."""
+        return b""
+
+
+def copied_files(source: str, folder: str, files: Any, is_needed: bool) -> str:
+    """Why the files kept in *source* cannot be looked at; '' after copying them to *folder*, each being the one that *files* tells of."""
+    told = {name: entry for name, entry in files.items() if isinstance(entry, dict)} if isinstance(files, dict) else {}
+    if not os.path.isdir(source):
+        return "no files of this trial were kept; run with --workspace and --keep" if is_needed else ""
+    there = set()
+    try:
+        for found in found_files(source):
+            name = json_name(found.name)
+            entry = told.get(name)
+            if entry is None or os.path.islink(found.path) or not os.path.isfile(found.path):
+                continue  # a folder, or what the observation does not tell of
+            path = os.path.join(folder, found.name)
+            make_folder(os.path.dirname(path))
+            sha256, _ = copy_file(found.path, path)
+            if sha256 != entry.get("sha256"):
+                return f"{quoted(name)} is not the file that was kept of this trial"
+            there.add(name)
+    except InputError as error:
+        return f"the kept files cannot be copied: {error.message}"
+    lost = [name for name, entry in told.items() if "sha256" in entry and name not in there]
+    return f"not kept of this trial: {listed(map(quoted, lost), 3)}" if lost else ""
+
+
+def shown_output(raw: bytes, folder: str) -> str:
+    """What a program printed, as text in which the temporary *folder* has a name that is the same each time."""
+    text = raw.decode("utf-8", "replace")
+    for path in dict.fromkeys((os.path.realpath(folder), folder)):
+        text = text.replace(path, FOLDER_SHOWN)
+    return text
+
+
+def output_tail(text: str) -> str:
+    """The end of what a program printed, masked."""
+    return redact_text(text, environment_secrets(os.environ))[0][-TAIL_SHOWN:]
+
+
+def exit_text(code: int) -> str:
+    """'exit code 1', 'killed by signal 9 (SIGKILL)'."""
+    return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+
+
+# --- command -----------------------------------------------------------------------------
+
+
+class CommandCheck(ProgramCheck):
+    """Looks at how the program ended and what it printed."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        super().__init__(settings)
+        self.exit: int = settings["exit"]
+        self.streams: list[tuple[str, Predicate]] = []
+        for name in ("stdout", "stderr"):
+            if settings[name] is not ABSENT:
+                self.streams.append((name, compile_predicate(settings[name], f"/{name}")))
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        wrong = [] if ended.exit_code == self.exit else [f"{exit_text(ended.exit_code)}, not {self.exit}"]
+        printed = {"stdout": ended.stdout, "stderr": ended.stderr}
+        wrong += [f"{name} is not as asked" for name, predicate in self.streams if not predicate.holds(printed[name].removesuffix("\n"))]
+        if not wrong:
+            return decided(True, exit_text(ended.exit_code), {"exit": ended.exit_code})
+        tails = {name: output_tail(text) for name, text in printed.items()}
+        last = next((lines[-1] for lines in (tails[name].strip().splitlines() for name in ("stderr", "stdout")) if lines), "")
+        reason = "; ".join(wrong) + (f": {visible(last, 200)}" if last else "")
+        return decided(False, reason, {"exit": ended.exit_code, **{name: tail for name, tail in tails.items() if tail}})
+
+
+@evaluator(
+    "command",
+    1,
+    "A command, run on a copy of the files that the trial left, ends as asked.",
+    [
+        *STARTING,
+        Parameter("cwd", "text", "", "folder in the copy in which it is started"),
+        Parameter("exit", "integer", 0, "the exit code that passes; a signal never does"),
+        Parameter("stdout", "any", ABSENT, "a text or predicate that holds of standard output without its last line end"),
+        Parameter("stderr", "any", ABSENT, "the same of the end of standard error"),
+    ],
+    example={
+        "entry": {"id": "tests_pass", "type": "command", "argv": ["python", "-m", "unittest", "-q"], "timeout": 120},
+        "observation": {"output": "Done.", "files": {}},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_command(settings: JsonObject) -> Check:
+    """Needs --allow-programs, a run with --keep, and argv in evaluation.json. What ran too long or printed more than 1 MiB follows
+    `on_missing`. After a failure the value holds the end of what was printed, so a program that prints times gives other results
+    each time."""
+    return CommandCheck(settings)
+
+
+# --- program -----------------------------------------------------------------------------
+
+
+class ProgramOutcomeCheck(ProgramCheck):
+    """Takes what the program answers for the outcome."""
+
+    needs_files = False
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        return place.improvement
+
+    def stdin(self, view: View) -> bytes:
+        case = {name: value for name, value in view.case.items() if name != "evaluators"}
+        return encode_compact({"protocol": PROGRAM_PROTOCOL, "case": case, "observation": view.observation}).encode("utf-8") + b"\n"
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        if ended.exit_code:
+            last = output_tail(ended.stderr).strip().splitlines()[-1:]
+            return errored(f"program_failed: {exit_text(ended.exit_code)}{f': {visible(last[0], 200)}' if last else ''}")
+        return program_outcome(ended.stdout)
+
+
+def program_outcome(stdout: str) -> Outcome:
+    """The outcome that *stdout* is, one JSON object; an error when it is none."""
+    try:
+        answer = parse_json(stdout.strip())
+    except JsonError as error:
+        return errored(f"program_protocol: standard output is not exactly one JSON object: {error.message}")
+    problem = outcome_problem(answer)
+    if problem:
+        return errored(f"program_protocol: {problem}")
+    answer = redact_evidence(answer, environment_secrets(os.environ))[0]
+    status, score = answer["status"], answer.get("score")
+    if status in (PASS, FAIL) and score is None:
+        score = float(status == PASS)
+    evidence = tuple(place for place in answer.get("evidence") or () if isinstance(place, dict))
+    score = score if status in (PASS, FAIL) else None
+    reason = visible(str(answer.get("reason") or "").strip(), REASON_SHOWN) or f"the program says {status}"
+    return Outcome(status, score, reason, answer.get("value"), evidence)
+
+
+def outcome_problem(answer: Any) -> str:
+    """What is wrong with the *answer* of a program; '' when it is an outcome."""
+    if not isinstance(answer, dict):
+        return f"the answer is a JSON {json_type(answer)}, not an object"
+    if answer.get("status") not in (PASS, FAIL, ERROR, NOT_APPLICABLE):
+        return "status is none of pass, fail, error, not_applicable"
+    score = answer.get("score")
+    if score is not None and not (is_json_number(score) and 0 <= score <= 1):
+        return "score is not a number from 0 to 1"
+    if not isinstance(answer.get("reason"), (str, type(None))) or not isinstance(answer.get("evidence"), (list, type(None))):
+        return "reason is no text, or evidence is no list"
+    if len(encode_compact([answer.get("value"), answer.get("evidence")])) > VALUE_LIMIT:
+        return f"value and evidence have more than {VALUE_LIMIT:,} characters"
+    return ""
+
+
+@evaluator(
+    "program",
+    1,
+    "A program of your own gets case and observation as JSON and answers with an outcome as JSON.",
+    [*STARTING],
+    example={
+        "entry": {"id": "own_rule", "type": "program", "argv": ["python", "checks/own_rule.py"]},
+        "observation": {"output": "Done."},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_program(settings: JsonObject) -> Check:
+    """Needs --allow-programs, and argv in evaluation.json. It starts in the improvement's folder and gets {"protocol": "1.0", "case",
+    "observation"}; files that were kept of the trial are copied to KAIZEN_WORKDIR. Its answer is exactly one JSON object: {"status":
+    "pass", "fail", "error" or "not_applicable", "score", "value", "reason", "evidence"}, all but status optional. What ran too long
+    or printed more than 1 MiB follows `on_missing`; an exit code other than 0 is an error."""
+    return ProgramOutcomeCheck(settings)
+
+# endregion
+
 # region evaluators/provenance.py
 # =============================================================================
 # Whether what is stated stood somewhere before: the evaluator `provenance`.
@@ -20482,12 +21443,12 @@ class Suite:
                 self.of_cases[case.id] = known
         return known
 
-    def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
-        """The result line of *observation*, which is one of *case*."""
+    def evaluate(self, observation: JsonObject, case: Case, memo: JsonObject | None = None) -> JsonObject:
+        """The result line of *observation*, which is one of *case*; *memo* holds what its evaluators need from outside."""
         entries = self.entries_for(case)
         if observation["status"] == "completed":
-            memo: JsonObject = {}
-            outcomes = [entry.evaluate(observation, case.document, memo) for entry in entries]
+            shared = {} if memo is None else memo
+            outcomes = [entry.evaluate(observation, case.document, shared) for entry in entries]
         else:
             outcomes = [errored(runner_failure(observation))] * len(entries)
         outcome, reason = trial_outcome(entries, outcomes)
@@ -20690,6 +21651,303 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
 
 # endregion
 
+# region evaluators/outside.py
+# =============================================================================
+# What evaluators need from outside: answers of judges, and programs that are run.
+#
+# A stage is evaluated in the order of its observations, while what some of them need is on its
+# way: only a few observations are held at a time, and neither the order nor the number of jobs
+# shows in the results. Without leave nothing is started; the entries then are errors.
+# =============================================================================
+
+OUTSIDE_TYPES = (JUDGE, *PROGRAM_TYPES)
+UNNAMED_JUDGE = "a judge that does not say who it is"
+
+
+class Leave(NamedTuple):
+    """What evaluating may start: a judge (None: none), which is asked anew where *rejudge*, and programs; *jobs* of them at a time.
+
+    With *again* above 1 a question is the same one asked for that time, to measure the judge.
+    """
+
+    judge: JudgeCommand | None = None
+    rejudge: bool = False
+    allow_programs: bool = False
+    jobs: int = 1
+    again: int = 1
+
+
+NO_LEAVE = Leave()
+
+
+class Needs(NamedTuple):
+    """One observation on its way: its line, the memo in which answers are collected, what is asked, how much is still to come."""
+
+    line: Line
+    memo: JsonObject
+    questions: list[JudgeQuestion]
+    observation_fingerprint: str
+    pending: set[str]
+
+
+class JudgeTally:
+    """What was answered under one rubric: identities with the number of answers each, cost, usage."""
+
+    def __init__(self, sha256: str) -> None:
+        self.document: JsonObject = {"rubric_sha256": sha256, "answers": 0, "unanswered": 0, "cost_usd": None, "priced": 0, "usage": {}}
+        self.identities: dict[str, tuple[JsonObject, int]] = {}
+        self.cost: Any = 0
+
+    def add(self, judgement: JsonObject | None) -> None:
+        """Counts what is known of one question."""
+        answer = judgement.get("answer") if judgement else None
+        if answer is None:
+            self.document["unanswered"] += 1
+            return
+        self.document["answers"] += 1
+        identity = {name: answer["judge"][name] for name in ("name", "version", "model") if name in answer.get("judge", {})}
+        key = canonical_json(identity)
+        self.identities[key] = (identity, self.identities.get(key, (identity, 0))[1] + 1)
+        price = number_at(answer, "cost", "total_usd")
+        if price is not None:
+            self.cost += exact_value(price)
+            self.document["priced"] += 1
+        for name in ("input_tokens", "output_tokens", "total_tokens"):
+            used = number_at(answer, "usage", name)
+            if used is not None:
+                self.document["usage"][name] = self.document["usage"].get(name, 0) + used
+
+    def summary(self) -> JsonObject:
+        """What the meta file says of the rubric; the cost is that of the priced answers, None when there is none."""
+        cost = float(self.cost) if self.document["priced"] else None
+        judges = [{**identity, "answers": number} for _, (identity, number) in sorted(self.identities.items())]
+        return {**self.document, "cost_usd": cost, "judges": judges}
+
+
+class Outside:
+    """Brings each observation of one stage what its evaluators need from outside, as far as *leave* goes.
+
+    `open_outside` makes it; a caller that only has kept answers gets one without a crew.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave) -> None:
+        self.dataset, self.suite, self.leave = dataset, suite, leave
+        self.is_needed = not suite.types_used.isdisjoint(OUTSIDE_TYPES)
+        self.place = ProgramPlace(improvement.folder, improvement.stage_file(stage, FILES))
+        self.path = improvement.stage_file(stage, JUDGEMENTS)
+        self.kept = KeptJudgements(self.path) if self.is_needed else None
+        self.crew: Crew | None = None
+        self.log: AppendLog | None = None
+        self.tallies: dict[str, JudgeTally] = {}
+        self.failures: dict[str, int] = {}  # reasons of judges' failures about cases that may be shown
+        self.commands: set[str] = set()
+        self.shown: set[str] = set()  # rubrics about cases that may be shown
+        self.asked = 0
+        self.secrets = environment_secrets(os.environ)
+        command = leave.judge.command if leave.judge else []
+        self.command = redact_arguments(without_surrogates(command), self.secrets)
+
+    def close(self) -> None:
+        """Closes the journal."""
+        if self.log is not None:
+            self.log.close()
+        if self.kept is not None:
+            self.kept.close()
+
+    def with_memos(self, lines: Iterator[Line]) -> Iterator[tuple[Line, JsonObject]]:
+        """(line, memo with what its evaluators need) of each observation in *lines*, in their order."""
+        if not self.is_needed:
+            yield from ((line, {}) for line in lines)
+            return
+        waiting: deque[Needs] = deque()
+        room = 2 * self.leave.jobs if self.crew else 0
+        for line in lines:
+            waiting.append(self.needs_of(line))
+            while waiting and (len(waiting) > room or not waiting[0].pending):
+                yield self.ready(waiting.popleft())
+        while waiting:
+            yield self.ready(waiting.popleft())
+
+    def needs_of(self, line: Line) -> Needs:
+        """What the observation of *line* needs, with what is kept of it; the rest is on its way."""
+        needs = Needs(line, {}, [], "", set())
+        case = usable_case(line.value, self.dataset)
+        if case is None:
+            return needs
+        view = View(None, line.value, case.document, needs.memo)
+        for question in asked_questions(self.suite.entries_for(case), view):
+            if isinstance(question, JudgeQuestion):
+                needs = needs._replace(observation_fingerprint=needs.observation_fingerprint or fingerprint(line.value))
+                needs.questions.append(question)
+                self.look_up(needs, question)
+            elif self.crew and self.leave.allow_programs and question.key not in needs.pending:
+                needs.pending.add(question.key)
+                self.crew.submit(self.program_task(needs, question))
+        return needs
+
+    def look_up(self, needs: Needs, question: JudgeQuestion) -> None:
+        """Puts the kept answer to *question* into the memo, or has it asked."""
+        if question.key in needs.memo or question.key in needs.pending:
+            return
+        observed, again = needs.observation_fingerprint, self.leave.again
+        known = self.kept.find(observed, question, again) if self.kept and not self.leave.rejudge else None
+        if self.crew and self.leave.judge and (known is None or "error" in known):
+            needs.pending.add(question.key)
+            self.crew.submit(self.judge_task(needs, question))
+        elif known is not None:
+            needs.memo[question.key] = known
+
+    def program_task(self, needs: Needs, question: ProgramQuestion) -> Callable[[Toolbox], None]:
+        """The task to run a program for an observation."""
+
+        def run(tools: Toolbox) -> None:
+            ended = question.check.run(tools, self.place, question.view)
+            if self.crew and ended is not None:
+                with self.crew.changed:
+                    needs.memo[question.key] = ended
+                    needs.pending.discard(question.key)
+
+        return run
+
+    def judge_task(self, needs: Needs, question: JudgeQuestion) -> Callable[[Toolbox], None]:
+        """The task to ask a judge about an observation, and to keep what it says."""
+
+        def ask(tools: Toolbox) -> None:
+            assert self.crew is not None and self.leave.judge is not None
+            judge: Judge = tools.held.setdefault(JUDGE, Judge(self.leave.judge, tools))
+            try:
+                judged = judge.ask(question.request)
+            except JudgeStopped:
+                return
+            observed = needs.observation_fingerprint
+            document = judgement_document(observed, needs.line.value, question, self.leave.again, judged, self.command, self.secrets)
+            with self.crew.changed:
+                if self.log is None:
+                    self.log = open_judgements(self.path)
+                self.log.append(document)
+                self.asked += 1
+                needs.memo[question.key] = document
+                needs.pending.discard(question.key)
+
+        return ask
+
+    def ready(self, needs: Needs) -> tuple[Line, JsonObject]:
+        """The line and the memo of *needs*, once all has come."""
+        if self.crew and needs.pending:
+            self.crew.wait(lambda: not needs.pending, self.sync_if_due)
+        for question in needs.questions:
+            judgement = needs.memo.get(question.key)
+            self.tallies.setdefault(question.rubric.id, JudgeTally(question.rubric.sha256)).add(judgement)
+            if judgement:
+                self.commands.add(canonical_json(judgement.get("command")))
+            if needs.line.value["case_id"] in self.dataset.holdout:
+                continue
+            self.shown.add(question.rubric.id)
+            if judgement and "error" in judgement:
+                reason = f"{judgement['error']['code']}: {judgement['error']['message']}"
+                self.failures[reason] = self.failures.get(reason, 0) + 1
+        return needs.line, needs.memo
+
+    def sync_if_due(self) -> None:
+        """Syncs what judges have said."""
+        if self.log is not None:
+            self.log.sync_if_due()
+
+    def judges(self) -> JsonObject:
+        """{id of a rubric: what was answered under it, and by whom}; {} without judges."""
+        return {name: tally.summary() for name, tally in sorted(self.tallies.items())}
+
+
+@contextmanager
+def open_outside(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave = NO_LEAVE) -> Iterator[Outside]:
+    """What *stage* needs from outside, as far as *leave* goes; threads and programs are gone when the block ends."""
+    outside = Outside(improvement, stage, dataset, suite, leave)
+    try:
+        if not outside.is_needed or not (leave.judge or leave.allow_programs):
+            yield outside
+            return
+        stop = StopSwitch()
+        try:
+            with heeding_signals(stop), Crew(leave.jobs, stop) as outside.crew:
+                yield outside
+        finally:
+            stop.close()
+    finally:
+        outside.close()
+
+
+def usable_case(observation: JsonObject, dataset: Dataset) -> Case | None:
+    """The case of a completed *observation*; None when it is gone, or had another input then, or nothing completed."""
+    case = dataset.cases.get(observation["case_id"])
+    if case is None or observation["status"] != "completed":
+        return None
+    return case if observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint else None
+
+
+def asked_questions(entries: list[PreparedEntry], view: View) -> Iterator["JudgeQuestion | ProgramQuestion"]:
+    """What *entries*, and those inside them, have to ask of outside about the observation in *view*."""
+    for entry in entries:
+        if not entry.versions.keys() & set(OUTSIDE_TYPES):
+            continue
+        try:
+            if entry.when is not None and entry.when(view.case):
+                continue
+            check: Any = None if entry.children else entry.check or entry.check_for(view.case)
+            found = check.questions(view) if check else asked_questions(entry.children, view)
+        except (NotMeasurable, NothingAsked, ConfigurationError, PatternTimeout, RecursionError):
+            continue  # which evaluating the entry will say
+        yield from found
+
+
+# --- Fingerprints, and what may be compared ------------------------------------------------
+
+
+def judge_identities(entry: PreparedEntry, judges: JsonObject) -> list[JsonObject]:
+    """Who answered for *entry*, without how often: [{"name", "version", "model"}]."""
+    rubrics = [judges.get(entry.id, {})] if entry.type.name == JUDGE else list(judges.values())
+    found = {canonical_json(who): who for rubric in rubrics for who in map(without_count, rubric.get("judges", ()))}
+    return [found[key] for key in sorted(found)]
+
+
+def without_count(judge: JsonObject) -> JsonObject:
+    """*judge* without the number of its answers."""
+    return {name: value for name, value in judge.items() if name != "answers"}
+
+
+def judged_fingerprints(suite: Suite, judges: JsonObject) -> tuple[str, dict[str, str]]:
+    """(evaluator fingerprint, {id: fingerprint}) of *suite* with who answered under its rubrics, as `Outside.judges` tells."""
+    known = {name: [*map(without_count, rubric["judges"])] for name, rubric in judges.items() if rubric["judges"]}
+    if not known:
+        return suite.fingerprint, suite.entry_fingerprints
+    named = dict(suite.entry_fingerprints)
+    for entry in suite.entries:
+        if JUDGE in entry.versions:
+            named[entry.id] = fingerprint({"entry": named[entry.id], "judges": judge_identities(entry, judges)})
+    return fingerprint({"suite": suite.fingerprint, "judges": known}), named
+
+
+def judge_name(judge: JsonObject) -> str:
+    """'tone-judge 1.2 (small-model)' as far as a judge says who it is."""
+    words = [visible(str(judge[name]), 60) for name in ("name", "version") if judge.get(name)]
+    model = judge.get("model")
+    return " ".join([*words, *([f"({visible(str(model), 60)})" if words else visible(str(model), 60)] if model else [])]) or UNNAMED_JUDGE
+
+
+def judge_counts(judges: list[JsonObject]) -> str:
+    """'tone-judge 1 (10 answers) and tone-judge 2 (2 answers)'."""
+    return listed(f"{judge_name(who)} ({counted(who.get('answers', 0), 'answer')})" for who in judges)
+
+
+def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
+    """A sentence for each rubric under which more than one judge has answered: the scores have no common measure then."""
+    return [
+        f"{stage}: {visible(name, 60)} was judged by {judge_counts(rubric['judges'])}; ask one of them about all, with --rejudge"
+        for name, rubric in judges.items()
+        if len(rubric["judges"]) > 1
+    ]
+
+# endregion
+
 # region evaluators/stage_results.py
 # =============================================================================
 # Evaluating a stage: its results, their meta file, and when they are stale.
@@ -20719,21 +21977,30 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
 
 
 def evaluate_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None] = lambda count: None
+    improvement: Improvement,
+    stage: str,
+    dataset: Dataset,
+    suite: Suite,
+    report: Callable[[int], None] = lambda count: None,
+    leave: Leave = NO_LEAVE,
 ) -> JsonObject:
     """Evaluates every observation of *stage* and writes results and meta file; returns the meta document.
 
     Streams: memory does not grow with the number of observations. *report* is called with the number done.
-    Raises InputError for an observation file that cannot be used; the old results stay then.
+    Judges are asked and programs run as far as *leave* goes; `judging` of what is returned tells of this call alone.
+    Raises InputError for an observation file that cannot be used, and Interrupted; the old results stay then.
     """
-    with FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'"):
-        return evaluate_locked_stage(improvement, stage, dataset, suite, report)
+    lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+    with lock, open_outside(improvement, stage, dataset, suite, leave) as outside:
+        meta = evaluate_locked_stage(improvement, stage, dataset, suite, report, outside)
+        judging = {"asked": outside.asked, "failures": outside.failures, "shown": sorted(outside.shown)}
+        return {**meta, "judging": judging} if outside.tallies else meta
 
 
 def evaluate_locked_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None], outside: Outside
 ) -> JsonObject:
-    """As `evaluate_stage`, for a caller that holds the stage's lock."""
+    """As `evaluate_stage`, for a caller that holds the stage's lock and what it needs from *outside*."""
     path = improvement.stage_file(stage)
     repetitions = repetitions_of(improvement, stage)
     observed, written = LineDigest(), LineDigest()
@@ -20743,7 +22010,7 @@ def evaluate_locked_stage(
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
-        for line in iter_observations(path):
+        for line, memo in outside.with_memos(iter_observations(path)):
             observed.add(line.raw)
             observation = line.value
             case_id, trial = observation["case_id"], observation["trial"]
@@ -20752,7 +22019,7 @@ def evaluate_locked_stage(
                 raise repeated_trial(path, line)
             seen[case_id] = trials | 1 << trial
             done, highest = done + 1, max(highest, trial)
-            result = evaluate_observation(observation, dataset, suite)
+            result = evaluate_observation(observation, dataset, suite, memo)
             counts[result["outcome"]] += 1
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
@@ -20763,14 +22030,16 @@ def evaluate_locked_stage(
             written.add(raw)
             stream.write(raw + b"\n")
             report(done)
+    judges = outside.judges()
+    evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, judges)
     meta: JsonObject = {
         "version": 1,
         "stage": stage,
         "observations_sha256": observed.hexdigest(),
         "results_sha256": written.hexdigest(),
         "dataset_fingerprint": dataset.fingerprint,
-        "evaluator_fingerprint": suite.fingerprint,
-        "evaluators": suite.entry_fingerprints,
+        "evaluator_fingerprint": evaluator_fingerprint,
+        "evaluators": entry_fingerprints,
         **({"not_gating": suite.not_gating} if suite.not_gating else {}),
         "counts": counts,
         "by_evaluator": by_evaluator,
@@ -20779,6 +22048,7 @@ def evaluate_locked_stage(
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
         "engine": VERSION,
+        **({"judges": judges, "judge_commands": sorted(outside.commands)} if judges else {}),
     }
     write_json(improvement.stage_file(stage, RESULTS_META), meta)
     return meta
@@ -20795,11 +22065,14 @@ def repeated_trial(path: str, line: Line) -> InputError:
     )
 
 
-def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
-    """The result line of *observation*; an error when its case is gone or had another input when it was made."""
+def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite, memo: JsonObject | None = None) -> JsonObject:
+    """The result line of *observation*; an error when its case is gone or had another input when it was made.
+
+    *memo* holds what its evaluators need from outside.
+    """
     case = dataset.cases.get(observation["case_id"])
     if case is not None and observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint:
-        return suite.evaluate(observation, case)
+        return suite.evaluate(observation, case, memo)
     kind, message = ("unknown_case", "no case has this id") if case is None else ("input_changed", "made from another input of this case")
     spoilt = {**observation, "status": "error", "error": {"class": "environment", "type": kind, "message": message}}
     return suite.evaluate(spoilt, case or Case(observation["case_id"], {"id": observation["case_id"]}, "", 0, ""))
@@ -20819,8 +22092,10 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
     try:
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
+        evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, meta.get("judges", {}))
+        mixed = mixed_judges(stage, meta.get("judges", {}))
         checked_repetitions(meta, "")
-    except (KeyError, TypeError, ValueError, InputError):
+    except (KeyError, TypeError, ValueError, AttributeError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )
@@ -20831,18 +22106,60 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
         problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
     if dataset.fingerprint != expected[2]:
         problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
-    if suite.fingerprint != expected[3] and not (ignoring_standing and before == suite.entry_fingerprints):
-        names = changed_evaluators(before, suite.entry_fingerprints)
+    if evaluator_fingerprint != expected[3] and not (ignoring_standing and before == entry_fingerprints):
+        names = changed_evaluators(before, entry_fingerprints)
         what = f": {listed(names)}" if names else ""
         gating = [] if names else changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
         told = f"what gates has changed since it was evaluated: the judge {listed(gating)}" if gating else ""
         problems.append(("stale_results", f"{stage}: {told or f'the evaluators have changed since it was evaluated{what}'}"))
+    problems += [("incomparable_evaluators", sentence) for sentence in mixed]
     return StageState(meta, problems)
 
 
 def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
     """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+# endregion
+
+# region evaluators/rejudging.py
+# =============================================================================
+# The judge asked again about the same evidence, to tell its noise from the agent's.
+# =============================================================================
+
+RoundVerdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
+
+
+class Rejudging:
+    """Counts, over rounds of questions about the observations of one stage, how often each entry that needs a judge passed and failed.
+
+    `asked` are the questions of these rounds that were asked now, `unanswered` those without a usable answer.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> None:
+        self.improvement, self.stage, self.dataset, self.suite = improvement, stage, dataset, suite
+        self.verdicts: RoundVerdicts = {}
+        self.asked = self.unanswered = 0
+
+    def add_round(self, leave: Leave) -> int:
+        """Adds the answers of round `leave.again`, asked as far as *leave* goes; returns how many rounds are kept."""
+        improvement, stage = self.improvement, self.stage
+        lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+        with lock, open_outside(improvement, stage, self.dataset, self.suite, leave) as outside:
+            for line, memo in outside.with_memos(iter_observations(improvement.stage_file(stage))):
+                case = usable_case(line.value, self.dataset)
+                if case is None:
+                    continue
+                for entry in self.suite.entries_for(case):
+                    if JUDGE in entry.versions:
+                        status = entry.evaluate(line.value, case.document, memo).status
+                        trials = self.verdicts.setdefault(entry.id, {}).setdefault(case.id, {})
+                        counts = trials.setdefault(line.value["trial"], [0, 0])
+                        if status in ("pass", "fail"):
+                            counts[status == "fail"] += 1
+            self.asked += outside.asked
+            self.unanswered += sum(rubric["unanswered"] for rubric in outside.judges().values())
+            return outside.kept.rounds if outside.kept else 1
 
 # endregion
 
@@ -22728,11 +24045,13 @@ def plan_document(
 #
 # A flip is a pair of passes that disagree about a case. Rules give the same verdict on the same
 # evidence every time, so what flips under a rule is the agent; where a judge decides, the
-# judge and the agent cannot be told apart without asking it again on the same evidence.
+# judge and the agent cannot be told apart without asking it again on the same evidence. Where
+# that was done, its flips there are its own, and what the passes flip beyond them is the agent's:
+# the variance of a verdict is that within the evidence plus that between (law of total variance).
 # =============================================================================
 
 NOT_REPEATABLE = frozenset(["judge", "program", "command"])  # types that may say something else the next time
-AGENT, UNKNOWN_OWNER = "agent", "agent or evaluator"
+AGENT, UNKNOWN_OWNER, JUDGE_OWNER, BOTH_OWNERS = "agent", "agent or evaluator", "judge", "agent and judge"
 
 
 class PassResults:
@@ -22752,6 +24071,9 @@ class PassResults:
                 counts = self.evaluators.setdefault(entry["id"], {}).setdefault(case_id, [0, 0])
                 counts[entry["status"] == "fail"] += 1
                 self.types.setdefault(entry["id"], entry["type"])
+
+
+Rejudged = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed on the same evidence
 
 
 class Flips(NamedTuple):
@@ -22776,11 +24098,14 @@ def flip_share(passed: int, failed: int) -> "Fraction":
 
 def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips:
     """The flip rate of cases [(passed, failed)]; those with fewer than two verdicts are left out."""
+    return flips_of_shares([flip_share(passed, failed) for passed, failed in counts if passed + failed > 1], confidence)
+
+
+def flips_of_shares(of_cases: "list[Fraction]", confidence: float = 0.95) -> Flips:
+    """The flip rate over cases of which each has its share."""
     shares: Counts = {}
-    for passed, failed in counts:
-        if passed + failed > 1:
-            share = flip_share(passed, failed)
-            shares[share] = shares.get(share, 0) + 1
+    for share in of_cases:
+        shares[share] = shares.get(share, 0) + 1
     n = sum(shares.values())
     if not n:
         return Flips(None, None, 0)
@@ -22788,8 +24113,23 @@ def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips
     return Flips(sum(share * times for share, times in shares.items()) / n, limits, n)  # type: ignore[arg-type]
 
 
-def noise_document(results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str]) -> JsonObject:
+def judge_flips(trials: dict[str, dict[int, list[int]]]) -> Flips:
+    """The flip rate of a judge about the same evidence, from {case: {trial: [times passed, times failed]}}: a case's share is the mean
+    over its trials with two verdicts."""
+    shares = []
+    for counts in trials.values():
+        found = [flip_share(passed, failed) for passed, failed in counts.values() if passed + failed > 1]
+        if found:
+            shares.append(sum(found[1:], found[0]) / len(found))
+    return flips_of_shares(shares)
+
+
+def noise_document(
+    results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str], rejudged: Rejudged | None = None
+) -> JsonObject:
     """Flip rate, noise by case, by pass and by evaluator with its owner; ids in *holdout* are counted and not named.
+
+    *rejudged* holds what judges said when they were asked again about the same evidence.
 
     `expected_changes` is how many cases one run against another would call regressed, and as many improved,
     although nothing changed.
@@ -22818,7 +24158,11 @@ def noise_document(results: PassResults, case_ids: list[str], passes: int, holdo
         "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
         "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
         "holdout_cases": len(unstable) - len(shown),
-        "by_evaluator": [evaluator_noise(results, name) for name, cases in results.evaluators.items() if cases.keys() - holdout],
+        "by_evaluator": [
+            evaluator_noise(results, name, (rejudged or {}).get(name))
+            for name, cases in results.evaluators.items()
+            if cases.keys() - holdout
+        ],
     }
 
 
@@ -22834,12 +24178,19 @@ def pass_counts(results: PassResults, case_ids: list[str], number: int) -> JsonO
     return {"pass": number, "passed": outcomes.count("pass"), "failed": outcomes.count("fail"), "no_verdict": outcomes.count("error")}
 
 
-def evaluator_noise(results: PassResults, name: str) -> JsonObject:
-    """Flip rate of one evaluator and who can have caused it."""
+def evaluator_noise(results: PassResults, name: str, rejudged: dict[str, dict[int, list[int]]] | None) -> JsonObject:
+    """Flip rate of one evaluator and who can have caused it; where it was *rejudged* also the parts of judge and agent."""
     flips = flips_over([(passed, failed) for passed, failed in results.evaluators[name].values()])
     kind = results.types[name]
     owner = UNKNOWN_OWNER if kind in NOT_REPEATABLE else AGENT
-    return {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    found = {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    own = judge_flips(rejudged) if rejudged else None
+    if own is None or own.rate is None:
+        return found
+    rest = None if flips.rate is None else max(flips.rate - own.rate, own.rate * 0)
+    owner = AGENT if not own.rate else UNKNOWN_OWNER if rest is None else BOTH_OWNERS if rest else JUDGE_OWNER
+    parts = {"flip_rate": float(own.rate), "interval": own.interval, "cases": own.cases}
+    return {**found, "owner": owner, "judge": parts, "agent_flip_rate": None if rest is None else float(rest)}
 
 # endregion
 
@@ -29074,11 +30425,29 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
+def evaluating_command(project: Project, stage: str = "") -> str:
+    """The command that evaluates with all that the evaluators need."""
+    types = project.suite.types_used
+    parts = [f"kaizen evaluate {project.improvement.argument()}"]
+    parts += [f"--stage {stage}"] if stage else []
+    parts += ["--allow-programs"] if not types.isdisjoint(PROGRAM_TYPES) else []
+    return " ".join([*parts, *(["-- JUDGE [ARG…]"] if JUDGE in types else [])])
+
+
+def refuse_unevaluated(project: Project, stage: str) -> None:
+    """Raises InputError when evaluating *stage* needs a judge or programs, which only `kaizen evaluate` starts."""
+    names = sorted(project.suite.types_used & {JUDGE, *PROGRAM_TYPES})
+    if names:
+        message = f"{project.improvement.shown(stage + '.jsonl')}: has not been evaluated, and that needs {listed(names)}"
+        raise InputError(message, f"run: {evaluating_command(project, stage)}", "missing_results")
+
+
 def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]:
-    """Tally and state of *stage*; a stage without any results is evaluated first."""
+    """Tally and state of *stage*; a stage without any results is evaluated first, when that starts nothing."""
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     repetitions = int(state.meta.get("repetitions", 1))
@@ -29100,8 +30469,10 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems = [problem for state in states.values() for problem in state.problems] + unlike_stages(states)
     order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
     problems.sort(key=lambda problem: order.index(problem[0]))
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    graded_by = {str(state.meta.get("evaluator_fingerprint")) for state in states.values()}
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint if problems else graded_by.pop())
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
+    document["notes"] += unlike_judge_commands(states)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
@@ -29133,6 +30504,14 @@ def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
         what = f" ({', '.join(names)})" if names else ""
         found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
     return found
+
+
+def unlike_judge_commands(states: dict[str, StageState]) -> list[str]:
+    """A sentence when the judges of the two sides were started by different commands, though they name themselves alike."""
+    before, after = (states[role].meta.get("judge_commands") for role in ("baseline", "candidate"))
+    if not before or not after or before == after:
+        return []
+    return ["The judges of baseline and candidate were started by different commands."]
 
 
 def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -> None:
@@ -29913,6 +31292,79 @@ def run_again(args: Namespace, options: list[str]) -> str:
 
 # endregion
 
+# region commands/judging.py
+# =============================================================================
+# What commands that evaluate have in common: leave for judges and programs.
+# =============================================================================
+
+SHOWN_JUDGE_FAILURES = 3
+ALLOW_PROGRAMS = Argument("--allow-programs", "", "let evaluators of type command and program start programs")
+REJUDGE = Argument("--rejudge", "", "ask the judge anew, also where an answer is kept")
+LEAVE_ARGUMENTS = [
+    ALLOW_PROGRAMS,
+    Argument("--jobs", "N", "judges and programs at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    Argument("--persistent", "", "one judge process per job answers many questions, a line each way"),
+    Argument("--timeout", "S", "seconds for one answer of a judge (default: 120)", {"type": positive_number("seconds"), "default": 120.0}),
+    Argument("--retries", "N", "further attempts where a judge gives no usable answer", {"type": count_argument, "default": 0}),
+    REJUDGE,
+]
+
+
+def leave_of(args: Namespace, project: Project) -> Leave:
+    """What the command line lets evaluating start; the judge is what stands behind `--`. Raises UsageError."""
+    if args.allow_programs and os.name == "nt":
+        raise UsageError("--allow-programs starts programs in a way that needs Linux or macOS", "use it inside WSL")
+    types = project.suite.types_used
+    command: list[str] | None = args.rest
+    if not command:
+        given = [f"--{name}" for name in ("persistent", "rejudge") if getattr(args, name)]
+        if given or command is not None:
+            what = f" with {listed(given)}" if given else ""
+            raise UsageError(f"there is no judge to ask{what}", "write its command behind '--': -- JUDGE [ARG…]")
+        return Leave(None, False, args.allow_programs, args.jobs)
+    if JUDGE not in types:
+        raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    cwd = os.getcwd()
+    check_runner(command, cwd)
+    return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)
+
+
+def judging_lines(stage: str, meta: JsonObject) -> list[str]:
+    """What judges have said of *stage*, what it cost apart from the agent, and what they did not say."""
+    judging = meta.get("judging")
+    if not judging:
+        return []
+    lines = []
+    for name, rubric in shown_judges(meta).items():
+        cost = f", {dollars(rubric['cost_usd'])} for {rubric['priced']:,} of them" if rubric["priced"] else ""
+        tokens = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in rubric["usage"].items())
+        one = len(rubric["judges"]) == 1
+        who = f" by {judge_name(rubric['judges'][0]) if one else judge_counts(rubric['judges'])}" if rubric["judges"] else ""
+        missing = f"; {rubric['unanswered']:,} not answered" if rubric["unanswered"] else ""
+        answers = counted(rubric["answers"], "answer")
+        lines.append(f"  judged {visible(name, 60)}: {answers}{who}{cost}{', ' if tokens else ''}{tokens}{missing}")
+    lines.append(f"  {counted(judging['asked'], 'question')} asked now")
+    failures = sorted(judging["failures"].items(), key=lambda each: (-each[1], each[0]))
+    lines += [f"  {number:,} × {visible(reason, 300)}" for reason, number in failures[:SHOWN_JUDGE_FAILURES]]
+    return [*lines, *(f"  warning: {sentence}" for sentence in mixed_judges(stage, shown_judges(meta)))]
+
+
+def shown_judges(meta: JsonObject) -> JsonObject:
+    """What `judges` of *meta* says of rubrics that are not only in holdout cases."""
+    return {name: rubric for name, rubric in meta["judges"].items() if name in meta["judging"]["shown"]}
+
+
+def judging_data(meta: JsonObject) -> JsonObject:
+    """What --json says of judges; {} without any."""
+    return {"judges": shown_judges(meta), "questions_asked": meta["judging"]["asked"]} if "judging" in meta else {}
+
+
+def unanswered_questions(meta: JsonObject) -> int:
+    """How many questions about a stage no judge has answered."""
+    return sum(int(rubric["unanswered"]) for rubric in meta.get("judges", {}).values())
+
+# endregion
+
 # region commands/feedback.py
 # =============================================================================
 # `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
@@ -29973,7 +31425,7 @@ def export_feedback(project: Project, stage: str, reason: str | None = None) -> 
             "version": 1,
             "stage": stage,
             "dataset_fingerprint": dataset.fingerprint,
-            "evaluator_fingerprint": project.suite.fingerprint,
+            "evaluator_fingerprint": state.meta["evaluator_fingerprint"],
             "results_sha256": state.meta["results_sha256"],
         }
         with replacing(improvement.path(FEEDBACK_FILE)) as stream:
@@ -30475,13 +31927,16 @@ def make_demo_folder(folder: str) -> Improvement:
         IMPROVEMENT,
         Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
         Argument("--trials", "", "accepted for compatibility: every trial is always evaluated"),
+        *LEAVE_ARGUMENTS,
         Argument("--progress", "KIND", "auto, plain or none", {"choices": ["auto", "plain", "none"], "default": "auto"}),
     ],
-    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json",
+    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json\nkaizen evaluate refund --jobs 4 -- python judge.py",
+    rest="JUDGE [ARG…]",
 )
 def command_evaluate(args: Namespace) -> Answer:
-    """Writes results and meta file of each stage asked for."""
+    """Writes results and meta file of each stage asked for; exit 4 when a judge has not answered for some trial."""
     project = load_project(args.improvement)
+    leave = leave_of(args, project)
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
@@ -30493,7 +31948,7 @@ def command_evaluate(args: Namespace) -> Answer:
     for stage in stages:
         planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
-            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report, leave))
     open_names = project.suite.names_outside(project.dataset)
     for meta in metas:
         for part in {"by_evaluator", "labels"} & meta.keys():
@@ -30501,13 +31956,15 @@ def command_evaluate(args: Namespace) -> Answer:
     lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
-        lines[-1:-1] = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        derived_rows = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        lines[-1:-1] = [*judging_lines(stage, meta), *derived_rows]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
             stage: {
                 **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                **judging_data(meta),
                 "metrics": derived[stage],
                 "notes": not_gating_notes(meta),
             }
@@ -30515,6 +31972,12 @@ def command_evaluate(args: Namespace) -> Answer:
         }
     }
     following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
+    missing = sum(map(unanswered_questions, metas))
+    if missing:
+        message += f"; {counted(missing, 'question')} to the judge not answered"
+        return Answer(EXIT_INCOMPLETE, "judge_not_answered", message, lines, {**data, "files": files}, evaluating_command(project))
+    if not (leave.allow_programs or project.suite.types_used.isdisjoint(PROGRAM_TYPES)):
+        following = f"{evaluating_command(project)}, to let {listed(sorted(project.suite.types_used & {*PROGRAM_TYPES}))} start programs"
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 
@@ -30655,6 +32118,7 @@ def stage_source(project: Project, stage: str, is_open: bool, stale: list[str]) 
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     before = len(stale)
@@ -31018,6 +32482,15 @@ def check_labels(check: FileCheck) -> None:
         check_label(line.value, check.dataset.cases, check.at(line))
 
 
+def check_judgements(check: FileCheck) -> None:
+    """Answers of judges: the shape of each line."""
+    for line in checked_lines(check.path, check.breaches):
+        try:
+            checked_key(line.value, "")
+        except InputError as error:
+            check.report(line.number, "", error.message.removeprefix(": "), error.hint)
+
+
 def check_json_lines(check: FileCheck) -> None:
     """Strict JSON, one object a line."""
     for _ in checked_lines(check.path, check.breaches):
@@ -31062,7 +32535,7 @@ FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
-    (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
+    (r"[\w-]{1,64}\.judgements\.jsonl", check_judgements),
 )
 
 
@@ -31587,24 +33060,29 @@ NOISE_STAGE = "noise"  # replaced by each call
 
 @command(
     "noise",
-    "Runs the unchanged agent several times and says how often its verdicts flip; without a command, of a stage that is there.",
+    "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is.",
     [
         IMPROVEMENT,
         Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
-        Argument("--passes", "N", "how often each case runs (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--passes", "N", "how often each case runs, or the judge is asked (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--rejudge", "", "run no agent; the command is the judge, asked --passes times about the evidence of the stage"),
+        ALLOW_PROGRAMS,
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
-    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline",
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline\nkaizen noise refund --rejudge -- python judge.py",
     group="surer",
     rest="COMMAND [ARG…]",
 )
 def command_noise(args: Namespace) -> Answer:
-    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence."""
+    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
     check_stage_name(args.stage)
     args.repetitions = args.passes
-    if args.rest or args.replay:
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    if args.rejudge:
+        leave = judge_leave(args, project)
+    elif args.rest or args.replay:
         refuse_evidence(project, args.stage)
         summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
         ran = run_answer(args, summary)
@@ -31612,15 +33090,50 @@ def command_noise(args: Namespace) -> Answer:
             return ran
         code = ran.code
     require_stage(improvement, args.stage)
-    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
+    rejudging = asked_again(args, project, leave)
     results = PassResults()
     for line in read_json_lines(improvement.stage_file(args.stage, RESULTS)):
         if line.value["case_id"] in project.dataset.cases:
             results.add(line.value)
-    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], project.dataset.holdout)
+    hidden = project.dataset.holdout
+    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
     lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
-    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
+    missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)
+    if missing:
+        code, reason = EXIT_INCOMPLETE, "judge_not_answered"
+        lines.append(f"  {counted(missing, 'question')} to the judge not answered")
+    asked = meta.get("judging", {}).get("asked", 0) + rejudging.asked
+    lines += [f"  {counted(asked, 'question')} to the judge asked now"] if args.rejudge else []
+    following = ""
+    if JUDGE in project.suite.types_used and (missing or not rejudging.verdicts):
+        again = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
+        following = f"{again}, to tell the judge's noise from the agent's"
+    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document}, following)
+
+
+def judge_leave(args: Namespace, project: Project) -> Leave:
+    """Leave to ask the judge that is the command. Raises UsageError for options that belong to an agent."""
+    unfit = [f"--{name}" for name in ("replay", "plain", "workspace", "keep", "env", "id", "tag", "split") if getattr(args, name)]
+    if unfit:
+        raise UsageError(f"{listed(unfit)} cannot go with --rejudge, which runs no agent", "leave it out")
+    leave = leave_of(args, project)
+    return leave._replace(rejudge=False)  # what was asked already is a round as well
+
+
+def asked_again(args: Namespace, project: Project, leave: Leave) -> Rejudging:
+    """What the judge said in all rounds: those that are kept, and with --rejudge as many as there are passes."""
+    rejudging = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    if JUDGE not in project.suite.types_used:
+        return rejudging
+    found = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    kept = found.add_round(NO_LEAVE)
+    found.unanswered = 0  # which evaluating has counted
+    rounds = max(kept, args.passes) if args.rejudge else kept
+    for again in range(2, rounds + 1):
+        found.add_round(leave._replace(again=again))
+    return found if rounds > 1 else rejudging
 
 
 def refuse_evidence(project: Project, stage: str) -> None:
@@ -31634,7 +33147,7 @@ def noise_lines(document: JsonObject) -> list[str]:
     """The document for a terminal."""
     measured = f"{document['cases_measured']:,} of {counted(document['cases'], 'case')}"
     if document["flip_rate"] is None:
-        return ["flip rate not measured: no case has verdicts of two passes"]
+        return ["flip rate not measured: no case has verdicts of two passes", *evaluator_noise_lines(document)]
     limits = f" ({limits_text(document['interval'], is_rate=True)})" if document["interval"] else ""
     lines = [f"two passes of the unchanged agent disagree on {100 * document['flip_rate']:.1f} % of the cases{limits}, over {measured}"]
     expected, kinds = document["expected_changes"], document["stability"]
@@ -31647,10 +33160,25 @@ def noise_lines(document: JsonObject) -> list[str]:
     names = [f"{visible(entry['id'])} {entry['passed']}/{entry['passed'] + entry['failed']}" for entry in document["unstable"]]
     names += [counted(document["holdout_cases"], "holdout case")] if document["holdout_cases"] else []
     lines.append(f"  flip: {listed(names, SHOWN_UNSTABLE) or 'none'}")
+    return [*lines, *evaluator_noise_lines(document)]
+
+
+def evaluator_noise_lines(document: JsonObject) -> list[str]:
+    """A line for each evaluator with whose noise it is; where the judge was asked again, another with its part."""
+    lines = []
     for entry in document["by_evaluator"]:
-        rate = "not measured" if entry["flip_rate"] is None else f"{100 * entry['flip_rate']:.1f} %"
+        rate = rate_words(entry["flip_rate"])
         lines.append(f"  by {visible(entry['id'])} ({entry['type']}): {rate} of {counted(entry['cases'], 'case')}, owner: {entry['owner']}")
+        if "judge" in entry:
+            limits = f" ({limits_text(entry['judge']['interval'], is_rate=True)})" if entry["judge"]["interval"] else ""
+            own = f"{rate_words(entry['judge']['flip_rate'])}{limits} of {counted(entry['judge']['cases'], 'case')}"
+            lines.append(f"    the judge about the same evidence {own}; the agent beyond that {rate_words(entry['agent_flip_rate'])}")
     return lines
+
+
+def rate_words(rate: float | None) -> str:
+    """'12.5 %', 'not measured'."""
+    return "not measured" if rate is None else f"{100 * rate:.1f} %"
 
 # endregion
 
@@ -32367,23 +33895,26 @@ def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
 
 
 def replayed_tally(project: Project, stage: StageTally) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
+    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
+
+    Raises InputError for a trial that is there twice.
+    """
     path = project.improvement.stage_file(stage.stage)
     cases: dict[str, CaseTally] = {}
     unknown: dict[str, None] = {}
     seen: set[tuple[str, int]] = set()
-    for line in iter_observations(path):
-        observation = line.value
-        key = (observation["case_id"], observation["trial"])
-        if key in seen:
-            raise repeated_trial(path, line)
-        seen.add(key)
-        if key[0] not in project.dataset.cases:
-            unknown[key[0]] = None
-            continue
-        cases.setdefault(key[0], CaseTally()).add(
-            evaluate_observation(observation, project.dataset, project.suite), project.derived.names_of(key[0])
-        )
+    with open_outside(project.improvement, stage.stage, project.dataset, project.suite) as kept:
+        for line, memo in kept.with_memos(iter_observations(path)):
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            if key in seen:
+                raise repeated_trial(path, line)
+            seen.add(key)
+            if key[0] not in project.dataset.cases:
+                unknown[key[0]] = None
+                continue
+            result = evaluate_observation(observation, project.dataset, project.suite, memo)
+            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
     repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage.stage, repetitions, cases, list(unknown))
 
@@ -32439,6 +33970,7 @@ SHOWN_FAILURES = 10
         Argument("--stage", "S", "stage to run (candidate); what it held before is replaced", {"default": "candidate"}),
         BASELINE,
         *RUN_ARGUMENTS,
+        ALLOW_PROGRAMS,
         JUNIT,
         SUMMARY,
     ],
@@ -32461,7 +33993,8 @@ def command_test(args: Namespace) -> Answer:
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
         return ran
-    evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
     failures = failed_lines(project, args.stage)
     return compared(args, project, ran, failures) if has_baseline else alone(args, project, ran, failures)
 
@@ -32476,7 +34009,8 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
-    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
+    following = evaluating_command(project, args.stage) if JUDGE in project.suite.types_used else ""
+    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths}, following)
 
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
@@ -32504,6 +34038,8 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
     lines += [*failures, "  there is no baseline, so nothing was compared", *notes, f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    if JUDGE in project.suite.types_used:
+        following = evaluating_command(project, args.stage)
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
     data |= {"run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
