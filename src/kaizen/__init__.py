@@ -102,6 +102,14 @@ LAYERS = {
         "policy.replay",
         "policy.recommendation",
     ],
+    "history": [
+        "history.ledger",
+        "history.archive",
+        "history.reading",
+        "history.recording",
+        "history.promotion",
+        "history.validation",
+    ],
     "exporters": [
         "exporters.*",
     ],
