@@ -2,6 +2,7 @@
 
 import os
 from argparse import Namespace
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kaizen.cases.case import Case
@@ -33,7 +34,7 @@ from kaizen.history.reading import (
     outcomes_document,
     run_row,
 )
-from kaizen.history.recording import HistoryCheck, RunDraft, record_promotion, record_run
+from kaizen.history.recording import RunDraft, record_promotion, record_run
 from kaizen.policy.recommendation import single_stage_document
 from kaizen.runs.observation import file_digest
 
@@ -45,6 +46,7 @@ AGENT_VERSION = Argument(
 )
 STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
 LONGEST_NAME = 200
+CheckFields = Callable[[History, JsonObject], None]
 
 
 class Recorded(NamedTuple):
@@ -65,13 +67,13 @@ class Recorded(NamedTuple):
 def command_history_init(args: Namespace) -> Answer:
     """Archives the anchor."""
     recorded = one_stage(load_project(args.improvement), args.stage)
-    cohort = cohort_fields(recorded.project)
 
-    def check(history: History) -> None:
-        anchor = history.anchor(cohort_id(cohort))
+    def check(history: History, fields: JsonObject) -> None:
+        cohort = cohort_id(fields["cohort"])
+        anchor = history.anchor(cohort)
         if anchor:
             hint = f"record candidates in it: kaizen history record {recorded.project.improvement.argument()} --agent-version V"
-            raise RefusedError(f"{cohort_id(cohort)}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
+            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
 
     history, run = recorded_run(args, ANCHOR, recorded, check)
     champion = history.champion()
@@ -106,11 +108,9 @@ def command_history_record(args: Namespace) -> Answer:
     is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
     recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
 
-    def check(history: History) -> None:
-        fields = identity_of_run(
-            run_fields(recorded, args.agent_version, "", decision_of(project.improvement)), args.label or project.improvement.name
-        )
-        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest, run.manifest["label"]) == fields]
+    def check(history: History, fields: JsonObject) -> None:
+        wanted = identity_of_run(fields)
+        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
         if same:
             raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
 
@@ -153,7 +153,6 @@ def command_history_promote(args: Namespace) -> Answer:
             raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
 
     before = load_history(folder)
-    check(before)
     stated = stated_decision(decision) or {}
     history = record_promotion(folder, run.id, source, stated, check)
     former = before.champion()
@@ -196,7 +195,7 @@ def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded
     return Recorded(project, assessment.comparison, assessment.states)
 
 
-def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: HistoryCheck) -> tuple[History, HistoryRun]:
+def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
     """The history with *recorded* appended as a run of *kind*, and that run."""
     improvement = recorded.project.improvement
     label = args.label or improvement.name
@@ -204,11 +203,12 @@ def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: HistoryC
         if not value.strip() or len(value) > LONGEST_NAME:
             raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
     folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
-    is_compared = kind == RECORD and "baseline" in recorded.comparison
-    decision, source = decision_file(improvement) if is_compared else (None, Source("decision.yaml"))
+    decision, source = decision_file(improvement)
+    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
+        decision = None  # there is none about what is recorded here
 
     def check_all(history: History) -> None:
-        check(history)
+        check(history, {"label": label, **fields})
         refuse_changed_stages(recorded)
 
     fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
@@ -248,9 +248,9 @@ def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Deci
     }
 
 
-def identity_of_run(fields: JsonObject, label: str) -> list[object]:
+def identity_of_run(fields: JsonObject) -> list[object]:
     """What makes two records the same run, when all of it is equal."""
-    return [label, *(fields.get(key) for key in ("agent_version", "stages", "evidence", "decision"))]
+    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
 
 
 def run_sources(recorded: Recorded) -> list[Source]:

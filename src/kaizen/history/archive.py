@@ -140,8 +140,9 @@ def object_blocks(folder: str, entry: JsonObject) -> Iterator[bytes]:
     import zlib
 
     path = os.path.join(folder, *entry_object(entry).split("/"))
-    refuse_leaving(folder, path)
     shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise ArchiveError(f"{shown}: leads out of the history through a symbolic link; not read", RESTORE_HINT, "link_leaves_folder")
     if not os.path.isfile(path):
         raise ArchiveError(f"{shown}: is missing", RESTORE_HINT)
     unpacker = zlib.decompressobj(GZIP) if entry["encoding"] else None

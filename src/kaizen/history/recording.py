@@ -62,18 +62,21 @@ class RunDraft(NamedTuple):
 HistoryCheck = Callable[[History], None]
 
 
-def record_run(folder: str, draft: RunDraft, check: HistoryCheck) -> tuple[History, HistoryRun]:
+def record_run(folder: str, draft: RunDraft, check: HistoryCheck, patience: float = RECORDING_PATIENCE) -> tuple[History, HistoryRun]:
     """The history in *folder* with the run of *draft* appended, and that run; *check* refuses by raising, under the lock.
 
     A history is begun when there is none. Raises RefusedError or InputError; the ledger is then the old one.
     """
-    begin_history(folder)
-    with FileLock(os.path.join(folder, LOCK_FILE), "the history", RECORDING_PATIENCE):
+    refuse_link_out(folder)
+    make_folder(folder)
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", patience):
         history = history_for_writing(folder)
         check(history)
         items = [measured_source(source) for source in draft.sources]
         run_id = f"{len(history.entries) + 1:04d}-{slug(draft.label)}"
         with UnfinishedWriting(history, items, run_id):
+            if not history.entries:
+                create_file(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES)
             files = [store_object(folder, item) for item in items]
             at = utc_now()
             manifest = {
@@ -109,14 +112,6 @@ def record_promotion(folder: str, run_id: str, decision: Source, stated: JsonObj
     return load_history(folder)
 
 
-def begin_history(folder: str) -> None:
-    """Makes *folder* and what a history has from the start, as far as it is not there and no ledger is."""
-    refuse_link_out(folder)
-    make_folder(folder)
-    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
-        create_file(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES)
-
-
 def history_for_writing(folder: str) -> History:
     """The history in *folder*, mended after a recording that was stopped; an empty one when there is no ledger yet.
 
@@ -124,6 +119,7 @@ def history_for_writing(folder: str) -> History:
     """
     for name in (RUNS_FOLDER, OBJECTS_FOLDER):
         refuse_leaving(folder, os.path.join(folder, name))
+    sweep_half_written(folder)
     clear_unfinished(folder)
     if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
         if os.path.lexists(os.path.join(folder, CHAMPION_FILE)) or known_runs(folder):
@@ -215,7 +211,6 @@ def clear_unfinished(folder: str) -> None:
             sweep_half_written(place)
         elif os.path.isdir(place) and int(run_id.split("-")[0]) > len(history.entries):
             remove_folder(place)
-    sweep_half_written(folder)
     discard_unfinished(path)
 
 

@@ -6,6 +6,7 @@ too, only an anchor digest that is kept elsewhere does.
 """
 
 import os
+import re
 import stat
 
 from kaizen.cases.decision import Decision
@@ -28,7 +29,7 @@ from kaizen.history.ledger import (
 )
 from kaizen.history.promotion import decision_obstacle, rule_obstacle
 from kaizen.history.reading import MANIFEST_FILE, RUNS_FOLDER, History, HistoryRun, loaded_run, object_problem, runs_of
-from kaizen.history.recording import ATTRIBUTES, ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE
+from kaizen.history.recording import ATTRIBUTES, ATTRIBUTES_FILE, HALF_WRITTEN, LOCK_FILE, UNFINISHED_FILE
 
 DASHBOARD_FILE = "dashboard.html"
 NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
@@ -165,7 +166,7 @@ def stray_problems(history: History) -> list[LedgerProblem]:
             found.append(
                 LedgerProblem(shown, 0, "link", "is a symbolic link, which a history never holds", "put the file itself in its place")
             )
-        elif name == UNFINISHED_FILE:
+        elif name == UNFINISHED_FILE or re.fullmatch(HALF_WRITTEN, os.path.basename(name)):
             words = "a recording was stopped; the ledger is as it was before or after it"
             found.append(LedgerProblem(shown, 0, "unfinished", words, "record again: that clears away what was left"))
         elif name not in expected and not (broken and name.startswith("objects/")):
