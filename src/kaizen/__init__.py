@@ -109,6 +109,7 @@ LAYERS = {
         "history.recording",
         "history.promotion",
         "history.validation",
+        "history.restoring",
     ],
     "exporters": [
         "exporters.*",
@@ -130,6 +131,7 @@ LAYERS = {
         "commands.reporting",
         "commands.check_runner",
         "commands.run",
+        "commands.replaying",
         "commands.*",
     ],
     "cli": [
