@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import unittest
@@ -255,7 +256,7 @@ class Merges(Copied):
         self.git("checkout", "-qb", "two")
         for branch in ("two", "one"):
             self.git("checkout", "-q", branch)
-            improvement(f"on-{branch}", {"a": "n"}, {"a": "y" if branch == "one" else "n"})
+            improvement(f"on-{branch}", {branch: "n"}, {branch: "y"})
             must("history", "init", f"on-{branch}", "--agent-version", "v2")
             self.git("add", ".")
             self.git("commit", "-qm", branch)
@@ -274,7 +275,7 @@ class Merges(Copied):
         for command in (("list",), ("record", "tone", "--agent-version", "v5"), ("promote", "6"), ("anchor",)):
             answer = kaizen_json("history", *command)
             self.assertEqual((answer["status"], answer["reason"]), (5, "conflict_markers"))
-            self.assertIn("kaizen history record", answer["next"])
+            self.assertIn("git checkout HEAD -- kaizen-history", answer["next"])
         self.assertIn((f"{FOLDER}/ledger.jsonl", "conflict_markers"), problems())
         self.assertIn((f"{FOLDER}/champion.json", "conflict_markers"), problems())
         # Taking one side's ledger leaves the other side's run: named, and in the way of the next recording until it is taken care of.
@@ -283,7 +284,13 @@ class Merges(Copied):
         self.assertEqual(len(strangers), 1)
         answer = kaizen_json("history", "init", "on-two", "--agent-version", "v2")
         self.assertEqual((answer["status"], answer["reason"]), (5, "unknown_runs"))
-        self.assertIn("kaizen history record", answer["next"])
+        # What the refusal says to do.
+        command = re.search(r"rm -r .*? && git add -A kaizen-history", answer["next"])[0]
+        subprocess.run(["sh", "-c", command], cwd=self.folder, check=True)
+        self.git("commit", "-qm", "merged")
+        self.assertEqual(problems(), [])
+        must("history", "init", "on-two", "--agent-version", "v2")
+        self.assertEqual((must("history", "validate")["entries"], len(problems())), (8, 0))
 
     def test_a_merge_that_keeps_both_lines_is_forked(self):
         self.branches()

@@ -72,7 +72,8 @@ def command_history_init(args: Namespace) -> Answer:
         cohort = cohort_id(fields["cohort"])
         anchor = history.anchor(cohort)
         if anchor:
-            hint = f"record candidates in it: kaizen history record {recorded.project.improvement.argument()} --agent-version V"
+            name = recorded.project.improvement.argument()
+            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
             raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
 
     history, run = recorded_run(args, ANCHOR, recorded, check)

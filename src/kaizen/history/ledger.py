@@ -26,8 +26,8 @@ HEX_DIGEST = r"[0-9a-f]{64}"
 CONFLICT_MARKS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 ANCHOR_DIGITS = 24  # of the 64 that a hash has: 96 bits
 FORK_HINT = (
-    "keep one of the two whole (git checkout --ours kaizen-history, or --theirs), then record the improvement of the other again "
-    "with kaizen history record; its evidence is still in its improvement folder and in git"
+    "keep one side whole: rm -r kaizen-history && git checkout HEAD -- kaizen-history && git add -A kaizen-history (HEAD^ when the merge "
+    "is committed already); then do again with kaizen history what the other side recorded: its improvements hold the evidence"
 )
 RESTORE_HINT = "put back what was there: git checkout -- kaizen-history, or a copy"
 LINE_ENDS_HINT = (

@@ -135,7 +135,7 @@ def history_for_writing(folder: str) -> History:
         message = (
             f"{shown_path(os.path.join(folder, RUNS_FOLDER))}: holds runs that are not in the ledger: {listed(map(quoted, strangers), 5)}"
         )
-        hint = f"they come from another branch, or the end of the ledger is gone: {FORK_HINT}; then remove their folders"
+        hint = f"when they come from another branch, {FORK_HINT}; when not, the end of the ledger is gone"
         raise RefusedError(message, hint, "unknown_runs")
     refuse_other_champion(history)
     return history
