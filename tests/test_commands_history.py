@@ -357,6 +357,35 @@ class Forgeries(support.TemporaryFolder):
             kaizen.write_ledger(FOLDER, forged)
             self.check_commands(f"{place} = {odd!r}")
 
+    def test_forged_texts_show_no_control_characters(self):
+        copy_history(self.folder)
+        entries = kaizen.ledger_entries(FOLDER)
+        shutil.rmtree("improvements")  # so that the archived decision counts
+        forged, stated = [], {**entries[2]["decision"]["stated"], "status": "ac\x1b[1m", "decided_by": "\x1b[31mEve", "decided_at": "\x1b[5m"}
+        for entry in entries:
+            fields = {key: value for key, value in entry.items() if key in ("manifest", "decision", "replaces")}
+            if entry["kind"] == "promotion":
+                fields["decision"] = {**fields["decision"], "stated": stated}
+            else:
+                path = kaizen.manifest_path(FOLDER, entry["run"])
+                manifest = kaizen.read_json_object(path)
+                manifest.update(recommendation="\x1b[31m", label="\x1b[2J", agent_version="\x1b[H", improvement={"name": "x\x1b[31m'; rm -rf ~"}, recorded_at="\x1b[7m")
+                manifest["decision"] = stated
+                manifest["reasons"] = [{"code": "c", "rule": 3, "text": "\x1b[31mworse"}]
+                text = json.dumps(manifest)
+                write(path, text)
+                fields["manifest"] = kaizen.sha256_hex(text)
+            forged.append(kaizen.sealed_entry(forged, "\x1b[31mnow", entry["kind"], entry["run"], **fields))
+        kaizen.write_ledger(FOLDER, forged)
+        write("p.json", '{"acceptance": {"minimum_pass_rate": 0.99}}')
+        for argv in (("list",), *(("show", name) for name in "1256"), ("diff", "1", "2"), ("diff", "2", "5"), ("validate",), ("promote", "5"), ("promote", "6")):
+            done = run_cli("history", *argv)
+            self.assertIn(done.status, (0, 1, 5), done.stderr)
+            self.assertNotIn("\x1b", done.stdout + done.stderr, argv)
+        done = run_cli("replay-decision", "--policy", "p.json")
+        self.assertNotIn("\x1b", done.stdout + done.stderr)
+        self.assertIn("\\x1b[31mnow", run_cli("history", "show", "2").stdout)
+
     def test_forged_promotions_and_entries(self):
         copy_history(self.folder)
         entries = kaizen.ledger_entries(FOLDER)

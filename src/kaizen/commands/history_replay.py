@@ -10,7 +10,7 @@ from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_INCOMPLETE, Breaches, KaizenError
 from kaizen.foundation.files import make_folder, remove_folder, shown_path
 from kaizen.foundation.jsonio import JsonObject, checked_object
-from kaizen.foundation.text import counted
+from kaizen.foundation.text import counted, visible
 from kaizen.history.reading import COMPARISON_ARCHIVED, History, HistoryRun, archived_document, run_outcomes
 from kaizen.history.restoring import restore_run
 from kaizen.policy.replay import flips_document
@@ -99,4 +99,5 @@ def history_flips(history: History, policy: str, replayed: list[JsonObject], fai
     lines += [f"  not replayed: {row['id']}: {row['message']}" for row in failed]
     data: JsonObject = {"policy": policy, "runs": replayed, "flipped_promotions": [row["id"] for row in promoted], "not_replayed": failed}
     reason = "incomplete" if failed else "flips" if flipped else "stays"
+    lines = [visible(line, None) for line in lines]
     return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)
