@@ -185,6 +185,13 @@ class Recording(support.TemporaryFolder):
         self.assertEqual(must("history", "list", "--history", "kept/here")["entries"], 1)
         self.assertFalse(os.path.exists(FOLDER))
 
+    def test_a_folder_that_holds_something_else_is_not_made_a_history(self):
+        improvement("refund", {"a": "n"}, {"a": "y"})
+        write(".notes.1.tmp", "mine")
+        answer = kaizen_json("history", "init", "refund", "--agent-version", "v1", "--history", ".")
+        self.assertEqual((answer["status"], answer["reason"]), (5, "no_history"))
+        self.assertEqual(sorted(os.listdir()), [".notes.1.tmp", "improvements"])
+
     def test_the_two_words_are_one_command(self):
         self.assertIn("needs a command behind it", run_cli("history").stderr)
         self.assertIn("did you mean 'record'?", run_cli("history", "recrod").stderr)

@@ -161,7 +161,7 @@ def stray_problems(history: History) -> list[LedgerProblem]:
                 LedgerProblem(shown, 0, "link", "is a symbolic link, which a history never holds", "put the file itself in its place")
             )
         elif name == UNFINISHED_FILE or re.fullmatch(HALF_WRITTEN, os.path.basename(name)):
-            words = "a recording was stopped; the ledger is as it was before or after it"
+            words = "a recording is under way or was stopped; the ledger is as it was before or after it"
             found.append(LedgerProblem(shown, 0, "unfinished", words, "record again: that clears away what was left"))
         elif name not in expected and not (broken and name.startswith("objects/")):
             words = "is named nowhere in the history: it was added, or what named it is gone"
