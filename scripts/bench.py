@@ -2,7 +2,7 @@
 """Measure Kaizen against the machine's own limits, and print one table.
 
     python scripts/bench.py                 all, a few minutes
-    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate memory review statistics
+    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate leaves memory review statistics
     python scripts/bench.py --write         also put the table into docs/performance.md
 
 Each figure stands beside a floor measured in the same run: a straight program, without
@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from bench_leaves import MOST_GROWTH, measured_leaves, similarity_at_its_bound
 from bench_programs import (
     AGENT,
     ASK_FLOOR,
@@ -297,6 +298,23 @@ def bench_evaluate(folder: Path) -> list[Row]:
     ]
 
 
+def bench_leaves(folder: Path) -> list[Row]:
+    """Each evaluator on its example grown to some 30 kB, beside reading that observation, and its growth from a quarter of that."""
+    rows = []
+    for leaf in measured_leaves():
+        growth = f"time grows {leaf.growth:.1f} × as fast as the size{'' if leaf.growth <= MOST_GROWTH else ', NOT LINEAR'}"
+        rows.append(
+            Row(
+                f"`{leaf.name}`, an observation of {leaf.size / 1000:.0f} kB",
+                f"{leaf.microseconds:,.0f} µs, {leaf.size / leaf.microseconds:,.0f} MB/s",
+                f"{leaf.parsing:,.0f} µs, json.loads of it",
+                growth,
+                f"≤ {MOST_GROWTH:g} ×",
+            )
+        )
+    return [*rows, Row("`similarity` at its bound, levenshtein_ratio", f"{similarity_at_its_bound():.1f} s", "", "", "about 1 s")]
+
+
 def bench_memory(folder: Path) -> list[Row]:
     """Time and peak memory of run --replay, merge and evaluate at 1,000 and at 100,000 trials of 1 KB."""
     version = typical(kaizen("--version"), folder, 5)
@@ -403,6 +421,7 @@ BENCHES = {
     "saturation": bench_saturation,
     "shards": bench_shards,
     "evaluate": bench_evaluate,
+    "leaves": bench_leaves,
     "memory": bench_memory,
     "review": bench_review,
     "statistics": bench_statistics,

@@ -39,6 +39,8 @@ REMOVED_STDLIB = frozenset(
     "aifc asynchat asyncore audioop cgi cgitb chunk crypt distutils imghdr imp lib2to3 mailcap "
     "msilib nis nntplib ossaudiodev pipes smtpd sndhdr spwd sunau telnetlib uu xdrlib".split()
 )
+# Newer than 3.10: only inside a function whose caller has looked at the version.
+NEWER_STDLIB = frozenset(["tomllib"])
 # Builtins that 3.10 does not have.
 NEWER_BUILTINS = frozenset(["BaseExceptionGroup", "ExceptionGroup", "PythonFinalizationError", "EncodingWarning"])
 # Module attributes whose value would differ between src/ and the bundle.
@@ -95,7 +97,7 @@ def check_imports(module: Module, house: House, problems: Problems) -> None:
 def check_stdlib(module: Module, line: int, source: str, problems: Problems) -> None:
     """Refuse what is not in the standard library of every supported Python."""
     top = source.split(".")[0]
-    if top not in sys.stdlib_module_names or top in REMOVED_STDLIB:
+    if top not in sys.stdlib_module_names or top in REMOVED_STDLIB or top in NEWER_STDLIB:
         problems.add(module.path, line, f"{source} is not in the standard library of 3.10 to 3.13")
     elif top in NEVER_STDLIB:
         problems.add(module.path, line, f"{source}: {NEVER_STDLIB[top]}")
@@ -174,7 +176,8 @@ def check_nested_import(
         if source.split(".")[0] == PACKAGE:
             problems.add(module.path, node.lineno, "import package names at the top of the module")
             continue
-        check_stdlib(module, node.lineno, source, problems)
+        if not (inside and source in NEWER_STDLIB):
+            check_stdlib(module, node.lineno, source, problems)
         check_door(module, node.lineno, name, house, problems)
         if not inside:
             check_startup(module, node.lineno, source, house, problems)

@@ -328,6 +328,10 @@ class Refusals(Tree):
         self.add_function("import imp", "return imp")
         self.assert_refused("imp is not in the standard library of 3.10 to 3.13")
 
+    def test_module_that_the_oldest_python_lacks(self):
+        self.add_import("import tomllib")
+        self.assert_refused("tomllib is not in the standard library of 3.10 to 3.13")
+
     def test_costly_import_at_the_top(self):
         self.add_import("import asyncio")
         self.assert_refused("src/kaizen/stats/intervals.py:7: asyncio costs time at every start; import it inside the function")

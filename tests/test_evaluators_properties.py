@@ -2,11 +2,13 @@
 
 import json
 import math
+import time
 import unittest
 
 from support import StrictTestCase
 
 import kaizen
+from bench_leaves import measured_leaves
 
 
 def nested(depth):
@@ -91,6 +93,16 @@ class EveryType(StrictTestCase):
                     line = json.dumps([outcome.reason, outcome.value, outcome.evidence], allow_nan=False)
                     self.assertLess(len(line), 20_000)
 
+    def test_ten_megabytes_of_output_are_looked_at_in_seconds(self):
+        output = "word 12,5 " * 1_000_000
+        for kind in self.types():
+            case = {"id": "c1", "input": "?", **kind.example.get("case", {})}
+            began = time.process_time()
+            observation = {"case_id": "c1", "trial": 1, "status": "completed", **kind.example["observation"], "output": output}
+            outcome = kaizen.prepare_entry(kind.example["entry"]).evaluate(observation, case, {})
+            self.assertLess(time.process_time() - began, 30)
+            self.assertLess(len(json.dumps([outcome.reason, outcome.value, outcome.evidence])), 20_000)
+
     def test_without_output_and_steps_nothing_passes(self):
         for kind in self.types():
             for name, _, outcome in result_lines(kind):
@@ -112,6 +124,14 @@ class EveryType(StrictTestCase):
                         self.assertEqual(negated.score, kaizen.exact_complement(plain.score))
                     else:  # nothing to look at, which is never negated
                         self.assertEqual((plain.status, plain.score, negated.score), ("fail", 0.0, 0.0))
+
+    def test_time_grows_no_faster_than_what_is_looked_at(self):
+        """From 5 kB to 40 kB a quadratic type would take 64 times as long, 8 times its size."""
+        suspects = [leaf.name for leaf in measured_leaves((5_000, 40_000), 0.002) if leaf.growth > 3]
+        for leaf in measured_leaves((5_000, 40_000), 0.02) if suspects else ():
+            if leaf.name in suspects:
+                with self.subTest(type=leaf.name):
+                    self.assertLess(leaf.growth, 4)
 
     def test_key_order_does_not_change_the_fingerprint(self):
         def reversed_keys(value):

@@ -21,6 +21,7 @@ LAYERS = {
         "foundation.locks",
         "foundation.journals",
         "foundation.shapes",
+        "foundation.shingles",
         "foundation.frontmatter",
         "foundation.schema_formats",
         "foundation.schema_builder",
@@ -48,6 +49,8 @@ LAYERS = {
         "cases.improvement",
         "cases.case",
         "cases.dataset",
+        "cases.expressions",
+        "cases.components",
         "cases.evaluation_file",
         "cases.decision",
         "cases.scaffold",
@@ -95,12 +98,17 @@ LAYERS = {
     "policy": [
         "policy.comparison",
         "policy.acceptance",
+        "policy.derived",
         "policy.reliability",
         "policy.reliability_words",
         "policy.plan",
         "policy.noise",
         "policy.replay",
         "policy.recommendation",
+        "policy.objectives",
+        "policy.holdout",
+        "policy.feedback",
+        "policy.optimizer",
     ],
     "history": [
         "history.ledger",
@@ -112,6 +120,7 @@ LAYERS = {
         "history.restoring",
     ],
     "exporters": [
+        "exporters.rows",
         "exporters.*",
     ],
     "web": [
@@ -123,6 +132,7 @@ LAYERS = {
         "web.review_markdown",
         "web.reliability_section",
         "web.review",
+        "web.pareto_page",
     ],
     "commands": [
         "commands.table",
@@ -131,6 +141,7 @@ LAYERS = {
         "commands.reporting",
         "commands.check_runner",
         "commands.run",
+        "commands.feedback",
         "commands.replaying",
         "commands.*",
     ],

@@ -2,7 +2,7 @@
 
 import os
 
-from kaizen.cases.evaluation_file import RELIABILITY, checked_acceptance, checked_block, nearest_line
+from kaizen.cases.evaluation_file import RELIABILITY, checked_acceptance, checked_block, checked_metrics, nearest_line
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import assess, load_project
 from kaizen.commands.replaying import project_under, replayed_comparison
@@ -42,7 +42,7 @@ def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
 
 
 def policy_blocks(path: str) -> JsonObject:
-    """The blocks `acceptance` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
+    """The blocks `acceptance`, `metrics` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
 
     A block that the file does not have is empty: the defaults count, not what the run was judged by.
     """
@@ -55,10 +55,11 @@ def policy_blocks(path: str) -> JsonObject:
             breaches.add(shown, nearest_line(text, pointer), pointer, message, hint)
 
         checked_acceptance(document, report)
+        checked_metrics(document, report)
         if "reliability" in document:
             checked_block(document, "reliability", RELIABILITY, report)
     breaches.raise_if_any()
-    return {"acceptance": document.get("acceptance", {}), "reliability": document.get("reliability")} if found else {}
+    return {key: document.get(key) for key in ("acceptance", "metrics", "reliability")} if found else {}
 
 
 def replayed_run(history: History, run: HistoryRun, place: str, policy: JsonObject, path: str) -> JsonObject:

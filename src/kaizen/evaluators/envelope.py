@@ -259,6 +259,7 @@ def compile_select(text: str) -> PathExpression:
 
 def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
     """Fills settings, from_case and children from the type's own parameters in *entry*."""
+    prepared.settings["threshold"] = prepared.threshold  # for a type that cannot do without one
     for parameter in prepared.type.parameters:
         name = parameter.name
         if name not in entry:

@@ -113,6 +113,11 @@ def is_list_of(value: Any, kind: type) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
+def listed_texts(value: Any) -> list[Any]:
+    """A parameter that is one value or a list of them, as a list; null is none."""
+    return [] if value is None else value if isinstance(value, list) else [value]
+
+
 # kind: (is *value* one, how a message and the reference page call it)
 KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "text": (is_json_text, "a text"),

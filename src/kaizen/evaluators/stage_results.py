@@ -12,6 +12,7 @@ from typing import NamedTuple
 from kaizen.cases.case import Case
 from kaizen.cases.dataset import Dataset
 from kaizen.cases.improvement import Improvement
+from kaizen.evaluators.label import LabelTallies
 from kaizen.evaluators.suite import Suite
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError
@@ -63,6 +64,7 @@ def evaluate_locked_stage(
     observed, written = LineDigest(), LineDigest()
     counts = {"pass": 0, "fail": 0, "error": 0}
     by_evaluator: dict[str, dict[str, int]] = {}
+    labels = LabelTallies(suite.entries, dataset.holdout)
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
@@ -80,6 +82,8 @@ def evaluate_locked_stage(
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
                 tally[entry["status"]] += 1
+                if entry["type"] == "label":
+                    labels.note(case_id, entry)
             raw = encode_compact(result).encode("utf-8")
             written.add(raw)
             stream.write(raw + b"\n")
@@ -94,6 +98,7 @@ def evaluate_locked_stage(
         "evaluators": suite.entry_fingerprints,
         "counts": counts,
         "by_evaluator": by_evaluator,
+        **labels.meta_part(),
         "repetitions": max(repetitions or 0, highest, 1),
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),

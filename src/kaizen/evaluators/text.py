@@ -7,7 +7,7 @@ from typing import Any
 from kaizen.evaluators.decimals import exact_value, within_tolerance
 from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, Outcome, decided
 from kaizen.evaluators.regex_timer import compile_pattern, timed_match
-from kaizen.evaluators.registry import ABSENT, REQUIRED, Check, Parameter, View, evaluator, is_json_number
+from kaizen.evaluators.registry import ABSENT, REQUIRED, Check, Parameter, View, evaluator, is_json_number, listed_texts
 from kaizen.evaluators.transforms import TEXT_TRANSFORMS, compile_normalizer, pattern_group, text_of
 from kaizen.foundation.jsonio import JsonError, JsonObject, encode_compact, json_equal, json_type, parse_json, pointer_token
 from kaizen.foundation.text import counted, listed, quoted, visible
@@ -16,11 +16,6 @@ VALUE_SHOWN = 60  # characters of a value in a reason
 EVIDENCE_RANGES = 20
 PATTERN_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 SENTENCE_STOP = re.compile(r"[.!?\u2026]['\")\]\u00bb\u201d\u2019]{0,9}(?=\s+[^\sa-z]|\s*\Z)|[\u3002\uff01\uff1f]")
-
-
-def listed_texts(value: Any) -> list[Any]:
-    """A parameter that is one value or a list of them, as a list."""
-    return value if isinstance(value, list) else [value]
 
 
 def shown_value(value: Any) -> str:

@@ -61,7 +61,7 @@ MANIFEST_FIELDS = {
     **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
     **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
     **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
-    **dict.fromkeys(("reasons", "files"), list_of(OBJECT, "objects")),
+    **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
 }
 NUMBER = Kind(is_number, "a number")
 COHORT_FIELDS = {
@@ -284,8 +284,8 @@ def run_row(history: History, run: HistoryRun) -> JsonObject:
     {"id", "seq", "kind" ("anchor" or "record"), "recorded_at", "problem" ("" or why nothing below can be trusted: then it ends
     here, with the promotions), "label", "agent_version", "improvement" (its name), "cohort", "cases", "holdout" (counts),
     "recommendation" (None for a run that was not compared), "reasons" [{code, rule, text}], "counts", "rates" {"candidate": …,
-    "baseline": …} as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at, rationale,
-    conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
+    "baseline": …} and "metrics" as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at,
+    rationale, conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
     (id of a later record of the same evidence, or None), "compared_with" (id of the run that its baseline is, or None)}.
     """
     champion = history.champion()
@@ -302,7 +302,7 @@ def run_row(history: History, run: HistoryRun) -> JsonObject:
     manifest = run.manifest
     row.update({key: manifest[key] for key in ("label", "agent_version")}, improvement=str(manifest["improvement"].get("name", "")))
     row.update(cohort=run.cohort(), cases=manifest["cohort"].get("cases"), holdout=manifest["cohort"].get("holdout"))
-    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "evidence")})
+    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "metrics", "evidence")})
     row["decision"] = run.promotions[-1]["decision"]["stated"] if run.promotions else manifest.get("decision")
     later = [each.id for each in history.runs.values() if each.entry["seq"] > run.entry["seq"] and is_same_evidence(each, run)]
     known = compared_run(history, run)

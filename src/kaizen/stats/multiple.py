@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 PValues = list[float | None]
 
@@ -79,9 +82,9 @@ class Variant(NamedTuple):
     """A variant's objectives: quality (more is better), cost and latency (less is better); None is not measured."""
 
     name: str
-    quality: float | None
-    cost: float | None
-    latency: float | None
+    quality: "float | Fraction | None"
+    cost: "float | Fraction | None"
+    latency: "float | Fraction | None"
 
 
 class Front(NamedTuple):
@@ -103,7 +106,7 @@ def pareto_front(
     ['a', 'b']
     """
     status: dict[str, str] = {}
-    ranked: list[tuple[float, float, float, str]] = []  # cost, minus quality, latency: less is better
+    ranked: list[tuple[float | Fraction, float | Fraction, float | Fraction, str]] = []  # cost, minus quality, latency: less is better
     for name, quality, cost, latency in variants:
         if quality is None or cost is None or latency is None:
             status[name] = "not_comparable"
