@@ -12,6 +12,7 @@ from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage,
 from kaizen.evaluators.suite import Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.jsonio import JsonObject, read_json_object
+from kaizen.foundation.redact import redact_shown
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.derived import DerivedMetrics, derived_metrics
 from kaizen.policy.recommendation import comparison_document
@@ -40,8 +41,8 @@ class Assessment(NamedTuple):
 
 
 def diagnose(text: str) -> None:
-    """Prints a line on standard error."""
-    print(text, file=sys.stderr)
+    """Prints a line on standard error, its secrets masked."""
+    print(redact_shown(text), file=sys.stderr)
 
 
 def load_project(argument: str) -> Project:

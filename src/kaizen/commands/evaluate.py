@@ -6,6 +6,7 @@ from kaizen.commands.context import Project, load_project, require_stage, tallie
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.label import label_lines
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
@@ -52,7 +53,11 @@ def command_evaluate(args: Namespace) -> Answer:
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {**{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta}, "metrics": derived[stage]}
+            stage: {
+                **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                "metrics": derived[stage],
+                "notes": not_gating_notes(meta),
+            }
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
@@ -88,4 +93,4 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
         )
         lines.append(f"  {name:<{width}}  {shown}")
         lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
-    return [*lines, f"  written to {path}"]
+    return [*lines, *[f"  note: {note}" for note in not_gating_notes(meta)], f"  written to {path}"]

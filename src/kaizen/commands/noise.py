@@ -8,6 +8,7 @@ from kaizen.commands.context import Project, load_project, require_stage
 from kaizen.commands.run import RUN_ARGUMENTS, count_argument, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, listed, visible
@@ -53,7 +54,7 @@ def command_noise(args: Namespace) -> Answer:
         if line.value["case_id"] in project.dataset.cases:
             results.add(line.value)
     document = noise_document(results, list(project.dataset.cases), meta["repetitions"], project.dataset.holdout)
-    lines = noise_lines(document)
+    lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
     return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
 

@@ -19,6 +19,7 @@ from kaizen.commands.reporting import (
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, stage_state
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, percent, visible
@@ -101,9 +102,10 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
+    notes = [f"  note: {note}" for note in not_gating_notes(state.meta)]
     lines = [verdict, f"  {args.stage}  {rate_text(rates)}"]
     lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
-    lines += [*failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
+    lines += [*failures, "  there is no baseline, so nothing was compared", *notes, f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
     data |= {"run": ran.data, "files": {"html": page}}

@@ -96,6 +96,7 @@ def evaluate_locked_stage(
         "dataset_fingerprint": dataset.fingerprint,
         "evaluator_fingerprint": suite.fingerprint,
         "evaluators": suite.entry_fingerprints,
+        **({"not_gating": suite.not_gating} if suite.not_gating else {}),
         "counts": counts,
         "by_evaluator": by_evaluator,
         **labels.meta_part(),
@@ -134,8 +135,11 @@ def has_results(improvement: Improvement, stage: str) -> bool:
     return any(os.path.exists(improvement.stage_file(stage, suffix)) for suffix in (RESULTS, RESULTS_META))
 
 
-def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
-    """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
+def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, ignoring_standing: bool = False) -> StageState:
+    """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence.
+
+    With *ignoring_standing* it does not matter if a judge gates now and did not then, or the reverse: what it said is the same.
+    """
     meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.argument()}")
     try:
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
@@ -152,10 +156,12 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
         problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
     if dataset.fingerprint != expected[2]:
         problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
-    if suite.fingerprint != expected[3]:
+    if suite.fingerprint != expected[3] and not (ignoring_standing and before == suite.entry_fingerprints):
         names = changed_evaluators(before, suite.entry_fingerprints)
         what = f": {listed(names)}" if names else ""
-        problems.append(("stale_results", f"{stage}: the evaluators have changed since it was evaluated{what}"))
+        gating = [] if names else changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
+        told = f"what gates has changed since it was evaluated: the judge {listed(gating)}" if gating else ""
+        problems.append(("stale_results", f"{stage}: {told or f'the evaluators have changed since it was evaluated{what}'}"))
     return StageState(meta, problems)
 
 
