@@ -123,6 +123,15 @@ LAYERS = {
         "policy.feedback",
         "policy.optimizer",
     ],
+    "history": [
+        "history.ledger",
+        "history.archive",
+        "history.reading",
+        "history.recording",
+        "history.promotion",
+        "history.validation",
+        "history.restoring",
+    ],
     "exporters": [
         "exporters.rows",
         "exporters.*",
@@ -161,6 +170,7 @@ LAYERS = {
         "commands.run",
         "commands.judging",
         "commands.feedback",
+        "commands.replaying",
         "commands.*",
     ],
     "cli": [

@@ -170,6 +170,15 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     policy/feedback.py           What an optimizer may learn from a stage: every trial but those of the holdout.
 #     policy/optimizer.py          Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
 #
+#   history
+#     history/ledger.py            The ledger: one line an event, each with the hash of the line before.
+#     history/archive.py           The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#     history/reading.py           Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#     history/recording.py         Adding to a history: one writer at a time, whole or not at all.
+#     history/promotion.py         When a run may become champion, and what to do when it may not.
+#     history/validation.py        Whether a history is still what was written: every file, every byte, every rule.
+#     history/restoring.py         An archived run put back as an improvement folder, to be evaluated again.
+#
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
 #     exporters/junit.py           JUnit XML for CI systems: one test case a case, or of one stage one a trial.
@@ -210,6 +219,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 #     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
+#     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
@@ -217,6 +227,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
+#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
+#     commands/history_replay.py   `kaizen replay-decision` over a history: what would flip.
+#     commands/history_views.py    `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
 #     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
@@ -1439,8 +1452,9 @@ class FileLock:
             if is_same_file(self.descriptor, self.path):
                 break
             os.close(self.descriptor)  # its former owner removed it between our open and our lock
-        os.ftruncate(self.descriptor, 0)
-        os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
+        with suppress(OSError):  # without room for it the lock holds all the same, and does not say whose it is
+            os.ftruncate(self.descriptor, 0)
+            os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
@@ -24850,6 +24864,1377 @@ def candidate_name(number: int) -> str:
 
 # endregion
 
+# region history/ledger.py
+# =============================================================================
+# The ledger: one line an event, each with the hash of the line before.
+#
+#     {"at":"…","hash":"sha256:…","kind":"anchor","manifest":"<SHA-256>","prev":null,"run":"0001-…","seq":1,"version":1}
+#
+# A line is the canonical JSON of its entry, so no byte of it is free. `hash` is the fingerprint
+# of the entry without it; `prev` is the hash of the entry before. An anchor or a record names
+# the SHA-256 of its run's manifest, a promotion the decision it rests on. The file is written
+# anew beside its place and renamed, so it is either the old or the new one. champion.json says
+# how many entries there are, the hash of the last, and which run is champion: it can be made
+# from the ledger, and a ledger that lost its last entries no longer agrees with it.
+# =============================================================================
+
+LEDGER_FILE, CHAMPION_FILE = "ledger.jsonl", "champion.json"
+HISTORY_VERSION = 1
+ANCHOR, RECORD, PROMOTION = "anchor", "record", "promotion"
+RUN_ID = r"\d{4,12}-[a-z0-9-]{1,60}"
+HEX_DIGEST = r"[0-9a-f]{64}"
+STATED_TEXTS = ("status", "evidence", "decided_by", "decided_at", "rationale", "via")
+CONFLICT_MARKS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+ANCHOR_DIGITS = 24  # of the 64 that a hash has: 96 bits
+FORK_HINT = (
+    "keep one side whole: rm -r kaizen-history && git checkout HEAD -- kaizen-history && git add -A kaizen-history (HEAD^ when the merge "
+    "is committed already); then do again with kaizen history what the other side recorded: its improvements hold the evidence"
+)
+RESTORE_HINT = "put back what was there: git checkout -- kaizen-history, or a copy"
+LINE_ENDS_HINT = (
+    "git changed line ends: git config core.autocrlf false, delete the file, git checkout -- it; the recorded hash stays as it is"
+)
+
+
+class LedgerProblem(NamedTuple):
+    """What is wrong with a place of the history: path as shown, line (0: the whole file), reason code, words, what to do."""
+
+    path: str
+    line: int
+    code: str
+    message: str
+    hint: str = RESTORE_HINT
+
+    def text(self) -> str:
+        """'path:line: message', for one line of output."""
+        return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"
+
+
+def entry_hash(entry: JsonObject) -> str:
+    """'sha256:' and the SHA-256 of the canonical JSON of *entry* without its `hash`."""
+    return fingerprint({key: value for key, value in entry.items() if key != "hash"})
+
+
+def sealed_entry(entries: list[JsonObject], at: str, kind: str, run: str, **fields: Any) -> JsonObject:
+    """The entry that follows *entries*, with its number, the hash before, and its own."""
+    prev = entries[-1]["hash"] if entries else None
+    entry = {"version": HISTORY_VERSION, "seq": len(entries) + 1, "prev": prev, "at": at, "kind": kind, "run": run, **fields}
+    return {**entry, "hash": entry_hash(entry)}
+
+
+def ledger_bytes(entries: list[JsonObject]) -> bytes:
+    """The ledger that holds *entries*."""
+    return "".join(canonical_json(entry) + "\n" for entry in entries).encode("utf-8")
+
+
+def ledger_entries(folder: str) -> list[JsonObject]:
+    """The entries of the ledger in the history *folder*, checked. Raises RefusedError with the first thing that is wrong."""
+    path = os.path.join(folder, LEDGER_FILE)
+    entries, problems = parsed_ledger(ledger_data(path), shown_path(path))
+    if problems:
+        first = problems[0]
+        raise RefusedError(first.text(), first.hint, first.code)
+    return entries
+
+
+def ledger_data(path: str) -> bytes:
+    """The bytes of the ledger *path*. Raises InputError when there is none, RefusedError for a link out of its folder."""
+    refuse_link_out(path)
+    return read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
+
+
+def parsed_ledger(data: bytes, shown: str) -> tuple[list[JsonObject], list[LedgerProblem]]:
+    """(entries that could be read, everything that is wrong) of the ledger *data*, called *shown* in messages."""
+    problems: list[LedgerProblem] = []
+    if b"\r\n" in data and data.count(b"\r\n") == data.count(b"\n"):
+        problems.append(LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT))
+        data = data.replace(b"\r\n", b"\n")
+    lines = data.split(b"\n")
+    if not data:
+        problems.append(LedgerProblem(shown, 0, "ledger_cut", "is empty"))
+    elif lines.pop():
+        problems.append(LedgerProblem(shown, len(lines) + 1, "ledger_cut", "its last line is cut off"))
+    entries: list[JsonObject] = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith(CONFLICT_MARKS):
+            message = "holds the marks of a merge conflict: two branches have both recorded"
+            return entries, [*problems, LedgerProblem(shown, number, "conflict_markers", message, FORK_HINT)]
+        try:
+            entry = decode_line(line)
+        except JsonError as error:
+            problems.append(LedgerProblem(shown, number, "ledger_changed", error.message))
+            continue
+        found = entry_problem(entry, line, entries[-1] if entries else None)
+        if found:
+            problems.append(LedgerProblem(shown, number, *found))
+        if not found or found[0] not in ("ledger_changed", "newer_version"):
+            entries.append(entry)
+    return entries, problems
+
+
+def entry_problem(entry: JsonObject, line: bytes, before: JsonObject | None) -> tuple[str, str] | tuple[str, str, str] | None:
+    """(code, words[, what to do]) of what is wrong with *entry*, which stands on *line* behind *before*; None when nothing is."""
+    version = entry.get("version")
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        return newer_version(version)
+    if entry.get("hash") != entry_hash(entry) or canonical_json(entry).encode("utf-8") != line or not is_entry(entry):
+        return "ledger_changed", "is not the line that was written"
+    seq, prev = (before["seq"], before["hash"]) if before else (0, None)
+    if before and entry["seq"] == seq and entry["prev"] == before["prev"]:
+        if entry["hash"] == before["hash"]:
+            return "ledger_added", f"entry {entry['seq']} stands there twice"
+        return "forked", f"there are two different entries {seq}: two branches have both recorded, and were merged", FORK_HINT
+    if entry["seq"] != seq + 1:
+        return "ledger_order", f"entry {entry['seq']} follows entry {seq}: entries are missing, added or in another order"
+    if entry["prev"] != prev:
+        return "ledger_order", f"entry {entry['seq']} was written behind another entry {seq} than the one that stands there"
+    return None
+
+
+def newer_version(version: object) -> tuple[str, str, str]:
+    """(code, words, what to do) of a document whose schema is newer than this program."""
+    message = f"has schema version {version}, which is newer than the {HISTORY_VERSION} that this program reads"
+    return "newer_version", message, "use the newer Kaizen that wrote it"
+
+
+def is_entry(entry: JsonObject) -> bool:
+    """True when *entry* has the fields of its kind; its id is then safe as the name of a folder."""
+    kind, run, detail = entry.get("kind"), entry.get("run"), entry.get("manifest")
+    has_detail = isinstance(detail, str) and re.fullmatch(HEX_DIGEST, detail) is not None
+    if kind == PROMOTION:
+        decision = entry.get("decision")
+        has_detail = isinstance(decision, dict) and is_archived_entry(decision.get("file")) and is_stated_decision(decision.get("stated"))
+    return (
+        entry.get("version") == HISTORY_VERSION
+        and kind in (ANCHOR, RECORD, PROMOTION)
+        and isinstance(run, str)
+        and re.fullmatch(RUN_ID, run) is not None
+        and type(entry.get("seq")) is int
+        and isinstance(entry.get("at"), str)
+        and has_detail
+    )
+
+
+def is_archived_entry(entry: object) -> bool:
+    """True when *entry* has what an entry of a manifest's files must have; its hash is then safe as a name."""
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and all(isinstance(entry.get(key), str) and re.fullmatch(HEX_DIGEST, entry[key]) for key in ("sha256", "stored_sha256"))
+        and all(type(entry.get(key)) is int and entry[key] >= 0 for key in ("bytes", "stored_bytes"))
+        and entry.get("encoding") in (None, "gzip")
+    )
+
+
+def is_stated_decision(stated: object) -> bool:
+    """True when *stated* has the fields of a decision, each a text but for the list of conditions."""
+    return (
+        isinstance(stated, dict)
+        and stated.keys() == {*STATED_TEXTS, "conditions"}
+        and isinstance(stated["conditions"], list)
+        and all(isinstance(text, str) for text in [*stated["conditions"], *(stated[key] for key in STATED_TEXTS)])
+    )
+
+
+# --- What follows from the ledger ------------------------------------------------------
+
+
+def champion_entry(entries: list[JsonObject]) -> JsonObject | None:
+    """The promotion that counts: the last one; None when nothing has been promoted."""
+    return next((entry for entry in reversed(entries) if entry["kind"] == PROMOTION), None)
+
+
+def champion_document(entries: list[JsonObject]) -> JsonObject:
+    """What champion.json holds for a ledger of *entries*."""
+    promotion = champion_entry(entries)
+    champion = {"run": promotion["run"], "promoted_at": promotion["at"], "entry": promotion["seq"]} if promotion else None
+    head = entries[-1]["hash"] if entries else None
+    return {"version": HISTORY_VERSION, "entries": len(entries), "head": head, "champion": champion}
+
+
+def champion_text(entries: list[JsonObject]) -> str:
+    """The content of champion.json for a ledger of *entries*."""
+    return encode_readable(champion_document(entries)) + "\n"
+
+
+def write_ledger(folder: str, entries: list[JsonObject]) -> None:
+    """Writes ledger and champion of the history *folder* anew, each whole or not at all, the ledger first."""
+    write_file(os.path.join(folder, LEDGER_FILE), ledger_bytes(entries))
+    write_file(os.path.join(folder, CHAMPION_FILE), champion_text(entries))
+
+
+def anchor_digest(entries: list[JsonObject]) -> str:
+    """A short text that pins *entries*: their number and the beginning of the last hash, '4-9f86d081884c7d659a2feaa0'."""
+    return f"{len(entries)}-{str(entries[-1]['hash']).removeprefix('sha256:')[:ANCHOR_DIGITS]}"
+
+
+def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
+    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+    match = re.fullmatch(rf"(\d{{1,12}})-([0-9a-f]{{{ANCHOR_DIGITS}}})", digest.strip())
+    if match is None or int(match[1]) < 1:
+        raise InputError(
+            "that is no anchor digest", "it is what `kaizen history anchor` prints, such as 4-9f86d081884c7d659a2feaa0", "usage"
+        )
+    number = int(match[1])
+    if number > len(entries):
+        message = f"has {len(entries)} entries, and had {number} when the anchor was printed: the last ones are gone"
+        return LedgerProblem(shown, 0, "anchor_mismatch", message)
+    if anchor_digest(entries[:number]) != digest.strip():
+        message = f"entry {number} is not the one that the anchor was printed of: the history was rewritten"
+        return LedgerProblem(shown, number, "anchor_mismatch", message)
+    return None
+
+# endregion
+
+# region history/archive.py
+# =============================================================================
+# The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#
+# `objects/ab/<SHA-256 of the content>` holds a file as it is, with `.gz` behind the name
+# compressed: compressors differ between machines, so a manifest states size and SHA-256 of the
+# content and of the stored bytes. Nothing is read through a link that leaves the history, and
+# no more is unpacked than the manifest says there is.
+# =============================================================================
+
+OBJECTS_FOLDER = "objects"
+LARGE_BYTES = 64 << 10  # a file above this size is compressed
+GZIP = 31  # zlib's window bits for the largest window in a gzip frame: no name, no time
+
+
+class ArchiveError(InputError):
+    """An archived file that is not what was recorded."""
+
+    default_reason = "hash_mismatch"
+
+
+class Source(NamedTuple):
+    """A file to archive: its name in the manifest, and its content or the path that it is read from."""
+
+    name: str
+    path: str = ""
+    content: bytes = b""
+
+    def blocks(self) -> Iterator[bytes]:
+        """The content, a block at a time."""
+        if not self.path:
+            yield self.content
+            return
+        with open_for_reading(self.path) as stream:
+            while block := stream.read(BLOCK):
+                yield block
+
+
+class MeasuredSource(NamedTuple):
+    """A source and what its content comes to."""
+
+    source: Source
+    sha256: str
+    size: int
+
+    def object_name(self) -> str:
+        """Where the history keeps it, from its folder."""
+        return object_name(self.sha256, self.size > LARGE_BYTES)
+
+
+def object_name(sha256: str, is_packed: bool) -> str:
+    """The path of an object inside the history folder, '/' between the parts."""
+    return f"{OBJECTS_FOLDER}/{sha256[:2]}/{sha256}{'.gz' if is_packed else ''}"
+
+
+def measured_source(source: Source) -> MeasuredSource:
+    """*source* read once, for its hash and size. Raises InputError."""
+    digest, size = hashlib.sha256(), 0
+    for block in source.blocks():
+        digest.update(block)
+        size += len(block)
+    return MeasuredSource(source, digest.hexdigest(), size)
+
+
+def store_object(folder: str, item: MeasuredSource) -> JsonObject:
+    """The manifest's entry of *item*, kept in the history *folder*; one that is kept already is not written again.
+
+    Raises RefusedError when the source has changed since it was measured, InputError when the disk says no.
+    """
+    path = os.path.join(folder, *item.object_name().split("/"))
+    if not os.path.lexists(path):
+        make_folder(os.path.dirname(path))
+        refuse_leaving(folder, os.path.dirname(path))
+        write_object(path, item)
+    is_packed = item.size > LARGE_BYTES
+    stored = measured_source(Source("", path)) if is_packed else MeasuredSource(item.source, item.sha256, item.size)
+    entry: JsonObject = {"name": item.source.name, "sha256": item.sha256, "bytes": item.size, "encoding": "gzip" if is_packed else None}
+    entry.update(stored_sha256=stored.sha256, stored_bytes=stored.size)
+    for _ in object_blocks(folder, entry):
+        pass  # what was there already, or was just written, is what the entry says
+    return entry
+
+
+def write_object(path: str, item: MeasuredSource) -> None:
+    """Writes the content of *item* as the object *path*, compressed when it is large."""
+    import zlib
+
+    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP) if item.size > LARGE_BYTES else None
+    digest = hashlib.sha256()
+    with replacing(path) as stream:
+        for block in item.source.blocks():
+            digest.update(block)
+            stream.write(packer.compress(block) if packer else block)
+        if packer:
+            stream.write(packer.flush())
+        if digest.hexdigest() != item.sha256:
+            message = f"{shown_path(item.source.path)}: changed while it was recorded; nothing was recorded"
+            raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+def refuse_leaving(folder: str, path: str) -> None:
+    """Raises RefusedError when *path*, all links followed, is not inside *folder*."""
+    if not is_inside(folder, path):
+        message = f"{shown_path(path)}: leads out of the history through a symbolic link; neither read nor written"
+        raise RefusedError(message, "put the folder itself in the place of the link", "link_leaves_folder")
+
+
+def entry_object(entry: JsonObject) -> str:
+    """The object that the manifest's *entry* names, as `object_name` gives it."""
+    return object_name(entry["sha256"], entry["encoding"] == "gzip")
+
+
+def object_blocks(folder: str, entry: JsonObject) -> Iterator[bytes]:
+    """The content of the archived file *entry*, a block at a time, compared with its hashes on the way.
+
+    Raises ArchiveError, at the latest behind the last block, when it is not what was recorded.
+    """
+    import zlib
+
+    path = os.path.join(folder, *entry_object(entry).split("/"))
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise ArchiveError(f"{shown}: leads out of the history through a symbolic link; not read", RESTORE_HINT, "link_leaves_folder")
+    if not os.path.isfile(path):
+        raise ArchiveError(f"{shown}: is missing", RESTORE_HINT)
+    unpacker = zlib.decompressobj(GZIP) if entry["encoding"] else None
+    stored, content, stored_size, size = hashlib.sha256(), hashlib.sha256(), 0, 0
+    with open_for_reading(path) as stream:
+        while block := stream.read(BLOCK):
+            stored.update(block)
+            stored_size += len(block)
+            if stored_size > entry["stored_bytes"]:
+                break
+            for part in unpacked_blocks(unpacker, block, shown) if unpacker else (block,):
+                content.update(part)
+                size += len(part)
+                if size > entry["bytes"]:
+                    raise ArchiveError(f"{shown}: holds more than the {entry['bytes']:,} bytes that were recorded", RESTORE_HINT)
+                yield part
+    if (stored.hexdigest(), stored_size) != (entry["stored_sha256"], entry["stored_bytes"]):
+        raise changed_object(path, entry)
+    if (content.hexdigest(), size) != (entry["sha256"], entry["bytes"]):
+        raise ArchiveError(f"{shown}: its content is not what was recorded", RESTORE_HINT)
+
+
+def unpacked_blocks(unpacker: "object", block: bytes, shown: str) -> Iterator[bytes]:
+    """What *unpacker* makes of *block*, at most BLOCK bytes at a time. Raises ArchiveError for what is no gzip."""
+    import zlib
+
+    while block:
+        try:
+            yield unpacker.decompress(block, BLOCK)  # type: ignore[attr-defined]
+        except zlib.error:
+            raise ArchiveError(f"{shown}: was changed, it cannot be unpacked", RESTORE_HINT) from None
+        block = unpacker.unconsumed_tail  # type: ignore[attr-defined]
+
+
+def changed_object(path: str, entry: JsonObject) -> ArchiveError:
+    """The error of the object *path*, which is not what *entry* says: told apart when only line ends differ."""
+    shown = shown_path(path)
+    if entry["encoding"] is None and os.path.getsize(path) <= 4 * LARGE_BYTES:
+        data = b"".join(Source("", path).blocks())
+        plain = data.replace(b"\r\n", b"\n")
+        if entry["sha256"] in (hashlib.sha256(each).hexdigest() for each in (plain, plain.replace(b"\n", b"\r\n"))):
+            return ArchiveError(f"{shown}: only its line ends differ from what was recorded", LINE_ENDS_HINT, "line_ends")
+    return ArchiveError(f"{shown}: was changed, it is not what was recorded", RESTORE_HINT)
+
+
+def object_bytes(folder: str, entry: JsonObject) -> bytes:
+    """The whole content of the archived file *entry*. Raises ArchiveError when it is not what was recorded."""
+    return b"".join(object_blocks(folder, entry))
+
+
+def object_json(folder: str, entry: JsonObject) -> JsonObject:
+    """The JSON object in the archived file *entry*; {} when it holds none. Raises ArchiveError."""
+    try:
+        value = parse_json(object_bytes(folder, entry).decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        value = None
+    return value if isinstance(value, dict) else {}
+
+# endregion
+
+# region history/reading.py
+# =============================================================================
+# Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#
+#     history = load_history(find_history())
+#     history.champion()                      the HistoryRun that was promoted last, or None
+#     for run in history.runs.values():       in the order in which they were recorded
+#         run_row(history, run)               one flat JSON object: label, rates, decision, promoted or not, …
+#         run_outcomes(history, run)          per case: change, passed and valid trials of both stages
+#         run_problems(history, run)          [] when every hash of the run verifies
+#
+# A *cohort* is the cases and evaluators that a run was measured with; numbers of two cohorts are
+# never subtracted. In every run 'candidate' is the version that the run is about; 'baseline' is
+# there when it was compared. Nothing here writes.
+# =============================================================================
+
+HISTORY_FOLDER = "kaizen-history"
+RUNS_FOLDER = "runs"
+MANIFEST_FILE = "manifest.json"
+CASES_ARCHIVED, OUTCOMES_ARCHIVED, COMPARISON_ARCHIVED = "cases.jsonl", "outcomes.json", "comparison.json"
+OUTCOMES_VERSION = 1
+MANIFEST_FIELDS = {
+    **dict.fromkeys(("version", "id", "kind", "label", "agent_version", "recorded_at"), ANYTHING),
+    **dict.fromkeys(("label", "agent_version", "recorded_at"), TEXT),
+    **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
+    **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
+    **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
+    **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
+}
+NUMBER = Kind(is_number, "a number")
+COHORT_FIELDS = {
+    **dict.fromkeys(("dataset_fingerprint", "evaluator_fingerprint"), TEXT),
+    **dict.fromkeys(("cases", "holdout"), COUNT),
+    "evaluators": OBJECT,
+}
+STAGE_FIELDS = dict.fromkeys(("stage", "observations_sha256", "results_sha256"), TEXT)
+RATE_FIELDS = {
+    **dict.fromkeys(("passed", "failed", "errors", "planned", "not_run", "cases", "cases_measured", "priced", "timed"), COUNT),
+    **dict.fromkeys(("low", "high", "mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    "rate": or_null(OBJECT),
+}
+FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": NUMBER}
+
+
+class HistoryRun(NamedTuple):
+    """One recorded run: its ledger entry, its manifest ({} when that cannot be trusted, and why), its promotions."""
+
+    id: str
+    entry: JsonObject
+    manifest: JsonObject
+    problem: str
+    promotions: list[JsonObject]
+
+    def cohort(self) -> str:
+        """The short id of the run's cohort, 'c-1f0e…'; '' when the manifest cannot be trusted."""
+        return cohort_id(self.manifest["cohort"]) if self.manifest else ""
+
+    def digest(self, role: str) -> str | None:
+        """The SHA-256 of the observations of the stage in *role*; None when there is none."""
+        stage = self.manifest.get("stages", {}).get(role)
+        return stage["observations_sha256"] if stage else None
+
+    def file(self, name: str) -> JsonObject | None:
+        """The manifest's entry of the archived file *name*; None when the run has none."""
+        return next((entry for entry in self.manifest.get("files", []) if entry["name"] == name), None)
+
+
+class History(NamedTuple):
+    """A history: its folder, the ledger's entries, the runs by id in the order in which they were recorded."""
+
+    folder: str
+    entries: list[JsonObject]
+    runs: dict[str, HistoryRun]
+
+    def champion(self) -> HistoryRun | None:
+        """The run that was promoted last; None when none was."""
+        entry = champion_entry(self.entries)
+        return self.runs.get(entry["run"]) if entry else None
+
+    def cohorts(self) -> dict[str, list[HistoryRun]]:
+        """The runs of each cohort, the cohorts in the order in which they began."""
+        found: dict[str, list[HistoryRun]] = {}
+        for run in self.runs.values():
+            found.setdefault(run.cohort(), []).append(run)
+        return found
+
+    def anchor(self, cohort: str) -> HistoryRun | None:
+        """The anchor of *cohort*; None when it has none."""
+        return next((run for run in self.runs.values() if run.entry["kind"] == ANCHOR and run.cohort() == cohort), None)
+
+    def before(self, number: int) -> "History":
+        """The history as it was when it had *number* entries."""
+        entries = self.entries[:number]
+        return History(self.folder, entries, runs_of(entries, self.runs))
+
+
+class CaseOutcome(NamedTuple):
+    """One case of a run: its change (None without a baseline), passed and valid trials of each stage (None, None: no stage)."""
+
+    id: str
+    is_holdout: bool
+    change: str | None
+    baseline: tuple[int, int] | None
+    candidate: tuple[int, int]
+
+
+def find_history(argument: str | None = None, beside: str = "") -> str | None:
+    """Absolute path of the history: the folder *argument*, else the nearest from the current folder upwards, else one in *beside*.
+
+    None when there is none. Raises RefusedError for a link that leads elsewhere; name its target instead.
+    """
+    if argument is not None:
+        return os.path.abspath(argument)
+    folder = os.getcwd()
+    places = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        places.append(folder)
+    found = next((os.path.join(each, HISTORY_FOLDER) for each in [*places, *([beside] if beside else [])] if is_history(each)), None)
+    if found is not None:
+        refuse_link_out(found)
+    return found
+
+
+def is_history(folder: str) -> bool:
+    """True when *folder* holds a history."""
+    return os.path.isfile(os.path.join(folder, HISTORY_FOLDER, LEDGER_FILE))
+
+
+def load_history(folder: str) -> History:
+    """The history in *folder*. Raises RefusedError when its ledger is broken or newer than this program.
+
+    A manifest that is not the recorded one makes its run untrusted, not the history unreadable: see `Run.problem`.
+    """
+    entries = ledger_entries(folder)
+    loaded = {entry["run"]: loaded_run(folder, entry) for entry in entries if entry["kind"] != PROMOTION}
+    return History(folder, entries, runs_of(entries, loaded))
+
+
+def runs_of(entries: list[JsonObject], known: dict[str, HistoryRun]) -> dict[str, HistoryRun]:
+    """The runs that *entries* tell of, each with its promotions among them; their manifests are those in *known*."""
+    runs = {entry["run"]: known[entry["run"]]._replace(promotions=[]) for entry in entries if entry["kind"] != PROMOTION}
+    for entry in entries:
+        if entry["kind"] == PROMOTION and entry["run"] in runs:
+            runs[entry["run"]].promotions.append(entry)
+    return runs
+
+
+def loaded_run(folder: str, entry: JsonObject) -> HistoryRun:
+    """The run of the ledger's *entry*. Raises RefusedError when its manifest is newer than this program."""
+    try:
+        return HistoryRun(entry["run"], entry, read_manifest(folder, entry), "", [])
+    except InputError as error:
+        return HistoryRun(entry["run"], entry, {}, error.message, [])
+
+
+def manifest_path(folder: str, run_id: str) -> str:
+    """Where the manifest of the run *run_id* stands."""
+    return os.path.join(folder, RUNS_FOLDER, run_id, MANIFEST_FILE)
+
+
+def read_manifest(folder: str, entry: JsonObject) -> JsonObject:
+    """The manifest that the ledger's *entry* names, checked against its hash.
+
+    Raises InputError with a reason code, RefusedError when it is newer than this program.
+    """
+    path = manifest_path(folder, entry["run"])
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise InputError(f"{shown}: leads out of the history through a symbolic link", RESTORE_HINT, "link_leaves_folder")
+    data = read_bytes(path, RESTORE_HINT)
+    if sha256_hex(data) != entry["manifest"]:
+        is_crlf = sha256_hex(data.replace(b"\r\n", b"\n")) == entry["manifest"]
+        what = "only its line ends differ from what was recorded" if is_crlf else "was changed, it is not what was recorded"
+        raise InputError(f"{shown}: {what}", RESTORE_HINT, "line_ends" if is_crlf else "hash_mismatch")
+    try:
+        manifest = parse_json(data.decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        manifest = None
+    version = manifest.get("version") if isinstance(manifest, dict) else None
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        _, message, hint = newer_version(version)
+        raise RefusedError(f"{shown}: {message}", hint, "newer_version")
+    if not isinstance(manifest, dict) or not is_manifest(manifest, entry):
+        raise InputError(f"{shown}: is no manifest of this run", RESTORE_HINT, "invalid_file")
+    return manifest
+
+
+def is_manifest(manifest: JsonObject, entry: JsonObject) -> bool:
+    """True when *manifest* has the fields that readers rely on, each of its kind, and is about the run of *entry*."""
+    wrong: list[str] = []
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        wrong.append(pointer)
+
+    def check(document: object, kinds: dict[str, Kind]) -> None:
+        if isinstance(document, dict):
+            check_fields(document, kinds, "", report, kinds)
+        else:
+            wrong.append("")
+
+    check(manifest, MANIFEST_FIELDS)
+    if wrong or (manifest["version"], manifest["id"], manifest["kind"]) != (HISTORY_VERSION, entry["run"], entry["kind"]):
+        return False
+    roles = sorted(manifest["stages"])
+    check(manifest["cohort"], COHORT_FIELDS)
+    for reason in manifest["reasons"]:
+        check(reason, {"text": ANY_TEXT})
+    for role in roles:
+        check(manifest["stages"][role], STAGE_FIELDS)
+        check(manifest["rates"].get(role), RATE_FIELDS)
+        if not wrong and manifest["rates"][role]["rate"] is not None:
+            check(manifest["rates"][role]["rate"], FRACTION_FIELDS)
+    has_decision = manifest["decision"] is None or is_stated_decision(manifest["decision"])
+    is_whole_run = roles in (["candidate"], ["baseline", "candidate"]) and (manifest["evidence"] is None) == (len(roles) == 1)
+    return not wrong and has_decision and is_whole_run and all(map(is_archived_entry, manifest["files"]))
+
+
+def cohort_id(cohort: JsonObject) -> str:
+    """The short name of the cohort with these fingerprints: 'c-' and ten digits."""
+    return "c-" + fingerprint([cohort["dataset_fingerprint"], cohort["evaluator_fingerprint"]]).removeprefix("sha256:")[:10]
+
+
+def find_run(history: History, name: str) -> HistoryRun:
+    """The run that *name* means: its id, its number, 'champion', the beginning of its id, or its label. Raises InputError."""
+    champion = history.champion()
+    if name == "champion" and champion:
+        return champion
+    if name in history.runs:
+        return history.runs[name]
+    found = [run for run in history.runs.values() if name.isascii() and name.isdigit() and run.entry["seq"] == int(name[:12])]
+    found = found or [run for run in history.runs.values() if name and run.id.startswith(name)]
+    found = found or [run for run in history.runs.values() if run.manifest.get("label") == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"{quoted(name)} means {listed([run.id for run in found])}", "name one of them by its id", "ambiguous_run")
+    hint = did_you_mean(name, history.runs) if history.runs else "record one with: kaizen history record IMPROVEMENT"
+    raise InputError(f"{quoted(name)}: there is no such run in this history", hint, "no_run")
+
+
+# --- What a run holds ------------------------------------------------------------------
+
+
+def run_row(history: History, run: HistoryRun) -> JsonObject:
+    """One flat object about *run*, for lists and pages.
+
+    {"id", "seq", "kind" ("anchor" or "record"), "recorded_at", "problem" ("" or why nothing below can be trusted: then it ends
+    here, with the promotions), "label", "agent_version", "improvement" (its name), "cohort", "cases", "holdout" (counts),
+    "recommendation" (None for a run that was not compared), "reasons" [{code, rule, text}], "counts", "rates" {"candidate": …,
+    "baseline": …} and "metrics" as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at,
+    rationale, conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
+    (id of a later record of the same evidence, or None), "compared_with" (id of the run that its baseline is, or None)}.
+    """
+    champion = history.champion()
+    row: JsonObject = {
+        "id": run.id,
+        "seq": run.entry["seq"],
+        "kind": run.entry["kind"],
+        "recorded_at": run.entry["at"],
+        "problem": run.problem,
+    }
+    row.update(promoted_at=[entry["at"] for entry in run.promotions], is_champion=champion is not None and champion.id == run.id)
+    if not run.manifest:
+        return row
+    manifest = run.manifest
+    row.update({key: manifest[key] for key in ("label", "agent_version")}, improvement=str(manifest["improvement"].get("name", "")))
+    row.update(cohort=run.cohort(), cases=manifest["cohort"].get("cases"), holdout=manifest["cohort"].get("holdout"))
+    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "metrics", "evidence")})
+    row["decision"] = run.promotions[-1]["decision"]["stated"] if run.promotions else manifest.get("decision")
+    later = [each.id for each in history.runs.values() if each.entry["seq"] > run.entry["seq"] and is_same_evidence(each, run)]
+    known = compared_run(history, run)
+    row.update(superseded_by=later[-1] if later else None, compared_with=known.id if known else None)
+    return row
+
+
+def is_same_evidence(run: HistoryRun, other: HistoryRun) -> bool:
+    """True when both runs are records of one comparison."""
+    return (
+        bool(run.manifest and other.manifest)
+        and run.manifest["evidence"] is not None
+        and run.manifest["evidence"] == other.manifest["evidence"]
+    )
+
+
+def compared_run(history: History, run: HistoryRun) -> HistoryRun | None:
+    """The run whose version was the baseline of *run*, known by its observations: of several the last before it; None when unknown."""
+    digest = run.digest("baseline")
+    known = [
+        each for each in history.runs.values() if digest and each.entry["seq"] < run.entry["seq"] and each.digest("candidate") == digest
+    ]
+    return known[-1] if known else None
+
+
+def archived_document(history: History, run: HistoryRun, name: str) -> JsonObject:
+    """The JSON object in the archived file *name* of *run*. Raises ArchiveError, also when it has not the form of that file."""
+    entry = run.file(name)
+    document = object_json(history.folder, entry) if entry else {}
+    if not (is_outcomes(document) if name == OUTCOMES_ARCHIVED else is_comparison(document)):
+        raise ArchiveError(f"{run.id}: {name} is not what a recording writes", RESTORE_HINT, "invalid_file")
+    return document
+
+
+def is_outcomes(document: JsonObject) -> bool:
+    """True when *document* has the form that `outcomes_document` gives."""
+    rows = document.get("cases")
+    return isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows)
+
+
+def is_outcome_row(row: list[Any]) -> bool:
+    """True for [id, holdout, change, passed, valid, passed, valid]; change and the first two counts may be None."""
+    if len(row) != 7 or type(row[0]) is not str or type(row[5]) is not int or type(row[6]) is not int:
+        return False
+    return row[3] is row[4] is row[2] is None or type(row[3]) is type(row[4]) is int and type(row[2]) is str
+
+
+def is_comparison(document: JsonObject) -> bool:
+    """True when *document* has what a replay reads of comparison.json."""
+    sides = [document.get(role) for role in ("baseline", "candidate")]
+    return (
+        all(isinstance(side, dict) and isinstance(side.get("stage"), str) and "observations_sha256" in side for side in sides)
+        and isinstance(document.get("recommendation"), str)
+        and all(isinstance(row, dict) and "id" in row and "change" in row for row in document.get("cases") or [0])
+        and all(isinstance(each, dict) and {"code", "rule", "text"} <= each.keys() for each in document.get("reasons", [0]))
+        and {"counts", "rates", "delta", "evidence"} <= document.keys()
+    )
+
+
+def run_outcomes(history: History, run: HistoryRun) -> Iterator[CaseOutcome]:
+    """Each case of *run*, in the order of its cases; ids of holdout cases are not to be shown. Raises ArchiveError."""
+    for case_id, secret, change, *counts in archived_document(history, run, OUTCOMES_ARCHIVED)["cases"]:
+        before = (counts[0], counts[1]) if counts[0] is not None else None
+        yield CaseOutcome(case_id, bool(secret), change, before, (counts[2], counts[3]))
+
+
+def outcomes_document(rows: list[JsonObject], holdout: frozenset[str]) -> JsonObject:
+    """What outcomes.json holds of the `cases` of a comparison: lists without keys, so that thousands of runs are read quickly.
+
+    {"version": 1, "cases": [[id, holdout 0 or 1, change, baseline passed, valid, candidate passed, valid], …]}
+    """
+    cases = []
+    for row in rows:
+        counts = [value for role in ("baseline", "candidate") for value in passed_and_valid(row.get(role))]
+        cases.append([row["id"], int(row["id"] in holdout), row["change"], *counts])
+    return {"version": OUTCOMES_VERSION, "cases": cases}
+
+
+def passed_and_valid(side: JsonObject | None) -> list[int | None]:
+    """[passed trials, valid trials] of one side of a case."""
+    return [side["pass"], side["pass"] + side["fail"]] if side else [None, None]
+
+
+def run_problems(history: History, run: HistoryRun, known: dict[str, str] | None = None) -> list[str]:
+    """What is wrong with the archived files of *run*, each in one sentence; [] when every hash verifies.
+
+    *known* may be handed to several calls: what one of them has read is not read again by the next.
+    """
+    if run.problem:
+        return [run.problem]
+    entries = [*run.manifest["files"], *(entry["decision"]["file"] for entry in run.promotions)]
+    found = [object_problem(history.folder, entry, {} if known is None else known) for entry in entries]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def object_problem(folder: str, entry: JsonObject, known: dict[str, str]) -> str:
+    """What is wrong with the archived file *entry*, '' for nothing; *known* holds what was found before."""
+    key = canonical_json([entry_object(entry), entry["stored_sha256"], entry["stored_bytes"], entry["bytes"]])
+    if key not in known:
+        try:
+            for _ in object_blocks(folder, entry):
+                pass
+            known[key] = ""
+        except InputError as error:
+            known[key] = error.message
+    return known[key]
+
+
+# --- Cohorts ---------------------------------------------------------------------------
+
+
+def cohort_difference(history: History, run: HistoryRun, other: HistoryRun) -> JsonObject:
+    """How the cohort of *run* differs from that of *other*. Raises ArchiveError.
+
+    {"cases": {"added", "removed", "changed": ids that may be shown}, "holdout_cases": number of others,
+    "evaluators": {"added", "removed", "changed": ids}}, all as seen from *other* to *run*.
+    """
+    cases, earlier = archived_cases(history, run), archived_cases(history, other)
+    holdout = {name for each in (cases, earlier) for name, (_, secret) in each.items() if secret}
+    moved = key_differences({name: text for name, (text, _) in earlier.items()}, {name: text for name, (text, _) in cases.items()})
+    evaluators = key_differences(*({**each.manifest["cohort"].get("evaluators", {})} for each in (other, run)))
+    shown = {kind: [name for name in names if name not in holdout] for kind, names in moved.items()}
+    hidden = sum(len(names) for names in moved.values()) - sum(len(names) for names in shown.values())
+    return {"cases": shown, "holdout_cases": hidden, "evaluators": evaluators}
+
+
+def archived_cases(history: History, run: HistoryRun) -> dict[str, tuple[str, bool]]:
+    """{case id: (fingerprint, whether it is a holdout case)} of the archived cases of *run*."""
+    entry = run.file(CASES_ARCHIVED)
+    lines = object_bytes(history.folder, entry).split(b"\n") if entry else []
+    cases = [parse_line(line, f"{run.id}, {CASES_ARCHIVED}") for line in lines if line]
+    return {str(case.get("id")): (fingerprint(case_fingerprint_document(case)), is_holdout(case)) for case in cases}
+
+
+def key_differences(before: dict[str, str], after: dict[str, str]) -> dict[str, list[str]]:
+    """{"added", "removed", "changed": the keys} from *before* to *after*, sorted."""
+    return {
+        "added": sorted(after.keys() - before.keys()),
+        "removed": sorted(before.keys() - after.keys()),
+        "changed": sorted(name for name in before.keys() & after.keys() if before[name] != after[name]),
+    }
+
+
+def difference_text(difference: JsonObject) -> str:
+    """*difference* in one clause: '1 case added (refund-9), evaluators changed: tone'; 'in nothing' when there is none."""
+    parts = []
+    for what, names in (("cases", difference["cases"]), ("evaluators", difference["evaluators"])):
+        parts += [f"{what} {kind}: {listed([visible(name, 60) for name in ids], 5)}" for kind, ids in names.items() if ids]
+    parts += [f"holdout cases that differ: {difference['holdout_cases']}"] if difference["holdout_cases"] else []
+    return re.sub(r"[\r\n]", " ", "; ".join(parts)) or "in nothing"
+
+# endregion
+
+# region history/recording.py
+# =============================================================================
+# Adding to a history: one writer at a time, whole or not at all.
+#
+# Under the lock: what a stopped recording left is cleared away, `unfinished.json` says what is
+# going to be written, then objects, manifest, ledger and champion.json are, in that order, and
+# `unfinished.json` goes. The moment at which something counts is the renaming of the ledger.
+# =============================================================================
+
+ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE = ".gitattributes", "history.lock", "unfinished.json"
+ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
+RECORDING_PATIENCE = 10.0  # how long a second recording waits for the first
+OBJECT_NAME = rf"{OBJECTS_FOLDER}/[0-9a-f]{{2}}/{HEX_DIGEST}(\.gz)?"
+HALF_WRITTEN = r"\.[\w.-]{1,200}\.\d+\.tmp"
+
+
+class RunDraft(NamedTuple):
+    """A run about to be recorded: what its manifest says beside id, time and files; the files; the name its id is made from."""
+
+    kind: str
+    label: str
+    fields: JsonObject
+    sources: list[Source]
+
+
+HistoryCheck = Callable[[History], None]
+
+
+def record_run(folder: str, draft: RunDraft, check: HistoryCheck, patience: float = RECORDING_PATIENCE) -> tuple[History, HistoryRun]:
+    """The history in *folder* with the run of *draft* appended, and that run; *check* refuses by raising, under the lock.
+
+    A history is begun when there is none. Raises RefusedError or InputError; the ledger is then the old one.
+    """
+    refuse_link_out(folder)
+    make_folder(folder)
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", patience):
+        history = history_for_writing(folder)
+        check(history)
+        items = [measured_source(source) for source in draft.sources]
+        run_id = f"{len(history.entries) + 1:04d}-{slug(draft.label)}"
+        with UnfinishedWriting(history, items, run_id):
+            if not history.entries:
+                create_file(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES)
+            files = [store_object(folder, item) for item in items]
+            at = utc_now()
+            manifest = {
+                "version": HISTORY_VERSION,
+                "id": run_id,
+                "kind": draft.kind,
+                "label": draft.label,
+                "recorded_at": at,
+                "engine": VERSION,
+            }
+            text = encode_readable({**manifest, **draft.fields, "files": files}) + "\n"
+            path = manifest_path(folder, run_id)
+            make_folder(os.path.dirname(path))
+            write_file(path, text)
+            entry = sealed_entry(history.entries, at, draft.kind, run_id, manifest=sha256_hex(text))
+            write_ledger(folder, [*history.entries, entry])
+    after = load_history(folder)
+    return after, after.runs[run_id]
+
+
+def record_promotion(folder: str, run_id: str, decision: Source, stated: JsonObject, check: HistoryCheck) -> History:
+    """The history in *folder* with a promotion of *run_id* appended that rests on the file *decision*; *check* as above."""
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", RECORDING_PATIENCE):
+        history = history_for_writing(folder)
+        check(history)
+        item = measured_source(decision)
+        champion = history.champion()
+        with UnfinishedWriting(history, [item], ""):
+            fields = {"file": store_object(folder, item), "stated": stated}
+            replaces = champion.id if champion else None
+            entry = sealed_entry(history.entries, utc_now(), PROMOTION, run_id, decision=fields, replaces=replaces)
+            write_ledger(folder, [*history.entries, entry])
+    return load_history(folder)
+
+
+def history_for_writing(folder: str) -> History:
+    """The history in *folder*, mended after a recording that was stopped; an empty one when there is no ledger yet.
+
+    Raises RefusedError when it is not whole: nothing is appended to a history that cannot be trusted.
+    """
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        refuse_other_folder(folder)
+    for name in (RUNS_FOLDER, OBJECTS_FOLDER):
+        refuse_leaving(folder, os.path.join(folder, name))
+    sweep_half_written(folder)
+    clear_unfinished(folder)
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        if os.path.lexists(os.path.join(folder, CHAMPION_FILE)) or known_runs(folder):
+            hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
+            raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+        return History(folder, [], {})
+    history = load_history(folder)
+    broken = next((run for run in history.runs.values() if run.problem), None)
+    if broken:
+        raise RefusedError(broken.problem, "run: kaizen history validate", "hash_mismatch")
+    strangers = [name for name in known_runs(folder) if name not in history.runs]
+    if strangers:
+        message = (
+            f"{shown_path(os.path.join(folder, RUNS_FOLDER))}: holds runs that are not in the ledger: {listed(map(quoted, strangers), 5)}"
+        )
+        hint = f"when they come from another branch, {FORK_HINT}; when not, the end of the ledger is gone"
+        raise RefusedError(message, hint, "unknown_runs")
+    refuse_other_champion(history)
+    return history
+
+
+def refuse_other_folder(folder: str) -> None:
+    """Raises RefusedError when *folder*, which holds no ledger, holds anything that no recording has begun."""
+    ours = (ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE, CHAMPION_FILE, RUNS_FOLDER, OBJECTS_FOLDER)
+    others = [name for name in list_folder(folder) if name not in ours and not re.fullmatch(HALF_WRITTEN, name)]
+    if others:
+        message = f"{shown_path(folder)}: is no history, it holds {listed(map(quoted, others), 3)}; nothing was written"
+        raise RefusedError(message, "name an empty or new folder with --history", "no_history")
+
+
+def known_runs(folder: str) -> list[str]:
+    """The names in the folder of the runs."""
+    path = os.path.join(folder, RUNS_FOLDER)
+    return list_folder(path) if os.path.isdir(path) else []
+
+
+def refuse_other_champion(history: History) -> None:
+    """Raises RefusedError when champion.json is not what the ledger says: then the ledger may have lost its last entries."""
+    path = os.path.join(history.folder, CHAMPION_FILE)
+    if not os.path.isfile(path) or read_text(path) != champion_text(history.entries):
+        message = f"{shown_path(path)}: does not agree with the ledger of {len(history.entries)} entries"
+        raise RefusedError(message, "run: kaizen history validate", "champion_mismatch")
+
+
+# --- What a stopped recording leaves ---------------------------------------------------
+
+
+class UnfinishedWriting:
+    """Context manager: says beforehand what is going to be written, and clears it away when that did not come to its end."""
+
+    def __init__(self, history: History, items: list[MeasuredSource], run_id: str) -> None:
+        self.folder = history.folder
+        self.path = os.path.join(history.folder, UNFINISHED_FILE)
+        fresh = sorted({item.object_name() for item in items} - kept_objects(history))
+        self.document = {"version": HISTORY_VERSION, "entries": len(history.entries), "run": run_id, "objects": fresh}
+
+    def __enter__(self) -> None:
+        write_json(self.path, self.document)
+
+    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
+        if kind is None:
+            discard_unfinished(self.path)
+        else:
+            with suppress(KaizenError):  # the next recording does it
+                clear_unfinished(self.folder)
+
+
+def kept_objects(history: History) -> set[str]:
+    """Names of the objects that the runs and promotions of *history* rest on."""
+    files = [entry for run in history.runs.values() for entry in run.manifest.get("files", [])]
+    files += [entry["decision"]["file"] for entry in history.entries if entry["kind"] == PROMOTION]
+    return set(map(entry_object, files))
+
+
+def clear_unfinished(folder: str) -> None:
+    """Takes away what a stopped recording left in *folder*, or finishes it where the ledger has its entry already."""
+    path = os.path.join(folder, UNFINISHED_FILE)
+    if not os.path.lexists(path):
+        return
+    document = read_json_object(path)
+    objects, run_id, number = document.get("objects"), document.get("run"), document.get("entries")
+    if not isinstance(objects, list) or not isinstance(run_id, str) or not isinstance(number, int):
+        raise RefusedError(f"{shown_path(path)}: is not what a recording writes", "look at it, then remove it", "invalid_file")
+    has_ledger = os.path.lexists(os.path.join(folder, LEDGER_FILE))
+    history = load_history(folder) if has_ledger else History(folder, [], {})
+    if has_ledger and number + 1 == len(history.entries):
+        write_file(os.path.join(folder, CHAMPION_FILE), champion_text(history.entries))
+    kept = kept_objects(history)
+    for name in objects:
+        if isinstance(name, str) and re.fullmatch(OBJECT_NAME, name) and name not in kept:
+            refuse_leaving(folder, os.path.join(folder, name))
+            discard_unfinished(os.path.join(folder, *name.split("/")))
+            sweep_half_written(os.path.join(folder, os.path.dirname(name)))
+    if re.fullmatch(RUN_ID, run_id):
+        place = os.path.join(folder, RUNS_FOLDER, run_id)
+        refuse_leaving(folder, place)
+        if run_id in history.runs:
+            sweep_half_written(place)
+        elif os.path.isdir(place) and int(run_id.split("-")[0]) > len(history.entries):
+            remove_folder(place)
+    discard_unfinished(path)
+
+
+def sweep_half_written(folder: str) -> None:
+    """Removes the half-written files in *folder*; the caller holds the history's lock."""
+    if not os.path.isdir(folder):
+        return
+    for name in list_folder(folder):
+        if re.fullmatch(HALF_WRITTEN, name) and not name.startswith(".dashboard."):
+            discard_unfinished(os.path.join(folder, name))
+
+# endregion
+
+# region history/promotion.py
+# =============================================================================
+# When a run may become champion, and what to do when it may not.
+#
+# Every rule must hold; there is no way around one. Past promotions are judged by the same
+# rules when a history is validated.
+# =============================================================================
+
+ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
+
+
+class Obstacle(NamedTuple):
+    """What keeps a run from being promoted: reason code, one sentence, what to do."""
+
+    code: str
+    text: str
+    hint: str
+
+
+def promotion_obstacle(history: History, run: HistoryRun, decision: Decision | None, stale: str) -> Obstacle | None:
+    """The first thing that keeps *run* from being promoted under *decision*; None when nothing does.
+
+    *stale* says how the improvement's files differ from the recorded ones, '' when they do not.
+    """
+    return hash_obstacle(history, run) or stale_obstacle(run, stale) or rule_obstacle(history, run) or decision_obstacle(run, decision)
+
+
+def hash_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """A file of *run*, or of the run it must have been compared with, that is not what was recorded."""
+    reference = history.champion() or history.anchor(run.cohort())
+    for each in (run, reference):
+        problems = run_problems(history, each) if each else []
+        if problems:
+            return Obstacle(
+                "hash_mismatch", problems[0], "put the recorded file back (git checkout, or a copy); see: kaizen history validate"
+            )
+    return None
+
+
+def stale_obstacle(run: HistoryRun, stale: str) -> Obstacle | None:
+    """The improvement has moved on since *run* was recorded."""
+    if not stale:
+        return None
+    hint = "run: kaizen evaluate, kaizen review, kaizen decide, then kaizen history record: what is there now is another run"
+    return Obstacle("stale_evidence", f"{run.id}: the evidence is stale: {stale}", hint)
+
+
+def rule_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """What the rules about cohort, comparison and recommendation say of *run*, which its history is loaded with."""
+    if run.entry["kind"] == ANCHOR or "baseline" not in run.manifest["stages"]:
+        hint = "record the candidate: kaizen history record IMPROVEMENT --agent-version V"
+        return Obstacle("not_compared", f"{run.id}: was recorded alone, compared with nothing", hint)
+    champion = history.champion()
+    if champion and champion.id == run.id:
+        return Obstacle("already_champion", f"{run.id}: is the champion already", "there is nothing to do")
+    anchor = history.anchor(run.cohort())
+    if anchor is None:
+        return cohort_obstacle(history, run)
+    wanted = champion or anchor
+    if not is_compared_with(history, run, wanted):
+        version = quoted(wanted.manifest.get("agent_version", "?"))
+        role = f"the version promoted last ({version}, {wanted.id})" if champion else f"the anchor of its cohort ({version}, {wanted.id})"
+        hint = (
+            f"run version {version} as the baseline of this improvement, then evaluate, review, decide and record again; "
+            "a stage that runs it anew is made known with: kaizen history record IMPROVEMENT --stage S --agent-version V"
+        )
+        return Obstacle("not_compared_with_champion", f"{run.id}: its baseline is not {role}", hint)
+    if run.manifest["recommendation"] != "eligible":
+        reasons = [entry["text"] for entry in run.manifest["reasons"]]
+        because = f": {visible(reasons[0])}" if reasons else ""
+        hint = "change the agent until it is eligible, or the policy in evaluation.json, which makes other evidence to decide about"
+        return Obstacle(
+            "not_eligible", f"{run.id}: the recommendation is {visible(str(run.manifest['recommendation']), 40)}{because}", hint
+        )
+    return None
+
+
+def improvement_argument(run: HistoryRun) -> str:
+    """The improvement of *run* as a command that is printed for a shell names it."""
+    from shlex import quote
+
+    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+
+
+def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
+    """The cohort of *run* has no anchor; says how it differs from the cohort that was begun last."""
+    name = improvement_argument(run)
+    hint = f"begin its cohort with its baseline: kaizen history init {name} --agent-version V"
+    others = [each for each in history.runs.values() if each.entry["kind"] == ANCHOR and each.manifest]
+    if not others:
+        return Obstacle("other_cohort", f"{run.id}: its cohort {run.cohort()} has no anchor, nor has any other", hint)
+    how = difference_text(cohort_difference(history, run, others[-1]))
+    text = f"{run.id}: its cohort {run.cohort()} has no anchor; it differs from {others[-1].cohort()} ({others[-1].id}): {how}"
+    return Obstacle("other_cohort", text, hint)
+
+
+def is_compared_with(history: History, run: HistoryRun, wanted: HistoryRun) -> bool:
+    """True when the baseline of *run* is the version of *wanted*: by its observations, or by a run of the cohort that has them.
+
+    Such a run was recorded under the same agent version.
+    """
+    digest = run.digest("baseline")
+    if digest is None or digest == wanted.digest("candidate"):
+        return digest is not None
+    version = wanted.manifest.get("agent_version")
+    same = [each for each in history.runs.values() if each.cohort() == run.cohort() and each.digest("candidate") == digest]
+    return any(each.manifest["agent_version"] == version for each in same)
+
+
+def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | None:
+    """What *decision* lacks for a promotion of *run*; None when it accepts exactly its evidence."""
+    name = improvement_argument(run)
+    decide = f"run: kaizen decide {name} --status accepted --by NAME --because TEXT"
+    if decision is None:
+        return Obstacle(
+            "no_decision", f"{run.id}: nobody has decided about it", f"run: kaizen review {name}, look at the page, then {decide}"
+        )
+    if decision.status == "pending":
+        return Obstacle("pending", f"{run.id}: the decision is pending", f"a person decides; {decide}")
+    if decision.evidence != run.manifest["evidence"]:
+        found, wanted = (visible(text, 19) for text in (decision.evidence, run.manifest["evidence"]))
+        text = f"{run.id}: the decision is about other evidence ({found} instead of {wanted})"
+        return Obstacle("stale_decision", text, f"run: kaizen review {name}, look at the page, then {decide}")
+    if decision.status not in ACCEPTED_STATUSES:
+        by = f" by {quoted(decision.decided_by)}" if decision.decided_by else ""
+        return Obstacle(
+            "rejected",
+            f"{run.id}: was {visible(decision.status, 40)}{by}",
+            "a rejected version is not promoted; make a better one, and record that",
+        )
+    return None
+
+
+def stated_decision(decision: Decision | None) -> JsonObject | None:
+    """What a manifest or a promotion says of *decision*; None when there is none."""
+    if decision is None:
+        return None
+    return {key: value for key, value in decision._asdict().items() if key != "path"}
+
+# endregion
+
+# region history/validation.py
+# =============================================================================
+# Whether a history is still what was written: every file, every byte, every rule.
+#
+# Each problem names the file. A history that lost its end looks like a shorter one that never
+# had it; champion.json and the folders of the lost runs tell, and where somebody removed those
+# too, only an anchor digest that is kept elsewhere does.
+# =============================================================================
+
+DASHBOARD_FILE = "dashboard.html"
+NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
+
+
+def history_problems(folder: str, anchor: str = "") -> tuple[History, list[LedgerProblem]]:
+    """(the history in *folder* as far as it can be read, everything that is wrong with it); *anchor* is a digest it must extend.
+
+    Raises InputError when there is no ledger or *anchor* is none, RefusedError for a schema newer than this program.
+    """
+    path = os.path.join(folder, LEDGER_FILE)
+    shown = shown_path(path)
+    entries, problems = parsed_ledger(ledger_data(path), shown)
+    unique = list({entry["run"]: entry for entry in reversed(entries) if entry["kind"] != PROMOTION}.values())
+    history = History(folder, entries, runs_of(entries, {entry["run"]: loaded_run(folder, entry) for entry in reversed(unique)}))
+    problems += champion_problems(folder, entries, bool(problems))
+    problems += attribute_problems(folder)
+    problems += run_file_problems(history)
+    problems += promotion_problems(history, shown)
+    problems += stray_problems(history)
+    found = anchor_problem(entries, anchor, shown) if anchor and entries else None
+    return history, problems + ([found] if found else [])
+
+
+def fixed_problem(path: str, expected: bytes, code: str, words: str) -> list[LedgerProblem]:
+    """The problem of the file *path*, when it does not hold *expected*."""
+    shown = shown_path(path)
+    if os.path.islink(path):
+        return []  # named with the other links
+    if not os.path.isfile(path):
+        return [LedgerProblem(shown, 0, code, "is missing")]
+    data = read_bytes(path)
+    if data == expected:
+        return []
+    if data.startswith(CONFLICT_MARKS) or any(b"\n" + mark in data for mark in CONFLICT_MARKS):
+        return [LedgerProblem(shown, 0, "conflict_markers", "holds the marks of a merge conflict", FORK_HINT)]
+    if data.replace(b"\r\n", b"\n") == expected:
+        return [LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT)]
+    return [LedgerProblem(shown, 0, code, words)]
+
+
+def champion_problems(folder: str, entries: list[JsonObject], is_broken: bool) -> list[LedgerProblem]:
+    """What is wrong with champion.json beside the *entries* of the ledger, which *is_broken* when not all could be read."""
+    path = os.path.join(folder, CHAMPION_FILE)
+    known = stated_entries(path)
+    words = "does not agree with the ledger"
+    if not is_broken and known is not None and known != len(entries):
+        words += f": it knows {known} entries, the ledger has {len(entries)}"
+        words += "; the last ones are gone" if known > len(entries) else "; entries were added, or a recording was stopped"
+    if is_broken and known is not None and os.path.isfile(path) and known != len(entries):
+        return []  # the ledger's own problems say more
+    return fixed_problem(path, champion_text(entries).encode("utf-8"), "champion_mismatch", words)
+
+
+def stated_entries(path: str) -> int | None:
+    """The number of entries that champion.json at *path* knows; None when it does not say."""
+    try:
+        refuse_link_out(path)
+        document = parse_json(read_bytes(path).decode("utf-8"))
+        return int(document["entries"])
+    except (KaizenError, JsonError, UnicodeDecodeError, TypeError, KeyError, ValueError):
+        return None
+
+
+def attribute_problems(folder: str) -> list[LedgerProblem]:
+    """What is wrong with .gitattributes."""
+    return fixed_problem(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES.encode("utf-8"), "attributes_changed", "was changed")
+
+
+def run_file_problems(history: History) -> list[LedgerProblem]:
+    """What is wrong with the manifests and the archived files, each file once."""
+    known: dict[str, str] = {}
+    found = []
+    for run in history.runs.values():
+        if run.problem:
+            found.append(told_problem(run.problem))
+        for entry in archived_entries(run):
+            if entry_object(entry) not in known:
+                words = known[entry_object(entry)] = object_problem(history.folder, entry, {})
+                found += [told_problem(f"{words} ({entry['name']} of {run.id})")] if words else []
+    return found
+
+
+def told_problem(text: str) -> LedgerProblem:
+    """The problem that *text*, 'path: words', tells."""
+    path, _, words = text.partition(": ")
+    is_crlf = words.startswith("only its line ends")
+    return LedgerProblem(path, 0, "line_ends" if is_crlf else "hash_mismatch", words, LINE_ENDS_HINT if is_crlf else RESTORE_HINT)
+
+
+def archived_entries(run: HistoryRun) -> list[JsonObject]:
+    """The entries of all files that *run* and its promotions rest on."""
+    return [*run.manifest.get("files", []), *(entry["decision"]["file"] for entry in run.promotions)]
+
+
+def promotion_problems(history: History, shown: str) -> list[LedgerProblem]:
+    """Promotions that the rules did not allow when they were written."""
+    found = []
+    for entry in history.entries:
+        if entry["kind"] != PROMOTION:
+            continue
+        before = history.before(entry["seq"] - 1)
+        run = before.runs.get(entry["run"])
+        if run is None:
+            words = f"promotes {entry['run']}, which was not recorded before"
+        elif not run.manifest:
+            continue  # its manifest is named already
+        else:
+            obstacle = rule_obstacle(before, run) or decision_obstacle(run, Decision(**entry["decision"]["stated"], path=""))
+            words = f"a promotion that the rules do not allow: {obstacle.text}" if obstacle else ""
+        if words:
+            found.append(LedgerProblem(shown, entry["seq"], "forged_promotion", words))
+    return found
+
+
+def stray_problems(history: History) -> list[LedgerProblem]:
+    """Files that no part of the history names, links, and what a stopped recording left."""
+    expected = {ATTRIBUTES_FILE, LEDGER_FILE, CHAMPION_FILE, *NOT_HISTORY}
+    for run in history.runs.values():
+        expected.add(f"{RUNS_FOLDER}/{run.id}/{MANIFEST_FILE}")
+        expected.update(map(entry_object, archived_entries(run)))
+    broken = {run.id for run in history.runs.values() if not run.manifest}
+    found: list[LedgerProblem] = []
+    for name, mode in sorted(found_names(history.folder)):
+        shown = shown_path(os.path.join(history.folder, *name.split("/")))
+        if stat.S_ISLNK(mode):
+            found.append(
+                LedgerProblem(shown, 0, "link", "is a symbolic link, which a history never holds", "put the file itself in its place")
+            )
+        elif name == UNFINISHED_FILE or re.fullmatch(HALF_WRITTEN, os.path.basename(name)):
+            words = "a recording is under way or was stopped; the ledger is as it was before or after it"
+            found.append(LedgerProblem(shown, 0, "unfinished", words, "record again: that clears away what was left"))
+        elif name not in expected and not (broken and name.startswith("objects/")):
+            words = "is named nowhere in the history: it was added, or what named it is gone"
+            found.append(LedgerProblem(shown, 0, "added", words, f"if it came with a merge: {FORK_HINT}; else remove it"))
+    return found
+
+
+def found_names(folder: str) -> list[tuple[str, int]]:
+    """(path from *folder* with '/', mode) of everything below it but folders; links are named and not followed."""
+    found, waiting = [], [folder]
+    while waiting:
+        place = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                modes = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+        except OSError as error:
+            refuse_reading(place, error)
+        waiting += [path for path, mode in modes if stat.S_ISDIR(mode)]
+        found += [(os.path.relpath(path, folder).replace(os.sep, "/"), mode) for path, mode in modes if not stat.S_ISDIR(mode)]
+    return found
+
+# endregion
+
+# region history/restoring.py
+# =============================================================================
+# An archived run put back as an improvement folder, to be evaluated again.
+# =============================================================================
+
+REFERENCE = "$file/"  # before the name of a file that evaluation.json or a case refers to
+PLAIN_NAME = r"[A-Za-z0-9_][\w.-]{0,200}"
+
+
+def restore_run(history: History, run: HistoryRun, folder: str, policy: JsonObject) -> Improvement:
+    """The improvement that *run* archived, written into the empty *folder*, with the blocks of *policy* (None: without it).
+
+    All its cases are its own then, also those that came from included files. Raises ArchiveError when a file is not what
+    was recorded or its name leads elsewhere.
+    """
+    for entry in run.manifest["files"]:
+        path = restored_path(folder, entry["name"])
+        make_folder(os.path.dirname(path))
+        if not is_inside(folder, path):
+            raise ArchiveError(f"{run.id}: {quoted(entry['name'])} leads out of the folder; not restored", "", "link_leaves_folder")
+        if entry["name"] == EVALUATION_FILE:
+            document = {**object_json(history.folder, entry), **policy, "include": None, "optimization": None}
+            write_json(path, {key: value for key, value in document.items() if value is not None})
+            continue
+        with replacing(path) as stream:
+            for block in object_blocks(history.folder, entry):
+                stream.write(block)
+    return Improvement(folder)
+
+
+def restored_path(folder: str, name: str) -> str:
+    """Where the archived file *name* goes in *folder*. Raises ArchiveError for a name that no recording gives."""
+    if name.startswith(REFERENCE):
+        return os.path.normpath(os.path.join(folder, *name[len(REFERENCE) :].split("/")))
+    if not re.fullmatch(PLAIN_NAME, name, re.ASCII):
+        raise ArchiveError(f"{quoted(name)}: is no name of an archived file", "", "invalid_file")
+    return os.path.join(folder, CASES_FILE if name == CASES_ARCHIVED else name)
+
+# endregion
+
 # region exporters/rows.py
 # =============================================================================
 # What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -31464,6 +32849,65 @@ def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, Jso
 
 # endregion
 
+# region commands/replaying.py
+# =============================================================================
+# Kept observations evaluated by other evaluators; nothing is run, nothing written.
+# =============================================================================
+
+
+def project_under(improvement: Improvement, path: str, own_place: bool = True) -> Project:
+    """*improvement* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches.
+
+    What the file refers to is looked for in *improvement*; without *own_place* beside the file, and nothing is included.
+    """
+    breaches = Breaches()
+    evaluation = load_evaluation(improvement if own_place else Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    if evaluation is None:
+        raise InputError(f"{shown_path(path)}: cannot be used")
+    dataset = load_dataset(improvement, evaluation.include if own_place else [], breaches)
+    breaches.raise_if_any()
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
+
+
+def replayed_comparison(project: Project, before: JsonObject) -> JsonObject:
+    """comparison.json as it would be if both stages of the comparison *before* were evaluated by *project* now; nothing is written."""
+    stages = {}
+    for role in ("baseline", "candidate"):
+        meta = {"observations_sha256": before[role]["observations_sha256"]}
+        stages[role] = (replayed_tally(project, before[role]["stage"]), meta)
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    return comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
+
+
+def replayed_tally(project: Project, stage: str) -> StageTally:
+    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
+
+    Raises InputError for a trial that is there twice.
+    """
+    path = project.improvement.stage_file(stage)
+    cases: dict[str, CaseTally] = {}
+    unknown: dict[str, None] = {}
+    seen: set[tuple[str, int]] = set()
+    with open_outside(project.improvement, stage, project.dataset, project.suite) as kept:
+        for line, memo in kept.with_memos(iter_observations(path)):
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            if key in seen:
+                raise repeated_trial(path, line)
+            seen.add(key)
+            if key[0] not in project.dataset.cases:
+                unknown[key[0]] = None
+                continue
+            result = evaluate_observation(observation, project.dataset, project.suite, memo)
+            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
+    repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
+    return StageTally(stage, repetitions, cases, list(unknown))
+
+# endregion
+
 # region commands/agreement.py
 # =============================================================================
 # `kaizen agreement`: does the judge decide like the experts.
@@ -32222,6 +33666,605 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
+
+# endregion
+
+# region commands/history.py
+# =============================================================================
+# `kaizen history init`, `record`, `promote`: what is kept, and how.
+# =============================================================================
+
+HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
+RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
+RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
+AGENT_VERSION = Argument(
+    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
+)
+STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
+LONGEST_NAME = 200
+CheckFields = Callable[[History, JsonObject], None]
+
+
+class Recorded(NamedTuple):
+    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
+
+    project: Project
+    comparison: JsonObject
+    states: dict[str, StageState]
+
+
+@command(
+    "history init",
+    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
+    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
+    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
+    group="history",
+)
+def command_history_init(args: Namespace) -> Answer:
+    """Archives the anchor."""
+    recorded = one_stage(load_project(args.improvement), args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        cohort = cohort_id(fields["cohort"])
+        anchor = history.anchor(cohort)
+        if anchor:
+            name = recorded.project.improvement.argument()
+            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
+
+    history, run = recorded_run(args, ANCHOR, recorded, check)
+    champion = history.champion()
+    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
+    if champion and champion.manifest["agent_version"] != args.agent_version:
+        version = quoted(champion.manifest["agent_version"])
+        lines.append(
+            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
+        )
+    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history record",
+    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
+        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        RUN_LABEL,
+        AGENT_VERSION,
+        HISTORY,
+    ],
+    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
+    group="history",
+)
+def command_history_record(args: Namespace) -> Answer:
+    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
+    project = load_project(args.improvement)
+    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
+    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        wanted = identity_of_run(fields)
+        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
+        if same:
+            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
+
+    history, run = recorded_run(args, RECORD, recorded, check)
+    comparison, decision = recorded.comparison, run.manifest["decision"]
+    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines += [
+        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
+    ]
+    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
+    if history.anchor(run.cohort()) is None:
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
+    status = decision["status"] if decision else ""
+    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
+    following = "" if status == "rejected" or not is_compared else following
+    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history promote",
+    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
+    [RUN, HISTORY],
+    "kaizen history promote 2",
+    group="history",
+)
+def command_history_promote(args: Namespace) -> Answer:
+    """Appends the promotion, with the decision it rests on."""
+    folder = required_history(args.history)
+    run = find_run(load_history(folder), args.run)
+    if not run.manifest:
+        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
+    improvement = improvement_of_run(folder, run)
+    stale = "" if improvement is None else moved_on(improvement, run)
+    decision, source = deciding_file(folder, run, improvement)
+
+    def check(history: History) -> None:
+        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
+        if obstacle:
+            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
+
+    before = load_history(folder)
+    stated = stated_decision(decision) or {}
+    history = record_promotion(folder, run.id, source, stated, check)
+    former = before.champion()
+    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
+    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
+    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
+    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
+    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
+
+
+def required_history(argument: str | None) -> str:
+    """The folder of the history. Raises InputError when there is none."""
+    folder = find_history(argument)
+    if folder is None:
+        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
+        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
+    return folder
+
+
+def history_answer(history: History, run: HistoryRun) -> JsonObject:
+    """What --json says of *run*."""
+    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
+
+
+# --- What is archived ------------------------------------------------------------------
+
+
+def one_stage(project: Project, stage: str) -> Recorded:
+    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
+    tally, state = tallied_stage(project, stage)
+    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
+    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
+    return Recorded(project, document, {"candidate": state})
+
+
+def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
+    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
+    assessment = assess(project, baseline, candidate)
+    refuse_stale(assessment, project.improvement, "record")
+    return Recorded(project, assessment.comparison, assessment.states)
+
+
+def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
+    """The history with *recorded* appended as a run of *kind*, and that run."""
+    improvement = recorded.project.improvement
+    label = args.label or improvement.name
+    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
+        if not value.strip() or len(value) > LONGEST_NAME:
+            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
+    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
+    decision, source = decision_file(improvement)
+    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
+        decision = None  # there is none about what is recorded here
+
+    def check_all(history: History) -> None:
+        check(history, {"label": label, **fields})
+        refuse_changed_stages(recorded)
+
+    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
+    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
+
+
+def path_from(folder: str, improvement: Improvement) -> str:
+    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
+    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
+
+
+def cohort_fields(project: Project) -> JsonObject:
+    """The cohort of *project*, as a manifest has it."""
+    return {
+        "dataset_fingerprint": project.dataset.fingerprint,
+        "evaluator_fingerprint": project.suite.fingerprint,
+        "evaluators": project.suite.entry_fingerprints,
+        "cases": len(project.dataset.cases),
+        "holdout": len(project.dataset.holdout),
+    }
+
+
+def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
+    """The manifest of *recorded*, but for id, time and files; it names no case."""
+    comparison = recorded.comparison
+    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
+    return {
+        "agent_version": agent_version,
+        "improvement": {"name": recorded.project.improvement.name, "path": path},
+        "cohort": cohort_fields(recorded.project),
+        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
+        "evidence": comparison.get("evidence"),
+        "recommendation": comparison["recommendation"],
+        "reasons": reasons,
+        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
+        "decision": stated_decision(decision),
+    }
+
+
+def identity_of_run(fields: JsonObject) -> list[object]:
+    """What makes two records the same run, when all of it is equal."""
+    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
+
+
+def run_sources(recorded: Recorded) -> list[Source]:
+    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
+    improvement, dataset = recorded.project.improvement, recorded.project.dataset
+    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
+    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
+    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
+    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
+    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
+    for role in recorded.states:
+        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
+    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
+    references = sorted(recorded.project.evaluation.file_hashes)
+    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
+
+
+def archived_case_lines(cases: list[Case]) -> bytes:
+    """All cases, those of included files too, one a line."""
+    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
+
+
+def refuse_changed_stages(recorded: Recorded) -> None:
+    """Raises RefusedError when a stage is no longer the one that was assessed."""
+    improvement = recorded.project.improvement
+    for role, state in recorded.states.items():
+        stage = recorded.comparison[role]["stage"]
+        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
+            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
+                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
+                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+# --- What a promotion rests on ---------------------------------------------------------
+
+
+def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
+    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
+    place, root = run.manifest["improvement"], os.path.dirname(folder)
+    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
+    try:
+        if place.get("path"):
+            return find_improvement(path) if is_inside(root, path) else None
+        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
+    except InputError:
+        return None
+
+
+def moved_on(improvement: Improvement, run: HistoryRun) -> str:
+    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
+    stages = run.manifest["stages"]
+    if "baseline" not in stages:
+        return ""
+    try:
+        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
+    except InputError as error:
+        return error.message
+    if now.problems:
+        return now.problems[0][1]
+    cohort, comparison = run.manifest["cohort"], now.comparison
+    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
+        if comparison[key] != cohort[key]:
+            return f"the {what} in {improvement.shown()} have changed since it was recorded"
+    for role in ("baseline", "candidate"):
+        if comparison[role] != stages[role]:
+            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
+    same = comparison["evidence"] == run.manifest["evidence"]
+    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
+
+
+def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
+    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
+    if improvement is not None:
+        return decision_file(improvement)
+    entry = run.file("decision.yaml")
+    content = object_bytes(folder, entry) if entry else b""
+    stated = run.manifest["decision"]
+    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
+
+
+def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
+    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
+    path = improvement.path("decision.yaml")
+    if not os.path.exists(path):
+        return None, Source("decision.yaml")
+    content, decision = read_bytes(path), decision_of(improvement)
+    if read_bytes(path) != content:
+        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
+    return decision, Source("decision.yaml", content=content)
+
+# endregion
+
+# region commands/history_replay.py
+# =============================================================================
+# `kaizen replay-decision` over a history: what would flip.
+# =============================================================================
+
+
+def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
+    """What every comparison in *history* comes to under the evaluation file *path*: its policy, and with *has_evaluators* its evaluators.
+
+    Archived files are put back into a folder that goes away again; no agent runs. Exits 4 when a run could not be replayed.
+    """
+    import tempfile
+
+    policy = checked_file(path) if has_evaluators else policy_blocks(path)
+    folder = tempfile.mkdtemp(prefix="kaizen-replay-")
+    replayed, failed = [], []
+    try:
+        for run in history.runs.values():
+            place = os.path.join(folder, run.id)
+            if run.problem or "baseline" in run.manifest["stages"]:
+                try:
+                    replayed.append(replayed_run(history, run, place, policy, path if has_evaluators else ""))
+                except KaizenError as error:
+                    failed.append({"id": run.id, "reason": error.reason, "message": error.message.replace(folder, "…")})
+            if os.path.isdir(place):
+                remove_folder(place)
+    finally:
+        remove_folder(folder)
+    return history_flips(history, shown_path(path), replayed, failed)
+
+
+def checked_file(path: str) -> JsonObject:
+    """No blocks: the evaluation file *path* counts as it is. Raises BreachesError when it cannot, before any run is looked at."""
+    breaches = Breaches()
+    load_evaluation(Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    return {}
+
+
+def policy_blocks(path: str) -> JsonObject:
+    """The blocks `acceptance`, `metrics` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
+
+    A block that the file does not have is empty: the defaults count, not what the run was judged by.
+    """
+    breaches, shown = Breaches(), shown_path(path)
+    found = checked_object(path, breaches)
+    if found:
+        text, document = found
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(shown, nearest_line(text, pointer), pointer, message, hint)
+
+        checked_acceptance(document, report)
+        checked_metrics(document, report)
+        if "reliability" in document:
+            checked_block(document, "reliability", RELIABILITY, report)
+    breaches.raise_if_any()
+    return {key: document.get(key) for key in ("acceptance", "metrics", "reliability")} if found else {}
+
+
+def replayed_run(history: History, run: HistoryRun, place: str, policy: JsonObject, path: str) -> JsonObject:
+    """What `flips_document` says of *run*, restored to *place*, under *policy* or the evaluation file *path*."""
+    if run.problem:
+        raise KaizenError(run.problem, "", "hash_mismatch")
+    make_folder(place)
+    improvement = restore_run(history, run, place, policy)
+    holdout = frozenset(outcome.id for outcome in run_outcomes(history, run) if outcome.is_holdout)
+    before = archived_document(history, run, COMPARISON_ARCHIVED)
+    after = replayed_document(improvement, before, path)
+    row = {"id": run.id, "label": run.manifest["label"], "agent_version": run.manifest["agent_version"]}
+    return {**row, "is_promoted": bool(run.promotions), **flips_document(before, after, holdout)}
+
+
+def replayed_document(improvement: Improvement, before: JsonObject, path: str) -> JsonObject:
+    """The comparison *before* as it comes out now: evaluated again where the evaluators are others than those of the results."""
+    if path:
+        return replayed_comparison(project_under(improvement, path, False), before)
+    project = load_project(improvement.folder)
+    now = assess(project, before["baseline"]["stage"], before["candidate"]["stage"])
+    return replayed_comparison(project, before) if now.problems else now.comparison
+
+
+def history_flips(history: History, policy: str, replayed: list[JsonObject], failed: list[JsonObject]) -> Answer:
+    """The answer: promotions that flip first, then other runs that do, then what could not be replayed."""
+    flipped = [row for row in replayed if row["flips"]]
+    promoted = [row for row in flipped if row["is_promoted"]]
+    total = sum(row["is_promoted"] for row in replayed)
+    counts = f"{len(promoted)} of {counted(total, 'promotion')}", f"{len(flipped)} of {counted(len(replayed), 'run')} in all"
+    message = f"{counts[0]} would flip under {policy}; {counts[1]}"
+    lines = [message]
+    for row in [*promoted, *(row for row in flipped if not row["is_promoted"])]:
+        why = [reason["text"] for reason in row["after"]["reasons"][:1]]
+        role = "promoted" if row["is_promoted"] else "recorded"
+        change = f"{row['before']['recommendation']} becomes {row['after']['recommendation']}"
+        lines.append(f"  {row['id']} ({role}): {change}{f': {why[0]}' if why else ''}")
+    lines += [f"  not replayed: {row['id']}: {row['message']}" for row in failed]
+    data: JsonObject = {"policy": policy, "runs": replayed, "flipped_promotions": [row["id"] for row in promoted], "not_replayed": failed}
+    reason = "incomplete" if failed else "flips" if flipped else "stays"
+    lines = [visible(line, None) for line in lines]
+    return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)
+
+# endregion
+
+# region commands/history_views.py
+# =============================================================================
+# `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
+# =============================================================================
+
+MOVED_SHOWN = 10
+
+
+@command(
+    "history list",
+    "Lists the recorded runs, oldest first: version, cohort, pass rate, recommendation, decision, champion.",
+    [HISTORY],
+    "kaizen history list",
+    group="history",
+)
+def command_history_list(args: Namespace) -> Answer:
+    """One line a run."""
+    history = load_history(required_history(args.history))
+    rows = [run_row(history, run) for run in history.runs.values()]
+    champion = history.champion()
+    version = quoted(champion.manifest.get("agent_version", "?")) if champion else ""
+    message = f"{counted(len(rows), 'run')}; " + (f"champion: {champion.id}, agent version {version}" if champion else "no champion yet")
+    data = {
+        "history": shown_path(history.folder),
+        "runs": rows,
+        "champion": champion.id if champion else None,
+        "entries": len(history.entries),
+    }
+    return Answer(0, "listed", message, [*map(history_line, rows), message], data)
+
+
+def history_line(row: JsonObject) -> str:
+    """One run for the terminal."""
+    if row["problem"]:
+        return f"{row['id']}  cannot be trusted: {row['problem']}"
+    rate = row["rates"]["candidate"]["rate"]
+    parts = [
+        row["kind"],
+        visible(row["agent_version"], 40),
+        row["cohort"],
+        percent(rate["numerator"], rate["denominator"]) if rate else "not measured",
+    ]
+    parts += [row["recommendation"]] if row["recommendation"] else []
+    decision = row["decision"]
+    parts += [f"decision {decision['status']}"] if decision else []
+    parts += ["superseded"] if row["superseded_by"] else []
+    parts += ["champion"] if row["is_champion"] else ["promoted"] if row["promoted_at"] else []
+    return visible(f"{row['id']}  {', '.join(parts)}", None)
+
+
+@command(
+    "history show",
+    "Shows one run: what it is, its rates, the recommendation, who decided, and whether its files are still what was recorded.",
+    [RUN, HISTORY],
+    "kaizen history show champion",
+    group="history",
+)
+def command_history_show(args: Namespace) -> Answer:
+    """Exits 1 when a file of the run is not what was recorded."""
+    history = load_history(required_history(args.history))
+    run = find_run(history, args.run)
+    problems = run_problems(history, run)
+    row = run_row(history, run)
+    lines = [history_line(row)]
+    if run.manifest:
+        lines.append(f"  label {quoted(row['label'])}, improvement {quoted(row['improvement'])}, recorded {row['recorded_at']}")
+        lines += [f"  {role:<9}  {rate_text(row['rates'][role])}" for role in ("baseline", "candidate") if role in row["rates"]]
+        lines += [f"  {visible(str(reason['text']), 300)}" for reason in row["reasons"]]
+        lines += [f"  compared with {row['compared_with']}"] if row["compared_with"] else []
+        lines += decision_lines(row["decision"])
+        lines += [f"  promoted {at}" for at in row["promoted_at"]]
+    files = [{key: entry[key] for key in ("name", "sha256", "bytes")} for entry in run.manifest.get("files", [])]
+    lines.append(f"  files: {len(files)}, " + ("every hash verifies" if not problems else f"{counted(len(problems), 'problem')}:"))
+    lines = [visible(line, None) for line in [*lines, *(f"    {problem}" for problem in problems)]]
+    reason = "hash_mismatch" if problems else "shown"
+    return Answer(EXIT_NO if problems else 0, reason, lines[0], lines, {"run": row, "files": files, "problems": problems})
+
+
+def decision_lines(decision: JsonObject | None) -> list[str]:
+    """Who decided what, and why."""
+    if decision is None or decision["status"] == "pending":
+        return [f"  decision: {'pending' if decision else 'none'}"]
+    via = f", from inside {visible(decision['via'], 40)}" if decision["via"] else ""
+    lines = [f"  decision: {decision['status']} by {quoted(decision['decided_by'])} at {visible(decision['decided_at'], 40)}{via}"]
+    lines += [f"    because {quoted(decision['rationale'], 300)}"]
+    return lines + [f"    on condition that {quoted(condition, 300)}" for condition in decision["conditions"]]
+
+
+@command(
+    "history diff",
+    "Compares two runs case by case; runs of different cohorts are not subtracted, it is said how the cohorts differ.",
+    [RUN._replace(name="run", value="RUN"), Argument("other", "RUN", "the run it is compared with"), HISTORY],
+    "kaizen history diff 2 4",
+    group="history",
+)
+def command_history_diff(args: Namespace) -> Answer:
+    """Goes from the first run to the second."""
+    history = load_history(required_history(args.history))
+    before, after = find_run(history, args.run), find_run(history, args.other)
+    for run in (before, after):
+        problems = run_problems(history, run)
+        if problems:
+            raise RefusedError(problems[0], "run: kaizen history validate", "hash_mismatch")
+    lines = [f"  {run.id}  {rate_text(run.manifest['rates']['candidate'])}" for run in (before, after)]
+    data: JsonObject = {"from": run_row(history, before), "to": run_row(history, after)}
+    if before.cohort() != after.cohort():
+        difference = cohort_difference(history, after, before)
+        message = f"not comparable: cohorts {before.cohort()} and {after.cohort()} differ: {difference_text(difference)}"
+        return Answer(0, "other_cohort", message, [message, *lines], {**data, "cohorts": difference})
+    moved = moved_cases(history, before, after)
+    names = {"gained": "passes more often", "lost": "passes less often", "unmeasured": "measured on one side only"}
+    counts = {kind: len(moved[kind]["ids"]) + moved[kind]["holdout"] for kind in names}
+    message = f"{before.id} to {after.id}: " + ", ".join(f"{counts[kind]} {names[kind]}" for kind in names)
+    for kind, words in names.items():
+        ids = [visible(name, 60) for name in moved[kind]["ids"]]
+        ids += [counted(moved[kind]["holdout"], "holdout case")] if moved[kind]["holdout"] else []
+        lines += [f"  {words}: {listed(ids, MOVED_SHOWN)}"] if ids else []
+    return Answer(0, "compared", message, [message, *lines], {**data, "cases": moved})
+
+
+def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> JsonObject:
+    """{"gained", "lost", "unmeasured": {"ids", "holdout": how many that are not named}} of the cases of two runs of one cohort."""
+    found: JsonObject = {kind: {"ids": [], "holdout": 0} for kind in ("gained", "lost", "unmeasured")}
+    shares = {outcome.id: outcome.candidate for outcome in run_outcomes(history, before)}
+    for outcome in run_outcomes(history, after):
+        (passed, valid), (earlier, counted_before) = outcome.candidate, shares[outcome.id]
+        if not valid or not counted_before:
+            kind = "unmeasured" if valid or counted_before else ""
+        else:
+            difference = passed * counted_before - earlier * valid
+            kind = "gained" if difference > 0 else "lost" if difference < 0 else ""
+        if kind and outcome.is_holdout:
+            found[kind]["holdout"] += 1
+        elif kind:
+            found[kind]["ids"].append(outcome.id)
+    return found
+
+
+@command(
+    "history validate",
+    "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added.",
+    [
+        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it", {"default": ""}),
+        HISTORY,
+    ],
+    "kaizen history validate --anchor 4-9f86d081884c7d659a2feaa0",
+    group="history",
+)
+def command_history_validate(args: Namespace) -> Answer:
+    """Reads everything, writes nothing."""
+    history, problems = history_problems(required_history(args.history), args.anchor)
+    shown = [
+        {"path": each.path, "line": each.line or None, "code": each.code, "message": each.message, "hint": each.hint} for each in problems
+    ]
+    data: JsonObject = {
+        "history": shown_path(history.folder),
+        "entries": len(history.entries),
+        "runs": len(history.runs),
+        "problems": shown,
+    }
+    if problems:
+        lines = [visible(f"{problem.text()} [{problem.hint}]", None) for problem in problems[:MAX_BREACHES_SHOWN]]
+        lines += [f"and {len(problems) - MAX_BREACHES_SHOWN} more"] if len(problems) > MAX_BREACHES_SHOWN else []
+        return Answer(EXIT_NO, problems[0].code, problems[0].text(), lines, data)
+    extends = f", extends {args.anchor.strip()}" if args.anchor else ""
+    sizes = f"{counted(len(history.entries), 'entry', 'entries')}, {counted(len(history.runs), 'run')}"
+    message = f"{shown_path(history.folder)}: {sizes}, every hash verifies{extends}"
+    return Answer(0, "valid", message, [], {**data, "anchor": anchor_digest(history.entries)})
+
+
+@command(
+    "history anchor",
+    "Prints a short digest of the history, to be kept elsewhere; `history validate --anchor` proves that the history still extends it.",
+    [HISTORY],
+    "kaizen history anchor",
+    group="history",
+)
+def command_history_anchor(args: Namespace) -> Answer:
+    """The digest alone, so that a script can use it."""
+    history = load_history(required_history(args.history))
+    digest = anchor_digest(history.entries)
+    return Answer(0, "anchored", digest, [digest], {"anchor": digest, "entries": len(history.entries)})
 
 # endregion
 
@@ -33838,23 +35881,36 @@ SHOWN_MOVES = 10
     "replay-decision",
     "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips.",
     [
-        IMPROVEMENT,
-        Argument("--policy", "FILE", "the evaluation file to try, in the form of evaluation.json", {"required": True}),
+        IMPROVEMENT._replace(options={"nargs": "?"}, text=f"{IMPROVEMENT.text}; without one: every comparison of the history"),
+        Argument(
+            "--policy",
+            "FILE",
+            "the evaluation file to try, in the form of evaluation.json; of a history only acceptance, metrics and reliability",
+        ),
+        Argument("--evaluation", "FILE", "the same, and its evaluators count for a history too"),
         BASELINE,
         CANDIDATE,
+        HISTORY,
     ],
-    "kaizen replay-decision refund --policy stricter.json",
+    "kaizen replay-decision refund --policy stricter.json\nkaizen replay-decision --evaluation stricter.json",
     group="surer",
 )
 def command_replay_decision(args: Namespace) -> Answer:
     """Exits 0 whether anything flips or not."""
+    if (args.policy is None) == (args.evaluation is None):
+        raise UsageError("one of --policy and --evaluation is needed", "see: kaizen replay-decision --help")
+    path = os.path.abspath(args.policy or args.evaluation)
+    if args.improvement is None:
+        return replay_history(load_history(required_history(args.history)), path, args.policy is None)
+    if args.history is not None:
+        raise UsageError("--history goes without an improvement", "see: kaizen replay-decision --help")
     project = load_project(args.improvement)
     before = assess(project, args.baseline, args.candidate)
-    other = project_under(project, os.path.abspath(args.policy))
-    after = replayed_comparison(other, before)
+    other = project_under(project.improvement, path)
+    after = replayed_comparison(other, before.comparison)
     found = flips_document(before.comparison, after, project.dataset.holdout)
     now, then = before.comparison["recommendation"], after["recommendation"]
-    policy = shown_path(os.path.abspath(args.policy))
+    policy = shown_path(path)
     message = f"{now} becomes {then}" if found["flips"] else f"{now} stays {then}"
     lines = [f"{message} under {policy}", f"  now   {headline(before.comparison)}", f"  then  {headline(after)}"]
     for role in ("baseline", "candidate"):
@@ -33866,57 +35922,6 @@ def command_replay_decision(args: Namespace) -> Answer:
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
     lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
-
-
-def project_under(project: Project, path: str) -> Project:
-    """*project* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches."""
-    improvement, breaches = project.improvement, Breaches()
-    evaluation = load_evaluation(improvement, breaches, path)
-    breaches.raise_if_any()
-    if evaluation is None:
-        raise InputError(f"{shown_path(path)}: cannot be used")
-    dataset = load_dataset(improvement, evaluation.include, breaches)
-    breaches.raise_if_any()
-    suite = build_suite(evaluation, dataset, breaches)
-    breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
-
-
-def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
-    """comparison.json as it would be if both stages of *before* were evaluated by *project* now; nothing is written."""
-    evaluation: Evaluation = project.evaluation
-    stages = {}
-    for role, tally in before.tallies.items():
-        replayed = replayed_tally(project, tally)
-        meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
-        stages[role] = (replayed, meta)
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
-
-
-def replayed_tally(project: Project, stage: StageTally) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
-
-    Raises InputError for a trial that is there twice.
-    """
-    path = project.improvement.stage_file(stage.stage)
-    cases: dict[str, CaseTally] = {}
-    unknown: dict[str, None] = {}
-    seen: set[tuple[str, int]] = set()
-    with open_outside(project.improvement, stage.stage, project.dataset, project.suite) as kept:
-        for line, memo in kept.with_memos(iter_observations(path)):
-            observation = line.value
-            key = (observation["case_id"], observation["trial"])
-            if key in seen:
-                raise repeated_trial(path, line)
-            seen.add(key)
-            if key[0] not in project.dataset.cases:
-                unknown[key[0]] = None
-                continue
-            result = evaluate_observation(observation, project.dataset, project.suite, memo)
-            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
-    repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
-    return StageTally(stage.stage, repetitions, cases, list(unknown))
 
 # endregion
 
@@ -34306,17 +36311,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
-    name = argv[0]
-    if name in ("-h", "--help", "help"):
-        if len(argv) > 1 and argv[1] in COMMANDS:
-            raise HelpShown(command_parser(COMMANDS[argv[1]]).format_help())
+    if argv[0] in ("-h", "--help", "help"):
+        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+            return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
+    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
+    if name not in COMMANDS and subcommands(argv[0]):
+        refuse_incomplete(argv[0], argv[1:])
     if name not in COMMANDS:
         raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
     entry = COMMANDS[name]
-    before, rest = split_rest(argv[1:])
+    before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
@@ -34338,6 +36345,22 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     return entry, namespace
 
 
+def subcommands(word: str) -> list[str]:
+    """The commands of two words whose first is *word*."""
+    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+
+
+def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
+    """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
+    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    if set(behind) & {"-h", "--help"}:
+        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
+    if behind and not behind[0].startswith("-"):
+        raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
+    raise UsageError(f"kaizen {word} needs a command behind it", f"one of: {', '.join(known)}")
+
+
 def main_help(is_full: bool) -> str:
     """The main flow, as `kaizen` alone shows it; with *is_full* also every command with its sentence, by group."""
     if not is_full:
@@ -34346,7 +36369,8 @@ def main_help(is_full: bool) -> str:
     for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
         lines += ["", f"{group}:"]
         entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        lines += [f"  {entry.name:<15} {entry.summary}" for entry in entries]
+        width = max(15, *(len(entry.name) for entry in entries))
+        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
     return "\n".join(lines) + "\n"
 
 # endregion
