@@ -75,6 +75,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     runs/journal.py              The files of a stage while it is run: observations, meta file, what was superseded.
 #     runs/replay.py               Replay: recorded answers in place of a runner.
 #     runs/workers.py              Workers: who answers trials. The bridge knows their interface only.
+#     runs/crew.py                 A crew: threads that work off tasks while the main thread goes on in its own order.
+#     runs/judge_protocol.py       Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#     runs/judges.py               Asking judges: a process for each question, or one that answers many, a line each way.
 #     runs/plain.py                Plain runners: the case's input as text in, the output as text out.
 #     runs/persistent.py           Persistent runners: one process answers many trials, a JSON object a line each way.
 #     runs/queue.py                The trials still to be handed out, those of one serial group one at a time.
@@ -120,6 +123,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/identifiers.py    Personal identifiers in a text: where one stands, by shape and by its check digits.
 #     evaluators/integrity.py      Whether the agent kept to its bounds: the evaluator `integrity`.
 #     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
+#     evaluators/judge.py          The evaluator `judge`: a program of the user's scores what no rule can see.
+#     evaluators/judgements.py     `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
 #     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
 #     evaluators/leak.py           The evaluator `leak`: secrets, personal identifiers, planted strings that get out.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
@@ -131,6 +136,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
 #     evaluators/policy.py         What an agent may do, may not do, and may do with approval: the evaluator `policy`.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/programs.py       The evaluators `command` and `program`: checks that start a program of the user's.
 #     evaluators/provenance.py     Whether what is stated stood somewhere before: the evaluator `provenance`.
 #     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
@@ -142,7 +148,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
 #     evaluators/standing.py       What keeps a judge from gating: its standing among experts, as `agreement` recorded it.
 #     evaluators/suite.py          The suite: all evaluators of an improvement, ready to look at its observations.
+#     evaluators/outside.py        What evaluators need from outside: answers of judges, and programs that are run.
 #     evaluators/stage_results.py  Evaluating a stage: its results, their meta file, and when they are stale.
+#     evaluators/rejudging.py      The judge asked again about the same evidence, to tell its noise from the agent's.
 #
 #   policy
 #     policy/comparison.py         Baseline against candidate, case by case: shares, changes, rates.
@@ -161,6 +169,15 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     policy/holdout.py            The holdout behind a seal: what feedback asks for, and how a change is noticed.
 #     policy/feedback.py           What an optimizer may learn from a stage: every trial but those of the holdout.
 #     policy/optimizer.py          Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
+#
+#   history
+#     history/ledger.py            The ledger: one line an event, each with the hash of the line before.
+#     history/archive.py           The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#     history/reading.py           Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#     history/recording.py         Adding to a history: one writer at a time, whole or not at all.
+#     history/promotion.py         When a run may become champion, and what to do when it may not.
+#     history/validation.py        Whether a history is still what was written: every file, every byte, every rule.
+#     history/restoring.py         An archived run put back as an improvement folder, to be evaluated again.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -200,7 +217,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+#     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
+#     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
@@ -208,6 +227,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
+#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
+#     commands/history_replay.py   `kaizen replay-decision` over a history: what would flip.
+#     commands/history_views.py    `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
 #     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
@@ -1430,8 +1452,9 @@ class FileLock:
             if is_same_file(self.descriptor, self.path):
                 break
             os.close(self.descriptor)  # its former owner removed it between our open and our lock
-        os.ftruncate(self.descriptor, 0)
-        os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
+        with suppress(OSError):  # without room for it the lock holds all the same, and does not say whose it is
+            os.ftruncate(self.descriptor, 0)
+            os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
@@ -9008,6 +9031,347 @@ def is_script(path: str) -> bool:
 
 # endregion
 
+# region runs/crew.py
+# =============================================================================
+# A crew: threads that work off tasks while the main thread goes on in its own order.
+# =============================================================================
+
+CREW_TICK_SECONDS = 0.1
+
+
+class Toolbox:
+    """What a thread works with: a private folder for each program, the switch that ends it, whatever else `keep` holds open.
+
+    `environment` is what programs may be given of ours.
+    """
+
+    def __init__(self, folders: WorkFolders, stop: StopSwitch) -> None:
+        self.folders, self.stop = folders, stop
+        self.environment = dict(os.environb)
+        self.held: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Closes what is held."""
+        for each in self.held.values():
+            each.close()
+
+
+CrewTask = Callable[[Toolbox], None]
+
+
+class Crew:
+    """*jobs* threads, as a context manager; what a task changes it changes while it holds `changed`.
+
+    A task that raises ends the crew; the error is raised in the main thread.
+    """
+
+    def __init__(self, jobs: int, stop: StopSwitch) -> None:
+        import threading
+        from queue import SimpleQueue
+
+        self.stop = stop
+        self.changed = threading.Condition()
+        self.tasks: SimpleQueue[CrewTask | None] = SimpleQueue()
+        self.failure: BaseException | None = None
+        self.folders = WorkFolders()
+        self.threads = [threading.Thread(target=self.work) for _ in range(jobs)]
+
+    def __enter__(self) -> "Crew":
+        self.folders.__enter__()
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None:
+            self.stop.request()
+        for _ in self.threads:
+            self.tasks.put(None)
+        for thread in self.threads:
+            thread.join()
+        self.folders.__exit__(None, None, None)
+
+    def submit(self, task: CrewTask) -> None:
+        """Has a thread do *task* as soon as one is free."""
+        self.tasks.put(task)
+
+    def work(self) -> None:
+        """What a thread does until there is nothing more to come."""
+        tools = Toolbox(self.folders, self.stop)
+        try:
+            while task := self.tasks.get():
+                if not self.stop.is_requested:
+                    task(tools)
+                with self.changed:
+                    self.changed.notify_all()
+        except BaseException as error:
+            self.failure = self.failure or error
+            self.stop.request()
+        finally:
+            tools.close()
+
+    def wait(self, is_done: Callable[[], bool], at_tick: Callable[[], None]) -> None:
+        """Waits until *is_done*, and calls *at_tick* ten times a second. Raises what ended the crew, or Interrupted."""
+        with self.changed:
+            while not is_done():
+                if self.failure is not None:
+                    raise self.failure
+                if self.stop.is_requested:
+                    raise Interrupted("interrupted; nothing was written but the answers that judges have given so far", "run it again")
+                self.changed.wait(CREW_TICK_SECONDS)
+                at_tick()
+
+# endregion
+
+# region runs/judge_protocol.py
+# =============================================================================
+# Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#
+#     request  {"protocol": "1.1", "rubric": {"id", "text", "sha256"}, "data": {"input": …, "output": …}, "scale": [0, 1]}
+#     answer   {"score": 0.7, "reason": "…"}  or {"passed": true}, {"abstain": true}, {"error": {"message": "…"}}
+#              with "evidence", "judge": {"name", "version", "model"}, "cost", "usage" as it likes
+#
+# The answer is standard output as a whole: exactly one JSON object. A judge may repeat what it was
+# given to judge, and that may look like a verdict, so nothing is ever picked out of other text.
+# =============================================================================
+
+JUDGE_PROTOCOL = "1.1"
+JUDGE_STDOUT_LIMIT = 1 << 20  # bytes of one answer
+JUDGEMENT_FIELDS = {
+    "score": RATE,
+    **dict.fromkeys(("passed", "abstain"), BOOLEAN),
+    "reason": ANY_TEXT,
+    "evidence": list_of(ANYTHING, "places"),
+    **dict.fromkeys(("judge", "cost", "usage", "error"), OBJECT),
+}
+IDENTITY_FIELDS = dict.fromkeys(("name", "version", "model"), ANY_TEXT)
+
+
+class JudgeFailure(Exception):
+    """There is no usable answer: a reason code (judge_protocol, judge_timeout, judge_failed, judge_error), and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Rubric(NamedTuple):
+    """What a judge judges by: the id of the entry, the text, its SHA-256."""
+
+    id: str
+    text: str
+    sha256: str
+
+
+def judge_request(rubric: Rubric, data: JsonObject) -> JsonObject:
+    """What a judge gets to see: the *rubric* as it was written, and *data* in fields of its own."""
+    return {"protocol": JUDGE_PROTOCOL, "rubric": rubric._asdict(), "data": data, "scale": [0, 1]}
+
+
+def refuse_judgement(pointer: str, message: str, hint: str = "") -> NoReturn:
+    """Raises JudgeFailure for what stands at *pointer* in an answer."""
+    raise JudgeFailure("judge_protocol", f"answer#{visible(pointer)} {message}")
+
+
+def read_judgement(stdout: bytes, request: int = 0) -> JsonObject:
+    """The fields of the answer that *stdout* is, null ones left out; unless *request* is 0 it must repeat that number.
+
+    Raises JudgeFailure for anything else than exactly one JSON object with a score in [0, 1], `passed`, or `abstain`.
+    """
+    answer = judgement_object(stdout)
+    if request and (answer.get("request") != request or answer.get("request") is True):
+        number = visible(encode_compact(answer.get("request")), 40)
+        raise JudgeFailure("judge_protocol", f'the judge answered "request": {number} in place of {request}')
+    return judgement_fields(answer)
+
+
+def judgement_fields(answer: JsonObject) -> JsonObject:
+    """The fields of *answer* that the protocol knows, null ones left out. Raises JudgeFailure when they are no usable answer."""
+    given = {name: value for name, value in present(answer).items() if name in JUDGEMENT_FIELDS}
+    check_fields(given, JUDGEMENT_FIELDS, "", refuse_judgement)
+    for name, kinds in (("judge", IDENTITY_FIELDS), *((name, kinds) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage"))):
+        if name in given:
+            check_fields(present(given[name]), kinds, f"/{name}", refuse_judgement)
+    if "error" in given:
+        raise JudgeFailure("judge_error", f"the judge reports: {visible(str(given['error'].get('message') or 'an error'), 300)}")
+    if not given.keys() & {"score", "passed"} and not given.get("abstain"):
+        found = f"; it has {listed(map(quoted, answer), 5)}" if answer else ""
+        raise JudgeFailure("judge_protocol", f"the answer has neither 'score' nor 'passed', and does not abstain{found}")
+    return given
+
+
+def judgement_object(stdout: bytes) -> JsonObject:
+    """The one JSON object that *stdout* is. Raises JudgeFailure."""
+    body = stdout.strip()
+    if not body:
+        raise JudgeFailure("judge_protocol", "the judge printed nothing on standard output; exactly one JSON object is expected there")
+    try:
+        value: Any = parse_json(body.decode("utf-8"))
+    except (UnicodeDecodeError, JsonError) as error:
+        why = error.message if isinstance(error, JsonError) else "it is not UTF-8"
+        raise JudgeFailure("judge_protocol", f"standard output of the judge is not exactly one JSON object: {why}") from None
+    if not isinstance(value, dict):
+        raise JudgeFailure("judge_protocol", f"the judge answered with a JSON {json_type(value)}, not an object")
+    return value
+
+# endregion
+
+# region runs/judges.py
+# =============================================================================
+# Asking judges: a process for each question, or one that answers many, a line each way.
+#
+# A judge that takes too long, ends badly or breaks the protocol is ended and, with retries,
+# asked again. What it wrote to standard error is told, never read.
+# =============================================================================
+
+JUDGE_STDERR_LIMIT = 8 << 10  # bytes kept of the end of a judge's standard error
+
+
+class JudgeCommand(NamedTuple):
+    """How judges are run: the *command* in the folder *cwd*, each answer within *timeout_seconds*, *retries* further attempts."""
+
+    command: list[str]
+    cwd: str
+    is_persistent: bool = False
+    timeout_seconds: float = 120
+    retries: int = 0
+
+
+class Judged(NamedTuple):
+    """What came of a question: the fields of the answer, else a code and a sentence in `failure`; how it was measured."""
+
+    answer: JsonObject | None
+    failure: tuple[str, str] | None
+    asked_at: str
+    duration_ms: float
+    attempts: int
+
+
+class JudgeStopped(Exception):
+    """The user ended the run before the judge answered."""
+
+
+class Judge:
+    """Asks one question after the other with the tools of its thread."""
+
+    def __init__(self, how: JudgeCommand, tools: Toolbox) -> None:
+        self.how, self.tools = how, tools
+        self.talk: Conversation | None = None
+        self.folder = ""
+        self.number = 0
+
+    def ask(self, request: JsonObject) -> Judged:
+        """What the judge makes of *request*. Raises JudgeStopped."""
+        asked_at, started = utc_now(), monotonic_seconds()
+        answer, failure, attempts = None, None, 0
+        while answer is None and attempts <= self.how.retries:
+            attempts += 1
+            try:
+                answer = self.persistent_answer(request) if self.how.is_persistent else self.single_answer(request)
+            except JudgeFailure as problem:
+                failure = (problem.code, problem.message)
+            except CannotStart as error:
+                failure = ("judge_failed", f"the judge cannot be started: {error}")
+        return Judged(answer, None if answer else failure, asked_at, round(1000 * (monotonic_seconds() - started), 3), attempts)
+
+    def surroundings(self) -> tuple[dict[bytes, bytes], bytes]:
+        """(environment of a judge with a new private folder, the entry in it by which it is known)."""
+        self.folder = self.tools.folders.make()
+        environment = {**self.tools.environment, b"KAIZEN_WORKDIR": os.fsencode(self.folder)}
+        return environment, b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
+
+    def single_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of a process of its own. Raises JudgeFailure, CannotStart, JudgeStopped."""
+        environment, mark = self.surroundings()
+        try:
+            ended = run_program(
+                self.how.command,
+                encode_compact(request).encode("utf-8") + b"\n",
+                cwd=self.how.cwd,
+                environment=environment,
+                timeout_seconds=self.how.timeout_seconds,
+                stdout_limit=JUDGE_STDOUT_LIMIT,
+                stderr_limit=JUDGE_STDERR_LIMIT,
+                stop=self.tools.stop,
+                mark=mark,
+            )
+        finally:
+            remove_work_folder(self.folder)
+        if ended.end != EXITED or ended.exit_code:
+            raise self.failure_of(ended.end, ended.exit_code, ended.stderr)
+        return read_judgement(ended.stdout)
+
+    def persistent_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of the process that goes on; it is ended when it does not give one. Raises as `single_answer`."""
+        self.number += 1
+        line = encode_compact({**request, "request": self.number}).encode("utf-8") + b"\n"
+        was_running = self.talk is not None
+        end = self.exchange(line)
+        if end == EXITED and was_running:  # it ended between two questions, which is no answer to this one
+            self.close()
+            end = self.exchange(line)
+        talk = self.talk
+        assert talk is not None
+        lines, rest = list(talk.lines), talk.unfinished()
+        talk.lines.clear()
+        try:
+            if end:
+                code, stderr = (talk.end() if end == EXITED else None), talk.take_errors()[0]
+                raise self.failure_of(end, code, stderr)
+            if len(lines) > 1 or rest.strip():
+                raise JudgeFailure("judge_protocol", "the judge printed more than one line for one question")
+            answer = read_judgement(lines[0], self.number)
+        except JudgeFailure:
+            self.close()
+            raise
+        talk.answered()
+        talk.take_errors()
+        return answer
+
+    def exchange(self, line: bytes) -> str:
+        """'' when the judge said something to *line*, else why not."""
+        if self.talk is None:
+            environment, mark = self.surroundings()
+            try:
+                limits = (JUDGE_STDOUT_LIMIT, JUDGE_STDERR_LIMIT)
+                self.talk = Conversation(self.how.command, self.how.cwd, environment, limits=limits, stop=self.tools.stop, mark=mark)
+            except BaseException:
+                remove_work_folder(self.folder)
+                raise
+        sent = self.talk.send(line)
+        return self.talk.listen(monotonic_seconds() + self.how.timeout_seconds, sent)
+
+    def failure_of(self, end: str, code: int | None, stderr: bytes) -> Exception:
+        """Why a judge that came to this *end* gave no answer, with the last line of its standard error."""
+        if end == STOPPED:
+            return JudgeStopped()
+        if end == TIMEOUT:
+            hint = " (persistent judges read a line and answer with a line)" if self.how.is_persistent else ""
+            return JudgeFailure("judge_timeout", f"no answer within {self.how.timeout_seconds:g} s; the judge was ended{hint}")
+        if end == OVERFLOW:
+            return JudgeFailure("judge_protocol", f"the judge printed more than {JUDGE_STDOUT_LIMIT >> 20} MiB")
+        what = f"was killed by {signal_name(-code)}" if code and code < 0 else f"ended with exit code {code or 0}"
+        return JudgeFailure("judge_failed", f"the judge {what} without an answer{last_words(stderr)}")
+
+    def close(self) -> None:
+        """Ends the process that goes on, if there is one."""
+        talk, self.talk = self.talk, None
+        if talk is not None:
+            try:
+                talk.end()
+            finally:
+                remove_work_folder(self.folder)
+
+
+def last_words(stderr: bytes) -> str:
+    """': …' with the last line of *stderr* that is not blank, masked; '' when there is none."""
+    lines = stderr.decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {visible(redact_text(last, environment_secrets(os.environ))[0], 300)}" if last else ""
+
+# endregion
+
 # region runs/plain.py
 # =============================================================================
 # Plain runners: the case's input as text in, the output as text out.
@@ -10988,9 +11352,10 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "matcher": (lambda value: isinstance(value, dict), "a step matcher"),
     "matchers": (lambda value: isinstance(value, dict) or is_list_of(value, dict), "a step matcher or a list of them"),
     "entries": (lambda value: is_list_of(value, dict), "a list of entries"),
+    "argv": (lambda value: is_list_of(value, str), "a list of texts, the program first; nothing of it comes from a case"),
     "any": (lambda value: True, "any JSON value"),
 }
-EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries"])
+EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries", "argv"])
 
 
 def check_parameter(parameter: Parameter, value: Any) -> None:
@@ -12694,7 +13059,7 @@ class PreparedEntry:
         self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
-        self.settings: JsonObject = {}
+        self.settings: JsonObject = {"id": self.id}
         self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
@@ -12885,6 +13250,8 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 prepared.versions.update(child.versions)
         else:
             resolve = case_resolver(entry[name], f"/{name}")
+            if resolve is not None and parameter.kind == "argv":
+                raise ConfigurationError(f"/{name}", "cannot be taken from a case", "what is started stands in evaluation.json")
             if resolve is None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]
@@ -16335,6 +16702,301 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
 
 # endregion
 
+# region evaluators/judge.py
+# =============================================================================
+# The evaluator `judge`: a program of the user's scores what no rule can see.
+#
+# What a judge is asked is known from the observation and the case alone; its answers are brought
+# to the check in the view's memo, by whoever may ask (outside.py). A check that finds none there
+# is an error, so evaluating never starts anything by itself.
+# =============================================================================
+
+JUDGE = "judge"
+SEEN_BY_DEFAULT = ("input", "output", "steps", "context")
+NEEDED_BY_DEFAULT = ("input", "output")
+MAY_SEE = ("input", "context", "expected", "output", "steps", "agents", "state", "files", "evidence", "finish_reason")
+MAX_SAMPLES = 100
+JUDGE_EVIDENCE_SHOWN = 20
+REASON_SHOWN = 1000  # characters of a judge's reason in a result; the journal has more
+PLACE_SHOWN = 300
+NOT_ASKED = "judge_not_asked: no answer is kept, and evaluate was given no judge to ask"
+
+
+class JudgeQuestion(NamedTuple):
+    """One question: its key in the memo of its observation, the request, and what its answer is kept under beside the observation."""
+
+    key: str
+    rubric: Rubric
+    data: JsonObject
+    data_fingerprint: str
+    sample: int
+
+    @property
+    def request(self) -> JsonObject:
+        """What the judge gets."""
+        return judge_request(self.rubric, self.data)
+
+
+class JudgeCheck:
+    """The check of one entry of type judge."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        text, see = settings["rubric"], settings["see"]
+        if not text.strip():
+            raise ConfigurationError("/rubric", "is empty, which asks nothing")
+        for index, name in enumerate(see or ()):
+            if name not in MAY_SEE:
+                message = f"{quoted(str(name))} cannot be shown to a judge"
+                raise ConfigurationError(f"/see/{index}", message, did_you_mean(str(name), MAY_SEE))
+        if not 1 <= settings["samples"] <= MAX_SAMPLES:
+            raise ConfigurationError("/samples", f"samples is not between 1 and {MAX_SAMPLES}")
+        if settings["threshold"] is None:
+            raise ConfigurationError("", "type judge needs threshold", "the least score that passes")
+        if not settings["threshold"]:
+            raise ConfigurationError("/threshold", "is 0, which passes whatever the judge says")
+        digest = sha256_hex(without_surrogates(text))
+        self.rubric = Rubric(settings["id"] or f"rubric-{digest[:12]}", text, digest)
+        self.see: list[str] = see
+        self.samples: int = settings["samples"]
+        self.threshold: float = settings["threshold"]
+
+    def data(self, view: View) -> JsonObject:
+        """What the judge gets to see of the observation and its case. Raises NotMeasurable when something of it is absent."""
+        found = {}
+        for name in self.see or SEEN_BY_DEFAULT:
+            try:
+                found[name] = seen_value(name, view)
+            except NotMeasurable:
+                if self.see or name in NEEDED_BY_DEFAULT:
+                    raise
+        return without_surrogates(found)  # type: ignore[no-any-return]
+
+    def questions(self, view: View) -> list[JudgeQuestion]:
+        """What is to be asked about the observation, one for each sample. Raises NotMeasurable."""
+        data = self.data(view)
+        seen = fingerprint(data)
+        numbers = range(1, self.samples + 1)
+        return [JudgeQuestion(f"judge {self.rubric.sha256} {seen} {number}", self.rubric, data, seen, number) for number in numbers]
+
+    def __call__(self, view: View) -> Outcome:
+        answers = [view.memo.get(question.key) for question in self.questions(view)]
+        return self.verdict(answers)
+
+    def verdict(self, judgements: "list[JsonObject | None]") -> Outcome:
+        """What the kept *judgements* of all samples come to. Raises NotMeasurable for an abstention."""
+        answers: list[JsonObject] = []
+        for judgement in judgements:
+            if judgement is None:
+                return errored(NOT_ASKED)
+            if "error" in judgement:
+                return errored(f"{judgement['error']['code']}: {judgement['error']['message']}")
+            answers.append(judgement["answer"])
+        for answer in answers:
+            if answer.get("abstain"):
+                raise NotMeasurable(f"the judge abstained{told_reason(answer)}")
+        scores = [answer["score"] if "score" in answer else float(answer["passed"]) for answer in answers]
+        spread = f"{min(scores)!r} to {max(scores)!r}"
+        if min(scores) < self.threshold <= max(scores):
+            raise NotMeasurable(f"the samples disagree, so the judge abstains: scores from {spread}, threshold {self.threshold!r}")
+        score = exact_mean((each, 1) for each in scores)
+        several = f"{len(scores)} samples from {spread}" if len(scores) > 1 else "the judge"
+        reason = several + (told_reason(answers[0]) or (f" says {score!r}" if len(scores) == 1 else ""))
+        value: Any = score
+        if len(scores) > 1:
+            value = {"samples": scores, "spread": json_number(exact_value(max(scores)) - exact_value(min(scores)))}
+        return Outcome(PASS if scores[0] >= self.threshold else FAIL, score, reason, value, told_evidence(answers[0]))
+
+
+def seen_value(name: str, view: View) -> Any:
+    """What stands under *name* in the data of a question. Raises NotMeasurable when there is nothing."""
+    if name == "steps":
+        return view_trail(view).steps
+    if name == "expected":
+        if name not in view.case:
+            raise NotMeasurable("the case has no expected")
+        return view.case[name]
+    found = ROOT_READERS[name](view.observation, view.case)
+    if not found.found:
+        raise NotMeasurable(found.reason, found.agent_fault)
+    return found.value
+
+
+def told_reason(answer: JsonObject) -> str:
+    """': …' with the judge's reason on one line; '' when it gave none."""
+    reason = str(answer.get("reason") or "").strip()
+    return f": {visible(reason, REASON_SHOWN)}" if reason else ""
+
+
+def told_evidence(answer: JsonObject) -> tuple[Any, ...]:
+    """The first places that the judge points at; a text counts as a quotation."""
+    places = answer.get("evidence", [])[:JUDGE_EVIDENCE_SHOWN]
+    shown = ({"quote": visible(place, PLACE_SHOWN)} if isinstance(place, str) else place for place in places)
+    return tuple(place for place in shown if isinstance(place, dict) and len(encode_compact(place)) <= 2 * PLACE_SHOWN)
+
+
+@evaluator(
+    JUDGE,
+    1,
+    "A judge, given behind `--`, scores what no rule can see by a rubric.",
+    [
+        Parameter("rubric", "text", REQUIRED, 'what to judge by: a text, or {"$file": "rubrics/tone.md"}'),
+        Parameter(
+            "see", "list", None,
+            f"what the judge sees: any of {listed(MAY_SEE, 20)}. What is named has to be there; without it: input and output, and "
+            "steps and context where there are any",
+        ),
+        Parameter("samples", "integer", 1, "how often the judge is asked about each trial; where the answers disagree, it abstains"),
+    ],
+    example={
+        "entry": {"id": "tone", "type": "judge", "rubric": "Friendly, and to the point?", "threshold": 0.7, "on_missing": "not_applicable"},
+        "observation": {"output": "Your refund is on its way."},
+        "outcome": "error",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_judge(settings: JsonObject) -> Check:
+    """Needs a `threshold`, above 0. An abstention, and samples on both sides of the threshold, follow `on_missing`. `passed` counts
+    only where an answer has no score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed,
+    judge_error, or judge_protocol for what is not exactly one JSON object. See docs/judges.md."""
+    return JudgeCheck(settings)
+
+# endregion
+
+# region evaluators/judgements.py
+# =============================================================================
+# `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
+#
+#     {"observation": "sha256:…", "case_id": "refund-1", "trial": 1, "rubric": {"id": "tone", "sha256": "…"},
+#      "data": "sha256:…", "sample": 1, "asked_at": "…", "duration_ms": 812.4, "attempts": 1, "command": ["…"],
+#      "answer": {"score": 0.7, "reason": "…", "judge": {"name", "version", "model"}, "cost": {…}, "usage": {…}}}
+#
+# `"again": 2` and so on marks a question that was asked only to measure the judge (`kaizen noise --rejudge`);
+# verdicts rest on those without. In place of `answer` stands `error` {"code", "message"} where the judge gave none that can be
+# used. Of several lines about the same question the last one counts. An answer is on disk
+# before anything is made of it; secrets in it are masked.
+# =============================================================================
+
+JUDGEMENTS = ".judgements.jsonl"
+JUDGE_REASON_LIMIT = 4000  # characters kept of a judge's reason
+
+
+def judgement_key(observation: str, rubric: str, data: str, sample: int, again: int) -> int:
+    """64 bits that stand for a question, asked for the *again*-th time."""
+    return int(sha256_hex(f"{observation} {rubric} {data} {sample} {again}")[:16], 16)
+
+
+def judgement_lines(path: str) -> Iterator[tuple[int, int, JsonObject]]:
+    """(byte offset, key of its question, judgement) of each line of the file *path*, none when it is not there. Raises InputError.
+
+    A last line that was not written to its end is left out.
+    """
+    if not os.path.exists(path):
+        return
+    shown, offset = shown_path(path), 0
+    with open_for_reading(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.endswith(b"\n") and line.strip():
+                place = f"{shown}:{number}"
+                value = parse_line(line.strip(), place)
+                yield offset, checked_key(value, place), value
+            offset += len(line)
+
+
+def checked_key(value: JsonObject, place: str) -> int:
+    """The key of the question that the judgement *value* answers. Raises InputError that begins with *place*."""
+    rubric, answer, error = value.get("rubric"), value.get("answer"), value.get("error")
+    numbers: tuple[Any, Any] = (value.get("sample"), value.get("again", 1))
+    try:
+        if isinstance(answer, dict) and error is None:
+            judgement_fields(answer)
+        elif answer is not None or not isinstance(error, dict) or not all(isinstance(error.get(name), str) for name in ("code", "message")):
+            raise JudgeFailure("", "")
+        if isinstance(rubric, dict) and all(isinstance(each, int) and each > 0 for each in numbers):
+            named = (str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")))
+            return judgement_key(*named, *numbers)
+    except JudgeFailure:
+        pass
+    raise InputError(f"{place}: is no judgement", "put back the file that Kaizen wrote, or remove the line", "invalid_file")
+
+
+class KeptJudgements:
+    """The judgements of one stage, found by question; 16 bytes of memory each, whatever they say."""
+
+    def __init__(self, path: str) -> None:
+        from array import array
+
+        self.path = path
+        found = array("Q"), array("Q")
+        self.rounds = 1  # the highest `again` in the file
+        for offset, key, value in judgement_lines(path):
+            self.rounds = max(self.rounds, value.get("again", 1))
+            found[0].append(key)
+            found[1].append(offset)
+        order = sorted(range(len(found[0])), key=found[0].__getitem__)
+        self.keys, self.offsets = (array("Q", (column[place] for place in order)) for column in found)
+        self.stream = open_for_reading(path, block=1 << 13) if self.keys else None
+
+    def find(self, observation: str, question: JudgeQuestion, again: int = 1) -> JsonObject | None:
+        """The last judgement about *question*, asked for the *again*-th time; None when there is none."""
+        from bisect import bisect_right
+
+        key = judgement_key(observation, question.rubric.sha256, question.data_fingerprint, question.sample, again)
+        place = bisect_right(self.keys, key) - 1
+        if self.stream is None or place < 0 or self.keys[place] != key:
+            return None
+        self.stream.seek(self.offsets[place])
+        value = parse_line(self.stream.readline().strip(), shown_path(self.path))
+        return value if value["observation"] == observation and value["sample"] == question.sample else None
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self.stream is not None:
+            self.stream.close()
+
+
+def open_judgements(path: str) -> AppendLog:
+    """The log *path*, without what a killed program had not written to its end."""
+    if os.path.exists(path):
+        size, tail = torn_tail(path)
+        if tail:
+            truncate_file(path, size)
+    return AppendLog(path)
+
+
+def judgement_document(
+    observation_fingerprint: str,
+    observation: JsonObject,
+    question: JudgeQuestion,
+    again: int,
+    judged: Judged,
+    command: list[str],
+    exact: Sequence[str],
+) -> JsonObject:
+    """The line about *question*, which was *judged*; the values *exact* and whatever else is a secret are masked."""
+    said: JsonObject
+    if judged.answer is not None:
+        answer = redact_evidence(judged.answer, exact)[0]
+        said = {"answer": {**answer, "reason": answer["reason"][:JUDGE_REASON_LIMIT]} if "reason" in answer else answer}
+    else:
+        code, message = judged.failure or ("judge_failed", "")
+        said = {"error": {"code": code, "message": redact_evidence(message, exact)[0]}}
+    return {
+        "observation": observation_fingerprint,
+        "case_id": observation["case_id"],
+        "trial": observation["trial"],
+        "rubric": {"id": question.rubric.id, "sha256": question.rubric.sha256},
+        "data": question.data_fingerprint,
+        "sample": question.sample,
+        **({"again": again} if again > 1 else {}),
+        "asked_at": judged.asked_at,
+        "duration_ms": judged.duration_ms,
+        "attempts": judged.attempts,
+        "command": command,
+        **said,
+    }
+
+# endregion
+
 # region evaluators/label.py
 # =============================================================================
 # The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
@@ -18425,6 +19087,319 @@ class PartnerSearch:
 
 # endregion
 
+# region evaluators/programs.py
+# =============================================================================
+# The evaluators `command` and `program`: checks that start a program of the user's.
+#
+# They run only with --allow-programs, since evaluating a folder that came from elsewhere must not
+# start anything by itself. What they start stands in evaluation.json and takes nothing from a
+# case. What came of it is brought to the check in the view's memo (outside.py).
+# =============================================================================
+
+PROGRAM_PROTOCOL = "1.0"
+PROGRAM_OUTPUT_LIMIT = 1 << 20  # bytes of standard output
+PROGRAM_ERRORS_LIMIT = 64 << 10  # bytes kept of the end of standard error
+VALUE_LIMIT = 16_000  # characters of value and evidence of an outcome
+TAIL_SHOWN = 2000  # characters of what a failed program printed
+MAX_PROGRAM_SECONDS = 86_400
+NOT_ALLOWED = "programs_not_allowed: this entry starts a program; evaluate does that only with --allow-programs"
+FOLDER_SHOWN = "$KAIZEN_WORKDIR"
+IMPROVEMENT_WORD = "{improvement}"
+STARTING = [
+    Parameter(
+        "argv", "argv", REQUIRED,
+        "the program and its arguments, started without a shell; {improvement} in one is the folder of the improvement",
+    ),
+    Parameter("timeout", "number", 60, "seconds until it is ended, with all that it started"),
+    Parameter("env", "list", [], "names of variables that it gets beside PATH, HOME, TMPDIR, LANG, LC_*", may_be_empty=True),
+]  # fmt: skip
+
+
+class ProgramPlace(NamedTuple):
+    """Where programs run: the folder of the improvement, and that of the files kept of the stage's trials."""
+
+    improvement: str
+    files_path: str
+
+
+class ProgramEnd(NamedTuple):
+    """What came of a program: its exit code and output; or a `problem` with its code, when there is nothing to look at."""
+
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    problem: str = ""
+    is_measurable: bool = True  # the problem is one of the entry, not of what it looks at
+
+
+class ProgramQuestion(NamedTuple):
+    """A program to be started for one observation: its key in the memo, and what starts it."""
+
+    key: str
+    check: "ProgramCheck"
+    view: View
+
+
+class ProgramCheck:
+    """What `command` and `program` have in common: a program, its limits, what it works on."""
+
+    needs_files = True
+
+    def __init__(self, settings: JsonObject) -> None:
+        self.argv: list[str] = settings["argv"]
+        if not self.argv or not self.argv[0]:
+            raise ConfigurationError("/argv", "names no program")
+        for index, word in enumerate(self.argv):
+            if "\0" in word:
+                raise ConfigurationError(f"/argv/{index}", "holds a NUL, which no argument can")
+        for index, name in enumerate(settings["env"]):
+            if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+                raise ConfigurationError(f"/env/{index}", "is no name of a variable", "values are never given here")
+        if not 0 < settings["timeout"] <= MAX_PROGRAM_SECONDS:
+            raise ConfigurationError("/timeout", f"timeout is not a number of seconds above 0, at most {MAX_PROGRAM_SECONDS:,}")
+        self.timeout_seconds = float(settings["timeout"])
+        self.environment_names: list[str] = settings["env"]
+        self.folder: str = settings.get("cwd", "")
+        if os.path.isabs(self.folder) or ".." in self.folder.split("/"):
+            raise ConfigurationError("/cwd", "leads out of the copy of the trial's files", "name a folder in it, such as 'app'")
+        self.key = "program " + fingerprint({name: value for name, value in settings.items() if name in ("argv", "cwd", "timeout", "env")})
+
+    def questions(self, view: View) -> list[ProgramQuestion]:
+        """The one thing to be done for the observation."""
+        return [ProgramQuestion(f"{self.key} {type(self).__name__}", self, view)]
+
+    def ended(self, view: View) -> ProgramEnd | None:
+        """What came of it; None when it was not allowed. Raises NotMeasurable."""
+        found: ProgramEnd | None = view.memo.get(f"{self.key} {type(self).__name__}")
+        if found is not None and found.problem and not found.is_measurable:
+            raise NotMeasurable(found.problem)
+        return found
+
+    def run(self, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it on a temporary copy of the files that were kept of the trial; None when the user stopped it."""
+        folder = tools.folders.make()
+        try:
+            source = kept_folder(place.files_path, view.observation["case_id"], view.observation["trial"])
+            problem = copied_files(source, folder, view.observation.get("files"), self.needs_files)
+            return ProgramEnd(problem=problem, is_measurable=False) if problem else self.run_in(folder, tools, place, view)
+        finally:
+            remove_work_folder(folder)
+
+    def run_in(self, folder: str, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it with the work folder *folder*."""
+        cwd = self.start_folder(folder, place)
+        if not os.path.isdir(cwd):
+            return ProgramEnd(problem=f"the trial kept no folder {quoted(self.folder)}", is_measurable=False)
+        workdir = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
+        environment = passed_environment((*self.environment_names, "PATH"))
+        try:
+            ended = run_program(
+                [word.replace(IMPROVEMENT_WORD, place.improvement) for word in self.argv],
+                self.stdin(view),
+                cwd=cwd,
+                environment={**environment, b"KAIZEN_WORKDIR": os.fsencode(folder)},
+                timeout_seconds=self.timeout_seconds,
+                stdout_limit=PROGRAM_OUTPUT_LIMIT,
+                stderr_limit=PROGRAM_ERRORS_LIMIT,
+                stop=tools.stop,
+                mark=workdir,
+            )
+        except CannotStart as error:
+            return ProgramEnd(problem=f"cannot_start: {visible(self.argv[0])} cannot be started: {error}")
+        if ended.end == STOPPED:
+            return None
+        if ended.end != EXITED:
+            limit = f"{PROGRAM_OUTPUT_LIMIT >> 20} MiB on standard output" if ended.end == OVERFLOW else f"{self.timeout_seconds:g} s"
+            return ProgramEnd(problem=f"the program was ended: it took more than {limit}", is_measurable=False)
+        stdout, stderr = (shown_output(raw, folder) for raw in (ended.stdout, ended.stderr))
+        return ProgramEnd(ended.exit_code or 0, stdout, stderr)
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        """Where it is started, its work folder being *folder*."""
+        return os.path.join(folder, self.folder)
+
+    def stdin(self, view: View) -> bytes:
+        """What it gets on standard input: nothing."""
+        return b""
+
+
+def copied_files(source: str, folder: str, files: Any, is_needed: bool) -> str:
+    """Why the files kept in *source* cannot be looked at; '' after copying them to *folder*, each being the one that *files* tells of."""
+    told = {name: entry for name, entry in files.items() if isinstance(entry, dict)} if isinstance(files, dict) else {}
+    if not os.path.isdir(source):
+        return "no files of this trial were kept; run with --workspace and --keep" if is_needed else ""
+    there = set()
+    try:
+        for found in found_files(source):
+            name = json_name(found.name)
+            entry = told.get(name)
+            if entry is None or os.path.islink(found.path) or not os.path.isfile(found.path):
+                continue  # a folder, or what the observation does not tell of
+            path = os.path.join(folder, found.name)
+            make_folder(os.path.dirname(path))
+            sha256, _ = copy_file(found.path, path)
+            if sha256 != entry.get("sha256"):
+                return f"{quoted(name)} is not the file that was kept of this trial"
+            there.add(name)
+    except InputError as error:
+        return f"the kept files cannot be copied: {error.message}"
+    lost = [name for name, entry in told.items() if "sha256" in entry and name not in there]
+    return f"not kept of this trial: {listed(map(quoted, lost), 3)}" if lost else ""
+
+
+def shown_output(raw: bytes, folder: str) -> str:
+    """What a program printed, as text in which the temporary *folder* has a name that is the same each time."""
+    text = raw.decode("utf-8", "replace")
+    for path in dict.fromkeys((os.path.realpath(folder), folder)):
+        text = text.replace(path, FOLDER_SHOWN)
+    return text
+
+
+def output_tail(text: str) -> str:
+    """The end of what a program printed, masked."""
+    return redact_text(text, environment_secrets(os.environ))[0][-TAIL_SHOWN:]
+
+
+def exit_text(code: int) -> str:
+    """'exit code 1', 'killed by signal 9 (SIGKILL)'."""
+    return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+
+
+# --- command -----------------------------------------------------------------------------
+
+
+class CommandCheck(ProgramCheck):
+    """Looks at how the program ended and what it printed."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        super().__init__(settings)
+        self.exit: int = settings["exit"]
+        self.streams: list[tuple[str, Predicate]] = []
+        for name in ("stdout", "stderr"):
+            if settings[name] is not ABSENT:
+                self.streams.append((name, compile_predicate(settings[name], f"/{name}")))
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        wrong = [] if ended.exit_code == self.exit else [f"{exit_text(ended.exit_code)}, not {self.exit}"]
+        printed = {"stdout": ended.stdout, "stderr": ended.stderr}
+        wrong += [f"{name} is not as asked" for name, predicate in self.streams if not predicate.holds(printed[name].removesuffix("\n"))]
+        if not wrong:
+            return decided(True, exit_text(ended.exit_code), {"exit": ended.exit_code})
+        tails = {name: output_tail(text) for name, text in printed.items()}
+        last = next((lines[-1] for lines in (tails[name].strip().splitlines() for name in ("stderr", "stdout")) if lines), "")
+        reason = "; ".join(wrong) + (f": {visible(last, 200)}" if last else "")
+        return decided(False, reason, {"exit": ended.exit_code, **{name: tail for name, tail in tails.items() if tail}})
+
+
+@evaluator(
+    "command",
+    1,
+    "A command, run on a copy of the files that the trial left, ends as asked.",
+    [
+        *STARTING,
+        Parameter("cwd", "text", "", "folder in the copy in which it is started"),
+        Parameter("exit", "integer", 0, "the exit code that passes; a signal never does"),
+        Parameter("stdout", "any", ABSENT, "a text or predicate that holds of standard output without its last line end"),
+        Parameter("stderr", "any", ABSENT, "the same of the end of standard error"),
+    ],
+    example={
+        "entry": {"id": "tests_pass", "type": "command", "argv": ["python", "-m", "unittest", "-q"], "timeout": 120},
+        "observation": {"output": "Done.", "files": {}},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_command(settings: JsonObject) -> Check:
+    """Needs --allow-programs, a run with --keep, and argv in evaluation.json. What ran too long or printed more than 1 MiB follows
+    `on_missing`. After a failure the value holds the end of what was printed, so a program that prints times gives other results
+    each time."""
+    return CommandCheck(settings)
+
+
+# --- program -----------------------------------------------------------------------------
+
+
+class ProgramOutcomeCheck(ProgramCheck):
+    """Takes what the program answers for the outcome."""
+
+    needs_files = False
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        return place.improvement
+
+    def stdin(self, view: View) -> bytes:
+        case = {name: value for name, value in view.case.items() if name != "evaluators"}
+        return encode_compact({"protocol": PROGRAM_PROTOCOL, "case": case, "observation": view.observation}).encode("utf-8") + b"\n"
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        if ended.exit_code:
+            last = output_tail(ended.stderr).strip().splitlines()[-1:]
+            return errored(f"program_failed: {exit_text(ended.exit_code)}{f': {visible(last[0], 200)}' if last else ''}")
+        return program_outcome(ended.stdout)
+
+
+def program_outcome(stdout: str) -> Outcome:
+    """The outcome that *stdout* is, one JSON object; an error when it is none."""
+    try:
+        answer = parse_json(stdout.strip())
+    except JsonError as error:
+        return errored(f"program_protocol: standard output is not exactly one JSON object: {error.message}")
+    problem = outcome_problem(answer)
+    if problem:
+        return errored(f"program_protocol: {problem}")
+    answer = redact_evidence(answer, environment_secrets(os.environ))[0]
+    status, score = answer["status"], answer.get("score")
+    if status in (PASS, FAIL) and score is None:
+        score = float(status == PASS)
+    evidence = tuple(place for place in answer.get("evidence") or () if isinstance(place, dict))
+    score = score if status in (PASS, FAIL) else None
+    reason = visible(str(answer.get("reason") or "").strip(), REASON_SHOWN) or f"the program says {status}"
+    return Outcome(status, score, reason, answer.get("value"), evidence)
+
+
+def outcome_problem(answer: Any) -> str:
+    """What is wrong with the *answer* of a program; '' when it is an outcome."""
+    if not isinstance(answer, dict):
+        return f"the answer is a JSON {json_type(answer)}, not an object"
+    if answer.get("status") not in (PASS, FAIL, ERROR, NOT_APPLICABLE):
+        return "status is none of pass, fail, error, not_applicable"
+    score = answer.get("score")
+    if score is not None and not (is_json_number(score) and 0 <= score <= 1):
+        return "score is not a number from 0 to 1"
+    if not isinstance(answer.get("reason"), (str, type(None))) or not isinstance(answer.get("evidence"), (list, type(None))):
+        return "reason is no text, or evidence is no list"
+    if len(encode_compact([answer.get("value"), answer.get("evidence")])) > VALUE_LIMIT:
+        return f"value and evidence have more than {VALUE_LIMIT:,} characters"
+    return ""
+
+
+@evaluator(
+    "program",
+    1,
+    "A program of your own gets case and observation as JSON and answers with an outcome as JSON.",
+    [*STARTING],
+    example={
+        "entry": {"id": "own_rule", "type": "program", "argv": ["python", "checks/own_rule.py"]},
+        "observation": {"output": "Done."},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_program(settings: JsonObject) -> Check:
+    """Needs --allow-programs, and argv in evaluation.json. It starts in the improvement's folder and gets {"protocol": "1.0", "case",
+    "observation"}; files that were kept of the trial are copied to KAIZEN_WORKDIR. Its answer is exactly one JSON object: {"status":
+    "pass", "fail", "error" or "not_applicable", "score", "value", "reason", "evidence"}, all but status optional. What ran too long
+    or printed more than 1 MiB follows `on_missing`; an exit code other than 0 is an error."""
+    return ProgramOutcomeCheck(settings)
+
+# endregion
+
 # region evaluators/provenance.py
 # =============================================================================
 # Whether what is stated stood somewhere before: the evaluator `provenance`.
@@ -20482,12 +21457,12 @@ class Suite:
                 self.of_cases[case.id] = known
         return known
 
-    def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
-        """The result line of *observation*, which is one of *case*."""
+    def evaluate(self, observation: JsonObject, case: Case, memo: JsonObject | None = None) -> JsonObject:
+        """The result line of *observation*, which is one of *case*; *memo* holds what its evaluators need from outside."""
         entries = self.entries_for(case)
         if observation["status"] == "completed":
-            memo: JsonObject = {}
-            outcomes = [entry.evaluate(observation, case.document, memo) for entry in entries]
+            shared = {} if memo is None else memo
+            outcomes = [entry.evaluate(observation, case.document, shared) for entry in entries]
         else:
             outcomes = [errored(runner_failure(observation))] * len(entries)
         outcome, reason = trial_outcome(entries, outcomes)
@@ -20690,6 +21665,303 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
 
 # endregion
 
+# region evaluators/outside.py
+# =============================================================================
+# What evaluators need from outside: answers of judges, and programs that are run.
+#
+# A stage is evaluated in the order of its observations, while what some of them need is on its
+# way: only a few observations are held at a time, and neither the order nor the number of jobs
+# shows in the results. Without leave nothing is started; the entries then are errors.
+# =============================================================================
+
+OUTSIDE_TYPES = (JUDGE, *PROGRAM_TYPES)
+UNNAMED_JUDGE = "a judge that does not say who it is"
+
+
+class Leave(NamedTuple):
+    """What evaluating may start: a judge (None: none), which is asked anew where *rejudge*, and programs; *jobs* of them at a time.
+
+    With *again* above 1 a question is the same one asked for that time, to measure the judge.
+    """
+
+    judge: JudgeCommand | None = None
+    rejudge: bool = False
+    allow_programs: bool = False
+    jobs: int = 1
+    again: int = 1
+
+
+NO_LEAVE = Leave()
+
+
+class Needs(NamedTuple):
+    """One observation on its way: its line, the memo in which answers are collected, what is asked, how much is still to come."""
+
+    line: Line
+    memo: JsonObject
+    questions: list[JudgeQuestion]
+    observation_fingerprint: str
+    pending: set[str]
+
+
+class JudgeTally:
+    """What was answered under one rubric: identities with the number of answers each, cost, usage."""
+
+    def __init__(self, sha256: str) -> None:
+        self.document: JsonObject = {"rubric_sha256": sha256, "answers": 0, "unanswered": 0, "cost_usd": None, "priced": 0, "usage": {}}
+        self.identities: dict[str, tuple[JsonObject, int]] = {}
+        self.cost: Any = 0
+
+    def add(self, judgement: JsonObject | None) -> None:
+        """Counts what is known of one question."""
+        answer = judgement.get("answer") if judgement else None
+        if answer is None:
+            self.document["unanswered"] += 1
+            return
+        self.document["answers"] += 1
+        identity = {name: answer["judge"][name] for name in ("name", "version", "model") if name in answer.get("judge", {})}
+        key = canonical_json(identity)
+        self.identities[key] = (identity, self.identities.get(key, (identity, 0))[1] + 1)
+        price = number_at(answer, "cost", "total_usd")
+        if price is not None:
+            self.cost += exact_value(price)
+            self.document["priced"] += 1
+        for name in ("input_tokens", "output_tokens", "total_tokens"):
+            used = number_at(answer, "usage", name)
+            if used is not None:
+                self.document["usage"][name] = self.document["usage"].get(name, 0) + used
+
+    def summary(self) -> JsonObject:
+        """What the meta file says of the rubric; the cost is that of the priced answers, None when there is none."""
+        cost = float(self.cost) if self.document["priced"] else None
+        judges = [{**identity, "answers": number} for _, (identity, number) in sorted(self.identities.items())]
+        return {**self.document, "cost_usd": cost, "judges": judges}
+
+
+class Outside:
+    """Brings each observation of one stage what its evaluators need from outside, as far as *leave* goes.
+
+    `open_outside` makes it; a caller that only has kept answers gets one without a crew.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave) -> None:
+        self.dataset, self.suite, self.leave = dataset, suite, leave
+        self.is_needed = not suite.types_used.isdisjoint(OUTSIDE_TYPES)
+        self.place = ProgramPlace(improvement.folder, improvement.stage_file(stage, FILES))
+        self.path = improvement.stage_file(stage, JUDGEMENTS)
+        self.kept = KeptJudgements(self.path) if self.is_needed else None
+        self.crew: Crew | None = None
+        self.log: AppendLog | None = None
+        self.tallies: dict[str, JudgeTally] = {}
+        self.failures: dict[str, int] = {}  # reasons of judges' failures about cases that may be shown
+        self.commands: set[str] = set()
+        self.shown: set[str] = set()  # rubrics about cases that may be shown
+        self.asked = 0
+        self.secrets = environment_secrets(os.environ)
+        command = leave.judge.command if leave.judge else []
+        self.command = redact_arguments(without_surrogates(command), self.secrets)
+
+    def close(self) -> None:
+        """Closes the journal."""
+        if self.log is not None:
+            self.log.close()
+        if self.kept is not None:
+            self.kept.close()
+
+    def with_memos(self, lines: Iterator[Line]) -> Iterator[tuple[Line, JsonObject]]:
+        """(line, memo with what its evaluators need) of each observation in *lines*, in their order."""
+        if not self.is_needed:
+            yield from ((line, {}) for line in lines)
+            return
+        waiting: deque[Needs] = deque()
+        room = 2 * self.leave.jobs if self.crew else 0
+        for line in lines:
+            waiting.append(self.needs_of(line))
+            while waiting and (len(waiting) > room or not waiting[0].pending):
+                yield self.ready(waiting.popleft())
+        while waiting:
+            yield self.ready(waiting.popleft())
+
+    def needs_of(self, line: Line) -> Needs:
+        """What the observation of *line* needs, with what is kept of it; the rest is on its way."""
+        needs = Needs(line, {}, [], "", set())
+        case = usable_case(line.value, self.dataset)
+        if case is None:
+            return needs
+        view = View(None, line.value, case.document, needs.memo)
+        for question in asked_questions(self.suite.entries_for(case), view):
+            if isinstance(question, JudgeQuestion):
+                needs = needs._replace(observation_fingerprint=needs.observation_fingerprint or fingerprint(line.value))
+                needs.questions.append(question)
+                self.look_up(needs, question)
+            elif self.crew and self.leave.allow_programs and question.key not in needs.pending:
+                needs.pending.add(question.key)
+                self.crew.submit(self.program_task(needs, question))
+        return needs
+
+    def look_up(self, needs: Needs, question: JudgeQuestion) -> None:
+        """Puts the kept answer to *question* into the memo, or has it asked."""
+        if question.key in needs.memo or question.key in needs.pending:
+            return
+        observed, again = needs.observation_fingerprint, self.leave.again
+        known = self.kept.find(observed, question, again) if self.kept and not self.leave.rejudge else None
+        if self.crew and self.leave.judge and (known is None or "error" in known):
+            needs.pending.add(question.key)
+            self.crew.submit(self.judge_task(needs, question))
+        elif known is not None:
+            needs.memo[question.key] = known
+
+    def program_task(self, needs: Needs, question: ProgramQuestion) -> Callable[[Toolbox], None]:
+        """The task to run a program for an observation."""
+
+        def run(tools: Toolbox) -> None:
+            ended = question.check.run(tools, self.place, question.view)
+            if self.crew and ended is not None:
+                with self.crew.changed:
+                    needs.memo[question.key] = ended
+                    needs.pending.discard(question.key)
+
+        return run
+
+    def judge_task(self, needs: Needs, question: JudgeQuestion) -> Callable[[Toolbox], None]:
+        """The task to ask a judge about an observation, and to keep what it says."""
+
+        def ask(tools: Toolbox) -> None:
+            assert self.crew is not None and self.leave.judge is not None
+            judge: Judge = tools.held.setdefault(JUDGE, Judge(self.leave.judge, tools))
+            try:
+                judged = judge.ask(question.request)
+            except JudgeStopped:
+                return
+            observed = needs.observation_fingerprint
+            document = judgement_document(observed, needs.line.value, question, self.leave.again, judged, self.command, self.secrets)
+            with self.crew.changed:
+                if self.log is None:
+                    self.log = open_judgements(self.path)
+                self.log.append(document)
+                self.asked += 1
+                needs.memo[question.key] = document
+                needs.pending.discard(question.key)
+
+        return ask
+
+    def ready(self, needs: Needs) -> tuple[Line, JsonObject]:
+        """The line and the memo of *needs*, once all has come."""
+        if self.crew and needs.pending:
+            self.crew.wait(lambda: not needs.pending, self.sync_if_due)
+        for question in needs.questions:
+            judgement = needs.memo.get(question.key)
+            self.tallies.setdefault(question.rubric.id, JudgeTally(question.rubric.sha256)).add(judgement)
+            if judgement:
+                self.commands.add(canonical_json(judgement.get("command")))
+            if needs.line.value["case_id"] in self.dataset.holdout:
+                continue
+            self.shown.add(question.rubric.id)
+            if judgement and "error" in judgement:
+                reason = f"{judgement['error']['code']}: {judgement['error']['message']}"
+                self.failures[reason] = self.failures.get(reason, 0) + 1
+        return needs.line, needs.memo
+
+    def sync_if_due(self) -> None:
+        """Syncs what judges have said."""
+        if self.log is not None:
+            self.log.sync_if_due()
+
+    def judges(self) -> JsonObject:
+        """{id of a rubric: what was answered under it, and by whom}; {} without judges."""
+        return {name: tally.summary() for name, tally in sorted(self.tallies.items())}
+
+
+@contextmanager
+def open_outside(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave = NO_LEAVE) -> Iterator[Outside]:
+    """What *stage* needs from outside, as far as *leave* goes; threads and programs are gone when the block ends."""
+    outside = Outside(improvement, stage, dataset, suite, leave)
+    try:
+        if not outside.is_needed or not (leave.judge or leave.allow_programs):
+            yield outside
+            return
+        stop = StopSwitch()
+        try:
+            with heeding_signals(stop), Crew(leave.jobs, stop) as outside.crew:
+                yield outside
+        finally:
+            stop.close()
+    finally:
+        outside.close()
+
+
+def usable_case(observation: JsonObject, dataset: Dataset) -> Case | None:
+    """The case of a completed *observation*; None when it is gone, or had another input then, or nothing completed."""
+    case = dataset.cases.get(observation["case_id"])
+    if case is None or observation["status"] != "completed":
+        return None
+    return case if observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint else None
+
+
+def asked_questions(entries: list[PreparedEntry], view: View) -> Iterator["JudgeQuestion | ProgramQuestion"]:
+    """What *entries*, and those inside them, have to ask of outside about the observation in *view*."""
+    for entry in entries:
+        if not entry.versions.keys() & set(OUTSIDE_TYPES):
+            continue
+        try:
+            if entry.when is not None and entry.when(view.case):
+                continue
+            check: Any = None if entry.children else entry.check or entry.check_for(view.case)
+            found = check.questions(view) if check else asked_questions(entry.children, view)
+        except (NotMeasurable, NothingAsked, ConfigurationError, PatternTimeout, RecursionError):
+            continue  # which evaluating the entry will say
+        yield from found
+
+
+# --- Fingerprints, and what may be compared ------------------------------------------------
+
+
+def judge_identities(entry: PreparedEntry, judges: JsonObject) -> list[JsonObject]:
+    """Who answered for *entry*, without how often: [{"name", "version", "model"}]."""
+    rubrics = [judges.get(entry.id, {})] if entry.type.name == JUDGE else list(judges.values())
+    found = {canonical_json(who): who for rubric in rubrics for who in map(without_count, rubric.get("judges", ()))}
+    return [found[key] for key in sorted(found)]
+
+
+def without_count(judge: JsonObject) -> JsonObject:
+    """*judge* without the number of its answers."""
+    return {name: value for name, value in judge.items() if name != "answers"}
+
+
+def judged_fingerprints(suite: Suite, judges: JsonObject) -> tuple[str, dict[str, str]]:
+    """(evaluator fingerprint, {id: fingerprint}) of *suite* with who answered under its rubrics, as `Outside.judges` tells."""
+    known = {name: [*map(without_count, rubric["judges"])] for name, rubric in judges.items() if rubric["judges"]}
+    if not known:
+        return suite.fingerprint, suite.entry_fingerprints
+    named = dict(suite.entry_fingerprints)
+    for entry in suite.entries:
+        if JUDGE in entry.versions:
+            named[entry.id] = fingerprint({"entry": named[entry.id], "judges": judge_identities(entry, judges)})
+    return fingerprint({"suite": suite.fingerprint, "judges": known}), named
+
+
+def judge_name(judge: JsonObject) -> str:
+    """'tone-judge 1.2 (small-model)' as far as a judge says who it is."""
+    words = [visible(str(judge[name]), 60) for name in ("name", "version") if judge.get(name)]
+    model = judge.get("model")
+    return " ".join([*words, *([f"({visible(str(model), 60)})" if words else visible(str(model), 60)] if model else [])]) or UNNAMED_JUDGE
+
+
+def judge_counts(judges: list[JsonObject]) -> str:
+    """'tone-judge 1 (10 answers) and tone-judge 2 (2 answers)'."""
+    return listed(f"{judge_name(who)} ({counted(who.get('answers', 0), 'answer')})" for who in judges)
+
+
+def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
+    """A sentence for each rubric under which more than one judge has answered: the scores have no common measure then."""
+    return [
+        f"{stage}: {visible(name, 60)} was judged by {judge_counts(rubric['judges'])}; ask one of them about all, with --rejudge"
+        for name, rubric in judges.items()
+        if len(rubric["judges"]) > 1
+    ]
+
+# endregion
+
 # region evaluators/stage_results.py
 # =============================================================================
 # Evaluating a stage: its results, their meta file, and when they are stale.
@@ -20719,21 +21991,30 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
 
 
 def evaluate_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None] = lambda count: None
+    improvement: Improvement,
+    stage: str,
+    dataset: Dataset,
+    suite: Suite,
+    report: Callable[[int], None] = lambda count: None,
+    leave: Leave = NO_LEAVE,
 ) -> JsonObject:
     """Evaluates every observation of *stage* and writes results and meta file; returns the meta document.
 
     Streams: memory does not grow with the number of observations. *report* is called with the number done.
-    Raises InputError for an observation file that cannot be used; the old results stay then.
+    Judges are asked and programs run as far as *leave* goes; `judging` of what is returned tells of this call alone.
+    Raises InputError for an observation file that cannot be used, and Interrupted; the old results stay then.
     """
-    with FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'"):
-        return evaluate_locked_stage(improvement, stage, dataset, suite, report)
+    lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+    with lock, open_outside(improvement, stage, dataset, suite, leave) as outside:
+        meta = evaluate_locked_stage(improvement, stage, dataset, suite, report, outside)
+        judging = {"asked": outside.asked, "failures": outside.failures, "shown": sorted(outside.shown)}
+        return {**meta, "judging": judging} if outside.tallies else meta
 
 
 def evaluate_locked_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None], outside: Outside
 ) -> JsonObject:
-    """As `evaluate_stage`, for a caller that holds the stage's lock."""
+    """As `evaluate_stage`, for a caller that holds the stage's lock and what it needs from *outside*."""
     path = improvement.stage_file(stage)
     repetitions = repetitions_of(improvement, stage)
     observed, written = LineDigest(), LineDigest()
@@ -20743,7 +22024,7 @@ def evaluate_locked_stage(
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
-        for line in iter_observations(path):
+        for line, memo in outside.with_memos(iter_observations(path)):
             observed.add(line.raw)
             observation = line.value
             case_id, trial = observation["case_id"], observation["trial"]
@@ -20752,7 +22033,7 @@ def evaluate_locked_stage(
                 raise repeated_trial(path, line)
             seen[case_id] = trials | 1 << trial
             done, highest = done + 1, max(highest, trial)
-            result = evaluate_observation(observation, dataset, suite)
+            result = evaluate_observation(observation, dataset, suite, memo)
             counts[result["outcome"]] += 1
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
@@ -20763,14 +22044,16 @@ def evaluate_locked_stage(
             written.add(raw)
             stream.write(raw + b"\n")
             report(done)
+    judges = outside.judges()
+    evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, judges)
     meta: JsonObject = {
         "version": 1,
         "stage": stage,
         "observations_sha256": observed.hexdigest(),
         "results_sha256": written.hexdigest(),
         "dataset_fingerprint": dataset.fingerprint,
-        "evaluator_fingerprint": suite.fingerprint,
-        "evaluators": suite.entry_fingerprints,
+        "evaluator_fingerprint": evaluator_fingerprint,
+        "evaluators": entry_fingerprints,
         **({"not_gating": suite.not_gating} if suite.not_gating else {}),
         "counts": counts,
         "by_evaluator": by_evaluator,
@@ -20779,6 +22062,7 @@ def evaluate_locked_stage(
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
         "engine": VERSION,
+        **({"judges": judges, "judge_commands": sorted(outside.commands)} if judges else {}),
     }
     write_json(improvement.stage_file(stage, RESULTS_META), meta)
     return meta
@@ -20795,11 +22079,14 @@ def repeated_trial(path: str, line: Line) -> InputError:
     )
 
 
-def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
-    """The result line of *observation*; an error when its case is gone or had another input when it was made."""
+def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite, memo: JsonObject | None = None) -> JsonObject:
+    """The result line of *observation*; an error when its case is gone or had another input when it was made.
+
+    *memo* holds what its evaluators need from outside.
+    """
     case = dataset.cases.get(observation["case_id"])
     if case is not None and observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint:
-        return suite.evaluate(observation, case)
+        return suite.evaluate(observation, case, memo)
     kind, message = ("unknown_case", "no case has this id") if case is None else ("input_changed", "made from another input of this case")
     spoilt = {**observation, "status": "error", "error": {"class": "environment", "type": kind, "message": message}}
     return suite.evaluate(spoilt, case or Case(observation["case_id"], {"id": observation["case_id"]}, "", 0, ""))
@@ -20819,8 +22106,10 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
     try:
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
+        evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, meta.get("judges", {}))
+        mixed = mixed_judges(stage, meta.get("judges", {}))
         checked_repetitions(meta, "")
-    except (KeyError, TypeError, ValueError, InputError):
+    except (KeyError, TypeError, ValueError, AttributeError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )
@@ -20831,18 +22120,60 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
         problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
     if dataset.fingerprint != expected[2]:
         problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
-    if suite.fingerprint != expected[3] and not (ignoring_standing and before == suite.entry_fingerprints):
-        names = changed_evaluators(before, suite.entry_fingerprints)
+    if evaluator_fingerprint != expected[3] and not (ignoring_standing and before == entry_fingerprints):
+        names = changed_evaluators(before, entry_fingerprints)
         what = f": {listed(names)}" if names else ""
         gating = [] if names else changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
         told = f"what gates has changed since it was evaluated: the judge {listed(gating)}" if gating else ""
         problems.append(("stale_results", f"{stage}: {told or f'the evaluators have changed since it was evaluated{what}'}"))
+    problems += [("incomparable_evaluators", sentence) for sentence in mixed]
     return StageState(meta, problems)
 
 
 def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
     """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+# endregion
+
+# region evaluators/rejudging.py
+# =============================================================================
+# The judge asked again about the same evidence, to tell its noise from the agent's.
+# =============================================================================
+
+RoundVerdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
+
+
+class Rejudging:
+    """Counts, over rounds of questions about the observations of one stage, how often each entry that needs a judge passed and failed.
+
+    `asked` are the questions of these rounds that were asked now, `unanswered` those without a usable answer.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> None:
+        self.improvement, self.stage, self.dataset, self.suite = improvement, stage, dataset, suite
+        self.verdicts: RoundVerdicts = {}
+        self.asked = self.unanswered = 0
+
+    def add_round(self, leave: Leave) -> int:
+        """Adds the answers of round `leave.again`, asked as far as *leave* goes; returns how many rounds are kept."""
+        improvement, stage = self.improvement, self.stage
+        lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+        with lock, open_outside(improvement, stage, self.dataset, self.suite, leave) as outside:
+            for line, memo in outside.with_memos(iter_observations(improvement.stage_file(stage))):
+                case = usable_case(line.value, self.dataset)
+                if case is None:
+                    continue
+                for entry in self.suite.entries_for(case):
+                    if JUDGE in entry.versions:
+                        status = entry.evaluate(line.value, case.document, memo).status
+                        trials = self.verdicts.setdefault(entry.id, {}).setdefault(case.id, {})
+                        counts = trials.setdefault(line.value["trial"], [0, 0])
+                        if status in ("pass", "fail"):
+                            counts[status == "fail"] += 1
+            self.asked += outside.asked
+            self.unanswered += sum(rubric["unanswered"] for rubric in outside.judges().values())
+            return outside.kept.rounds if outside.kept else 1
 
 # endregion
 
@@ -22728,11 +24059,13 @@ def plan_document(
 #
 # A flip is a pair of passes that disagree about a case. Rules give the same verdict on the same
 # evidence every time, so what flips under a rule is the agent; where a judge decides, the
-# judge and the agent cannot be told apart without asking it again on the same evidence.
+# judge and the agent cannot be told apart without asking it again on the same evidence. Where
+# that was done, its flips there are its own, and what the passes flip beyond them is the agent's:
+# the variance of a verdict is that within the evidence plus that between (law of total variance).
 # =============================================================================
 
 NOT_REPEATABLE = frozenset(["judge", "program", "command"])  # types that may say something else the next time
-AGENT, UNKNOWN_OWNER = "agent", "agent or evaluator"
+AGENT, UNKNOWN_OWNER, JUDGE_OWNER, BOTH_OWNERS = "agent", "agent or evaluator", "judge", "agent and judge"
 
 
 class PassResults:
@@ -22752,6 +24085,9 @@ class PassResults:
                 counts = self.evaluators.setdefault(entry["id"], {}).setdefault(case_id, [0, 0])
                 counts[entry["status"] == "fail"] += 1
                 self.types.setdefault(entry["id"], entry["type"])
+
+
+Rejudged = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed on the same evidence
 
 
 class Flips(NamedTuple):
@@ -22776,11 +24112,14 @@ def flip_share(passed: int, failed: int) -> "Fraction":
 
 def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips:
     """The flip rate of cases [(passed, failed)]; those with fewer than two verdicts are left out."""
+    return flips_of_shares([flip_share(passed, failed) for passed, failed in counts if passed + failed > 1], confidence)
+
+
+def flips_of_shares(of_cases: "list[Fraction]", confidence: float = 0.95) -> Flips:
+    """The flip rate over cases of which each has its share."""
     shares: Counts = {}
-    for passed, failed in counts:
-        if passed + failed > 1:
-            share = flip_share(passed, failed)
-            shares[share] = shares.get(share, 0) + 1
+    for share in of_cases:
+        shares[share] = shares.get(share, 0) + 1
     n = sum(shares.values())
     if not n:
         return Flips(None, None, 0)
@@ -22788,8 +24127,23 @@ def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips
     return Flips(sum(share * times for share, times in shares.items()) / n, limits, n)  # type: ignore[arg-type]
 
 
-def noise_document(results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str]) -> JsonObject:
+def judge_flips(trials: dict[str, dict[int, list[int]]]) -> Flips:
+    """The flip rate of a judge about the same evidence, from {case: {trial: [times passed, times failed]}}: a case's share is the mean
+    over its trials with two verdicts."""
+    shares = []
+    for counts in trials.values():
+        found = [flip_share(passed, failed) for passed, failed in counts.values() if passed + failed > 1]
+        if found:
+            shares.append(sum(found[1:], found[0]) / len(found))
+    return flips_of_shares(shares)
+
+
+def noise_document(
+    results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str], rejudged: Rejudged | None = None
+) -> JsonObject:
     """Flip rate, noise by case, by pass and by evaluator with its owner; ids in *holdout* are counted and not named.
+
+    *rejudged* holds what judges said when they were asked again about the same evidence.
 
     `expected_changes` is how many cases one run against another would call regressed, and as many improved,
     although nothing changed.
@@ -22818,7 +24172,11 @@ def noise_document(results: PassResults, case_ids: list[str], passes: int, holdo
         "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
         "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
         "holdout_cases": len(unstable) - len(shown),
-        "by_evaluator": [evaluator_noise(results, name) for name, cases in results.evaluators.items() if cases.keys() - holdout],
+        "by_evaluator": [
+            evaluator_noise(results, name, (rejudged or {}).get(name))
+            for name, cases in results.evaluators.items()
+            if cases.keys() - holdout
+        ],
     }
 
 
@@ -22834,12 +24192,19 @@ def pass_counts(results: PassResults, case_ids: list[str], number: int) -> JsonO
     return {"pass": number, "passed": outcomes.count("pass"), "failed": outcomes.count("fail"), "no_verdict": outcomes.count("error")}
 
 
-def evaluator_noise(results: PassResults, name: str) -> JsonObject:
-    """Flip rate of one evaluator and who can have caused it."""
+def evaluator_noise(results: PassResults, name: str, rejudged: dict[str, dict[int, list[int]]] | None) -> JsonObject:
+    """Flip rate of one evaluator and who can have caused it; where it was *rejudged* also the parts of judge and agent."""
     flips = flips_over([(passed, failed) for passed, failed in results.evaluators[name].values()])
     kind = results.types[name]
     owner = UNKNOWN_OWNER if kind in NOT_REPEATABLE else AGENT
-    return {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    found = {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    own = judge_flips(rejudged) if rejudged else None
+    if own is None or own.rate is None:
+        return found
+    rest = None if flips.rate is None else max(flips.rate - own.rate, own.rate * 0)
+    owner = AGENT if not own.rate else UNKNOWN_OWNER if rest is None else BOTH_OWNERS if rest else JUDGE_OWNER
+    parts = {"flip_rate": float(own.rate), "interval": own.interval, "cases": own.cases}
+    return {**found, "owner": owner, "judge": parts, "agent_flip_rate": None if rest is None else float(rest)}
 
 # endregion
 
@@ -23496,6 +24861,1377 @@ def candidate_document(number: int, candidate: JsonObject, components: dict[str,
 def candidate_name(number: int) -> str:
     """The folder of candidate *number*: 'candidate-007'."""
     return f"candidate-{number:03d}"
+
+# endregion
+
+# region history/ledger.py
+# =============================================================================
+# The ledger: one line an event, each with the hash of the line before.
+#
+#     {"at":"…","hash":"sha256:…","kind":"anchor","manifest":"<SHA-256>","prev":null,"run":"0001-…","seq":1,"version":1}
+#
+# A line is the canonical JSON of its entry, so no byte of it is free. `hash` is the fingerprint
+# of the entry without it; `prev` is the hash of the entry before. An anchor or a record names
+# the SHA-256 of its run's manifest, a promotion the decision it rests on. The file is written
+# anew beside its place and renamed, so it is either the old or the new one. champion.json says
+# how many entries there are, the hash of the last, and which run is champion: it can be made
+# from the ledger, and a ledger that lost its last entries no longer agrees with it.
+# =============================================================================
+
+LEDGER_FILE, CHAMPION_FILE = "ledger.jsonl", "champion.json"
+HISTORY_VERSION = 1
+ANCHOR, RECORD, PROMOTION = "anchor", "record", "promotion"
+RUN_ID = r"\d{4,12}-[a-z0-9-]{1,60}"
+HEX_DIGEST = r"[0-9a-f]{64}"
+STATED_TEXTS = ("status", "evidence", "decided_by", "decided_at", "rationale", "via")
+CONFLICT_MARKS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+ANCHOR_DIGITS = 24  # of the 64 that a hash has: 96 bits
+FORK_HINT = (
+    "keep one side whole: rm -r kaizen-history && git checkout HEAD -- kaizen-history && git add -A kaizen-history (HEAD^ when the merge "
+    "is committed already); then do again with kaizen history what the other side recorded: its improvements hold the evidence"
+)
+RESTORE_HINT = "put back what was there: git checkout -- kaizen-history, or a copy"
+LINE_ENDS_HINT = (
+    "git changed line ends: git config core.autocrlf false, delete the file, git checkout -- it; the recorded hash stays as it is"
+)
+
+
+class LedgerProblem(NamedTuple):
+    """What is wrong with a place of the history: path as shown, line (0: the whole file), reason code, words, what to do."""
+
+    path: str
+    line: int
+    code: str
+    message: str
+    hint: str = RESTORE_HINT
+
+    def text(self) -> str:
+        """'path:line: message', for one line of output."""
+        return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"
+
+
+def entry_hash(entry: JsonObject) -> str:
+    """'sha256:' and the SHA-256 of the canonical JSON of *entry* without its `hash`."""
+    return fingerprint({key: value for key, value in entry.items() if key != "hash"})
+
+
+def sealed_entry(entries: list[JsonObject], at: str, kind: str, run: str, **fields: Any) -> JsonObject:
+    """The entry that follows *entries*, with its number, the hash before, and its own."""
+    prev = entries[-1]["hash"] if entries else None
+    entry = {"version": HISTORY_VERSION, "seq": len(entries) + 1, "prev": prev, "at": at, "kind": kind, "run": run, **fields}
+    return {**entry, "hash": entry_hash(entry)}
+
+
+def ledger_bytes(entries: list[JsonObject]) -> bytes:
+    """The ledger that holds *entries*."""
+    return "".join(canonical_json(entry) + "\n" for entry in entries).encode("utf-8")
+
+
+def ledger_entries(folder: str) -> list[JsonObject]:
+    """The entries of the ledger in the history *folder*, checked. Raises RefusedError with the first thing that is wrong."""
+    path = os.path.join(folder, LEDGER_FILE)
+    entries, problems = parsed_ledger(ledger_data(path), shown_path(path))
+    if problems:
+        first = problems[0]
+        raise RefusedError(first.text(), first.hint, first.code)
+    return entries
+
+
+def ledger_data(path: str) -> bytes:
+    """The bytes of the ledger *path*. Raises InputError when there is none, RefusedError for a link out of its folder."""
+    refuse_link_out(path)
+    return read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
+
+
+def parsed_ledger(data: bytes, shown: str) -> tuple[list[JsonObject], list[LedgerProblem]]:
+    """(entries that could be read, everything that is wrong) of the ledger *data*, called *shown* in messages."""
+    problems: list[LedgerProblem] = []
+    if b"\r\n" in data and data.count(b"\r\n") == data.count(b"\n"):
+        problems.append(LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT))
+        data = data.replace(b"\r\n", b"\n")
+    lines = data.split(b"\n")
+    if not data:
+        problems.append(LedgerProblem(shown, 0, "ledger_cut", "is empty"))
+    elif lines.pop():
+        problems.append(LedgerProblem(shown, len(lines) + 1, "ledger_cut", "its last line is cut off"))
+    entries: list[JsonObject] = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith(CONFLICT_MARKS):
+            message = "holds the marks of a merge conflict: two branches have both recorded"
+            return entries, [*problems, LedgerProblem(shown, number, "conflict_markers", message, FORK_HINT)]
+        try:
+            entry = decode_line(line)
+        except JsonError as error:
+            problems.append(LedgerProblem(shown, number, "ledger_changed", error.message))
+            continue
+        found = entry_problem(entry, line, entries[-1] if entries else None)
+        if found:
+            problems.append(LedgerProblem(shown, number, *found))
+        if not found or found[0] not in ("ledger_changed", "newer_version"):
+            entries.append(entry)
+    return entries, problems
+
+
+def entry_problem(entry: JsonObject, line: bytes, before: JsonObject | None) -> tuple[str, str] | tuple[str, str, str] | None:
+    """(code, words[, what to do]) of what is wrong with *entry*, which stands on *line* behind *before*; None when nothing is."""
+    version = entry.get("version")
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        return newer_version(version)
+    if entry.get("hash") != entry_hash(entry) or canonical_json(entry).encode("utf-8") != line or not is_entry(entry):
+        return "ledger_changed", "is not the line that was written"
+    seq, prev = (before["seq"], before["hash"]) if before else (0, None)
+    if before and entry["seq"] == seq and entry["prev"] == before["prev"]:
+        if entry["hash"] == before["hash"]:
+            return "ledger_added", f"entry {entry['seq']} stands there twice"
+        return "forked", f"there are two different entries {seq}: two branches have both recorded, and were merged", FORK_HINT
+    if entry["seq"] != seq + 1:
+        return "ledger_order", f"entry {entry['seq']} follows entry {seq}: entries are missing, added or in another order"
+    if entry["prev"] != prev:
+        return "ledger_order", f"entry {entry['seq']} was written behind another entry {seq} than the one that stands there"
+    return None
+
+
+def newer_version(version: object) -> tuple[str, str, str]:
+    """(code, words, what to do) of a document whose schema is newer than this program."""
+    message = f"has schema version {version}, which is newer than the {HISTORY_VERSION} that this program reads"
+    return "newer_version", message, "use the newer Kaizen that wrote it"
+
+
+def is_entry(entry: JsonObject) -> bool:
+    """True when *entry* has the fields of its kind; its id is then safe as the name of a folder."""
+    kind, run, detail = entry.get("kind"), entry.get("run"), entry.get("manifest")
+    has_detail = isinstance(detail, str) and re.fullmatch(HEX_DIGEST, detail) is not None
+    if kind == PROMOTION:
+        decision = entry.get("decision")
+        has_detail = isinstance(decision, dict) and is_archived_entry(decision.get("file")) and is_stated_decision(decision.get("stated"))
+    return (
+        entry.get("version") == HISTORY_VERSION
+        and kind in (ANCHOR, RECORD, PROMOTION)
+        and isinstance(run, str)
+        and re.fullmatch(RUN_ID, run) is not None
+        and type(entry.get("seq")) is int
+        and isinstance(entry.get("at"), str)
+        and has_detail
+    )
+
+
+def is_archived_entry(entry: object) -> bool:
+    """True when *entry* has what an entry of a manifest's files must have; its hash is then safe as a name."""
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and all(isinstance(entry.get(key), str) and re.fullmatch(HEX_DIGEST, entry[key]) for key in ("sha256", "stored_sha256"))
+        and all(type(entry.get(key)) is int and entry[key] >= 0 for key in ("bytes", "stored_bytes"))
+        and entry.get("encoding") in (None, "gzip")
+    )
+
+
+def is_stated_decision(stated: object) -> bool:
+    """True when *stated* has the fields of a decision, each a text but for the list of conditions."""
+    return (
+        isinstance(stated, dict)
+        and stated.keys() == {*STATED_TEXTS, "conditions"}
+        and isinstance(stated["conditions"], list)
+        and all(isinstance(text, str) for text in [*stated["conditions"], *(stated[key] for key in STATED_TEXTS)])
+    )
+
+
+# --- What follows from the ledger ------------------------------------------------------
+
+
+def champion_entry(entries: list[JsonObject]) -> JsonObject | None:
+    """The promotion that counts: the last one; None when nothing has been promoted."""
+    return next((entry for entry in reversed(entries) if entry["kind"] == PROMOTION), None)
+
+
+def champion_document(entries: list[JsonObject]) -> JsonObject:
+    """What champion.json holds for a ledger of *entries*."""
+    promotion = champion_entry(entries)
+    champion = {"run": promotion["run"], "promoted_at": promotion["at"], "entry": promotion["seq"]} if promotion else None
+    head = entries[-1]["hash"] if entries else None
+    return {"version": HISTORY_VERSION, "entries": len(entries), "head": head, "champion": champion}
+
+
+def champion_text(entries: list[JsonObject]) -> str:
+    """The content of champion.json for a ledger of *entries*."""
+    return encode_readable(champion_document(entries)) + "\n"
+
+
+def write_ledger(folder: str, entries: list[JsonObject]) -> None:
+    """Writes ledger and champion of the history *folder* anew, each whole or not at all, the ledger first."""
+    write_file(os.path.join(folder, LEDGER_FILE), ledger_bytes(entries))
+    write_file(os.path.join(folder, CHAMPION_FILE), champion_text(entries))
+
+
+def anchor_digest(entries: list[JsonObject]) -> str:
+    """A short text that pins *entries*: their number and the beginning of the last hash, '4-9f86d081884c7d659a2feaa0'."""
+    return f"{len(entries)}-{str(entries[-1]['hash']).removeprefix('sha256:')[:ANCHOR_DIGITS]}"
+
+
+def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
+    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+    match = re.fullmatch(rf"(\d{{1,12}})-([0-9a-f]{{{ANCHOR_DIGITS}}})", digest.strip())
+    if match is None or int(match[1]) < 1:
+        raise InputError(
+            "that is no anchor digest", "it is what `kaizen history anchor` prints, such as 4-9f86d081884c7d659a2feaa0", "usage"
+        )
+    number = int(match[1])
+    if number > len(entries):
+        message = f"has {len(entries)} entries, and had {number} when the anchor was printed: the last ones are gone"
+        return LedgerProblem(shown, 0, "anchor_mismatch", message)
+    if anchor_digest(entries[:number]) != digest.strip():
+        message = f"entry {number} is not the one that the anchor was printed of: the history was rewritten"
+        return LedgerProblem(shown, number, "anchor_mismatch", message)
+    return None
+
+# endregion
+
+# region history/archive.py
+# =============================================================================
+# The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#
+# `objects/ab/<SHA-256 of the content>` holds a file as it is, with `.gz` behind the name
+# compressed: compressors differ between machines, so a manifest states size and SHA-256 of the
+# content and of the stored bytes. Nothing is read through a link that leaves the history, and
+# no more is unpacked than the manifest says there is.
+# =============================================================================
+
+OBJECTS_FOLDER = "objects"
+LARGE_BYTES = 64 << 10  # a file above this size is compressed
+GZIP = 31  # zlib's window bits for the largest window in a gzip frame: no name, no time
+
+
+class ArchiveError(InputError):
+    """An archived file that is not what was recorded."""
+
+    default_reason = "hash_mismatch"
+
+
+class Source(NamedTuple):
+    """A file to archive: its name in the manifest, and its content or the path that it is read from."""
+
+    name: str
+    path: str = ""
+    content: bytes = b""
+
+    def blocks(self) -> Iterator[bytes]:
+        """The content, a block at a time."""
+        if not self.path:
+            yield self.content
+            return
+        with open_for_reading(self.path) as stream:
+            while block := stream.read(BLOCK):
+                yield block
+
+
+class MeasuredSource(NamedTuple):
+    """A source and what its content comes to."""
+
+    source: Source
+    sha256: str
+    size: int
+
+    def object_name(self) -> str:
+        """Where the history keeps it, from its folder."""
+        return object_name(self.sha256, self.size > LARGE_BYTES)
+
+
+def object_name(sha256: str, is_packed: bool) -> str:
+    """The path of an object inside the history folder, '/' between the parts."""
+    return f"{OBJECTS_FOLDER}/{sha256[:2]}/{sha256}{'.gz' if is_packed else ''}"
+
+
+def measured_source(source: Source) -> MeasuredSource:
+    """*source* read once, for its hash and size. Raises InputError."""
+    digest, size = hashlib.sha256(), 0
+    for block in source.blocks():
+        digest.update(block)
+        size += len(block)
+    return MeasuredSource(source, digest.hexdigest(), size)
+
+
+def store_object(folder: str, item: MeasuredSource) -> JsonObject:
+    """The manifest's entry of *item*, kept in the history *folder*; one that is kept already is not written again.
+
+    Raises RefusedError when the source has changed since it was measured, InputError when the disk says no.
+    """
+    path = os.path.join(folder, *item.object_name().split("/"))
+    if not os.path.lexists(path):
+        make_folder(os.path.dirname(path))
+        refuse_leaving(folder, os.path.dirname(path))
+        write_object(path, item)
+    is_packed = item.size > LARGE_BYTES
+    stored = measured_source(Source("", path)) if is_packed else MeasuredSource(item.source, item.sha256, item.size)
+    entry: JsonObject = {"name": item.source.name, "sha256": item.sha256, "bytes": item.size, "encoding": "gzip" if is_packed else None}
+    entry.update(stored_sha256=stored.sha256, stored_bytes=stored.size)
+    for _ in object_blocks(folder, entry):
+        pass  # what was there already, or was just written, is what the entry says
+    return entry
+
+
+def write_object(path: str, item: MeasuredSource) -> None:
+    """Writes the content of *item* as the object *path*, compressed when it is large."""
+    import zlib
+
+    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP) if item.size > LARGE_BYTES else None
+    digest = hashlib.sha256()
+    with replacing(path) as stream:
+        for block in item.source.blocks():
+            digest.update(block)
+            stream.write(packer.compress(block) if packer else block)
+        if packer:
+            stream.write(packer.flush())
+        if digest.hexdigest() != item.sha256:
+            message = f"{shown_path(item.source.path)}: changed while it was recorded; nothing was recorded"
+            raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+def refuse_leaving(folder: str, path: str) -> None:
+    """Raises RefusedError when *path*, all links followed, is not inside *folder*."""
+    if not is_inside(folder, path):
+        message = f"{shown_path(path)}: leads out of the history through a symbolic link; neither read nor written"
+        raise RefusedError(message, "put the folder itself in the place of the link", "link_leaves_folder")
+
+
+def entry_object(entry: JsonObject) -> str:
+    """The object that the manifest's *entry* names, as `object_name` gives it."""
+    return object_name(entry["sha256"], entry["encoding"] == "gzip")
+
+
+def object_blocks(folder: str, entry: JsonObject) -> Iterator[bytes]:
+    """The content of the archived file *entry*, a block at a time, compared with its hashes on the way.
+
+    Raises ArchiveError, at the latest behind the last block, when it is not what was recorded.
+    """
+    import zlib
+
+    path = os.path.join(folder, *entry_object(entry).split("/"))
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise ArchiveError(f"{shown}: leads out of the history through a symbolic link; not read", RESTORE_HINT, "link_leaves_folder")
+    if not os.path.isfile(path):
+        raise ArchiveError(f"{shown}: is missing", RESTORE_HINT)
+    unpacker = zlib.decompressobj(GZIP) if entry["encoding"] else None
+    stored, content, stored_size, size = hashlib.sha256(), hashlib.sha256(), 0, 0
+    with open_for_reading(path) as stream:
+        while block := stream.read(BLOCK):
+            stored.update(block)
+            stored_size += len(block)
+            if stored_size > entry["stored_bytes"]:
+                break
+            for part in unpacked_blocks(unpacker, block, shown) if unpacker else (block,):
+                content.update(part)
+                size += len(part)
+                if size > entry["bytes"]:
+                    raise ArchiveError(f"{shown}: holds more than the {entry['bytes']:,} bytes that were recorded", RESTORE_HINT)
+                yield part
+    if (stored.hexdigest(), stored_size) != (entry["stored_sha256"], entry["stored_bytes"]):
+        raise changed_object(path, entry)
+    if (content.hexdigest(), size) != (entry["sha256"], entry["bytes"]):
+        raise ArchiveError(f"{shown}: its content is not what was recorded", RESTORE_HINT)
+
+
+def unpacked_blocks(unpacker: "object", block: bytes, shown: str) -> Iterator[bytes]:
+    """What *unpacker* makes of *block*, at most BLOCK bytes at a time. Raises ArchiveError for what is no gzip."""
+    import zlib
+
+    while block:
+        try:
+            yield unpacker.decompress(block, BLOCK)  # type: ignore[attr-defined]
+        except zlib.error:
+            raise ArchiveError(f"{shown}: was changed, it cannot be unpacked", RESTORE_HINT) from None
+        block = unpacker.unconsumed_tail  # type: ignore[attr-defined]
+
+
+def changed_object(path: str, entry: JsonObject) -> ArchiveError:
+    """The error of the object *path*, which is not what *entry* says: told apart when only line ends differ."""
+    shown = shown_path(path)
+    if entry["encoding"] is None and os.path.getsize(path) <= 4 * LARGE_BYTES:
+        data = b"".join(Source("", path).blocks())
+        plain = data.replace(b"\r\n", b"\n")
+        if entry["sha256"] in (hashlib.sha256(each).hexdigest() for each in (plain, plain.replace(b"\n", b"\r\n"))):
+            return ArchiveError(f"{shown}: only its line ends differ from what was recorded", LINE_ENDS_HINT, "line_ends")
+    return ArchiveError(f"{shown}: was changed, it is not what was recorded", RESTORE_HINT)
+
+
+def object_bytes(folder: str, entry: JsonObject) -> bytes:
+    """The whole content of the archived file *entry*. Raises ArchiveError when it is not what was recorded."""
+    return b"".join(object_blocks(folder, entry))
+
+
+def object_json(folder: str, entry: JsonObject) -> JsonObject:
+    """The JSON object in the archived file *entry*; {} when it holds none. Raises ArchiveError."""
+    try:
+        value = parse_json(object_bytes(folder, entry).decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        value = None
+    return value if isinstance(value, dict) else {}
+
+# endregion
+
+# region history/reading.py
+# =============================================================================
+# Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#
+#     history = load_history(find_history())
+#     history.champion()                      the HistoryRun that was promoted last, or None
+#     for run in history.runs.values():       in the order in which they were recorded
+#         run_row(history, run)               one flat JSON object: label, rates, decision, promoted or not, …
+#         run_outcomes(history, run)          per case: change, passed and valid trials of both stages
+#         run_problems(history, run)          [] when every hash of the run verifies
+#
+# A *cohort* is the cases and evaluators that a run was measured with; numbers of two cohorts are
+# never subtracted. In every run 'candidate' is the version that the run is about; 'baseline' is
+# there when it was compared. Nothing here writes.
+# =============================================================================
+
+HISTORY_FOLDER = "kaizen-history"
+RUNS_FOLDER = "runs"
+MANIFEST_FILE = "manifest.json"
+CASES_ARCHIVED, OUTCOMES_ARCHIVED, COMPARISON_ARCHIVED = "cases.jsonl", "outcomes.json", "comparison.json"
+OUTCOMES_VERSION = 1
+MANIFEST_FIELDS = {
+    **dict.fromkeys(("version", "id", "kind", "label", "agent_version", "recorded_at"), ANYTHING),
+    **dict.fromkeys(("label", "agent_version", "recorded_at"), TEXT),
+    **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
+    **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
+    **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
+    **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
+}
+NUMBER = Kind(is_number, "a number")
+COHORT_FIELDS = {
+    **dict.fromkeys(("dataset_fingerprint", "evaluator_fingerprint"), TEXT),
+    **dict.fromkeys(("cases", "holdout"), COUNT),
+    "evaluators": OBJECT,
+}
+STAGE_FIELDS = dict.fromkeys(("stage", "observations_sha256", "results_sha256"), TEXT)
+RATE_FIELDS = {
+    **dict.fromkeys(("passed", "failed", "errors", "planned", "not_run", "cases", "cases_measured", "priced", "timed"), COUNT),
+    **dict.fromkeys(("low", "high", "mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    "rate": or_null(OBJECT),
+}
+FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": NUMBER}
+
+
+class HistoryRun(NamedTuple):
+    """One recorded run: its ledger entry, its manifest ({} when that cannot be trusted, and why), its promotions."""
+
+    id: str
+    entry: JsonObject
+    manifest: JsonObject
+    problem: str
+    promotions: list[JsonObject]
+
+    def cohort(self) -> str:
+        """The short id of the run's cohort, 'c-1f0e…'; '' when the manifest cannot be trusted."""
+        return cohort_id(self.manifest["cohort"]) if self.manifest else ""
+
+    def digest(self, role: str) -> str | None:
+        """The SHA-256 of the observations of the stage in *role*; None when there is none."""
+        stage = self.manifest.get("stages", {}).get(role)
+        return stage["observations_sha256"] if stage else None
+
+    def file(self, name: str) -> JsonObject | None:
+        """The manifest's entry of the archived file *name*; None when the run has none."""
+        return next((entry for entry in self.manifest.get("files", []) if entry["name"] == name), None)
+
+
+class History(NamedTuple):
+    """A history: its folder, the ledger's entries, the runs by id in the order in which they were recorded."""
+
+    folder: str
+    entries: list[JsonObject]
+    runs: dict[str, HistoryRun]
+
+    def champion(self) -> HistoryRun | None:
+        """The run that was promoted last; None when none was."""
+        entry = champion_entry(self.entries)
+        return self.runs.get(entry["run"]) if entry else None
+
+    def cohorts(self) -> dict[str, list[HistoryRun]]:
+        """The runs of each cohort, the cohorts in the order in which they began."""
+        found: dict[str, list[HistoryRun]] = {}
+        for run in self.runs.values():
+            found.setdefault(run.cohort(), []).append(run)
+        return found
+
+    def anchor(self, cohort: str) -> HistoryRun | None:
+        """The anchor of *cohort*; None when it has none."""
+        return next((run for run in self.runs.values() if run.entry["kind"] == ANCHOR and run.cohort() == cohort), None)
+
+    def before(self, number: int) -> "History":
+        """The history as it was when it had *number* entries."""
+        entries = self.entries[:number]
+        return History(self.folder, entries, runs_of(entries, self.runs))
+
+
+class CaseOutcome(NamedTuple):
+    """One case of a run: its change (None without a baseline), passed and valid trials of each stage (None, None: no stage)."""
+
+    id: str
+    is_holdout: bool
+    change: str | None
+    baseline: tuple[int, int] | None
+    candidate: tuple[int, int]
+
+
+def find_history(argument: str | None = None, beside: str = "") -> str | None:
+    """Absolute path of the history: the folder *argument*, else the nearest from the current folder upwards, else one in *beside*.
+
+    None when there is none. Raises RefusedError for a link that leads elsewhere; name its target instead.
+    """
+    if argument is not None:
+        return os.path.abspath(argument)
+    folder = os.getcwd()
+    places = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        places.append(folder)
+    found = next((os.path.join(each, HISTORY_FOLDER) for each in [*places, *([beside] if beside else [])] if is_history(each)), None)
+    if found is not None:
+        refuse_link_out(found)
+    return found
+
+
+def is_history(folder: str) -> bool:
+    """True when *folder* holds a history."""
+    return os.path.isfile(os.path.join(folder, HISTORY_FOLDER, LEDGER_FILE))
+
+
+def load_history(folder: str) -> History:
+    """The history in *folder*. Raises RefusedError when its ledger is broken or newer than this program.
+
+    A manifest that is not the recorded one makes its run untrusted, not the history unreadable: see `Run.problem`.
+    """
+    entries = ledger_entries(folder)
+    loaded = {entry["run"]: loaded_run(folder, entry) for entry in entries if entry["kind"] != PROMOTION}
+    return History(folder, entries, runs_of(entries, loaded))
+
+
+def runs_of(entries: list[JsonObject], known: dict[str, HistoryRun]) -> dict[str, HistoryRun]:
+    """The runs that *entries* tell of, each with its promotions among them; their manifests are those in *known*."""
+    runs = {entry["run"]: known[entry["run"]]._replace(promotions=[]) for entry in entries if entry["kind"] != PROMOTION}
+    for entry in entries:
+        if entry["kind"] == PROMOTION and entry["run"] in runs:
+            runs[entry["run"]].promotions.append(entry)
+    return runs
+
+
+def loaded_run(folder: str, entry: JsonObject) -> HistoryRun:
+    """The run of the ledger's *entry*. Raises RefusedError when its manifest is newer than this program."""
+    try:
+        return HistoryRun(entry["run"], entry, read_manifest(folder, entry), "", [])
+    except InputError as error:
+        return HistoryRun(entry["run"], entry, {}, error.message, [])
+
+
+def manifest_path(folder: str, run_id: str) -> str:
+    """Where the manifest of the run *run_id* stands."""
+    return os.path.join(folder, RUNS_FOLDER, run_id, MANIFEST_FILE)
+
+
+def read_manifest(folder: str, entry: JsonObject) -> JsonObject:
+    """The manifest that the ledger's *entry* names, checked against its hash.
+
+    Raises InputError with a reason code, RefusedError when it is newer than this program.
+    """
+    path = manifest_path(folder, entry["run"])
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise InputError(f"{shown}: leads out of the history through a symbolic link", RESTORE_HINT, "link_leaves_folder")
+    data = read_bytes(path, RESTORE_HINT)
+    if sha256_hex(data) != entry["manifest"]:
+        is_crlf = sha256_hex(data.replace(b"\r\n", b"\n")) == entry["manifest"]
+        what = "only its line ends differ from what was recorded" if is_crlf else "was changed, it is not what was recorded"
+        raise InputError(f"{shown}: {what}", RESTORE_HINT, "line_ends" if is_crlf else "hash_mismatch")
+    try:
+        manifest = parse_json(data.decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        manifest = None
+    version = manifest.get("version") if isinstance(manifest, dict) else None
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        _, message, hint = newer_version(version)
+        raise RefusedError(f"{shown}: {message}", hint, "newer_version")
+    if not isinstance(manifest, dict) or not is_manifest(manifest, entry):
+        raise InputError(f"{shown}: is no manifest of this run", RESTORE_HINT, "invalid_file")
+    return manifest
+
+
+def is_manifest(manifest: JsonObject, entry: JsonObject) -> bool:
+    """True when *manifest* has the fields that readers rely on, each of its kind, and is about the run of *entry*."""
+    wrong: list[str] = []
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        wrong.append(pointer)
+
+    def check(document: object, kinds: dict[str, Kind]) -> None:
+        if isinstance(document, dict):
+            check_fields(document, kinds, "", report, kinds)
+        else:
+            wrong.append("")
+
+    check(manifest, MANIFEST_FIELDS)
+    if wrong or (manifest["version"], manifest["id"], manifest["kind"]) != (HISTORY_VERSION, entry["run"], entry["kind"]):
+        return False
+    roles = sorted(manifest["stages"])
+    check(manifest["cohort"], COHORT_FIELDS)
+    for reason in manifest["reasons"]:
+        check(reason, {"text": ANY_TEXT})
+    for role in roles:
+        check(manifest["stages"][role], STAGE_FIELDS)
+        check(manifest["rates"].get(role), RATE_FIELDS)
+        if not wrong and manifest["rates"][role]["rate"] is not None:
+            check(manifest["rates"][role]["rate"], FRACTION_FIELDS)
+    has_decision = manifest["decision"] is None or is_stated_decision(manifest["decision"])
+    is_whole_run = roles in (["candidate"], ["baseline", "candidate"]) and (manifest["evidence"] is None) == (len(roles) == 1)
+    return not wrong and has_decision and is_whole_run and all(map(is_archived_entry, manifest["files"]))
+
+
+def cohort_id(cohort: JsonObject) -> str:
+    """The short name of the cohort with these fingerprints: 'c-' and ten digits."""
+    return "c-" + fingerprint([cohort["dataset_fingerprint"], cohort["evaluator_fingerprint"]]).removeprefix("sha256:")[:10]
+
+
+def find_run(history: History, name: str) -> HistoryRun:
+    """The run that *name* means: its id, its number, 'champion', the beginning of its id, or its label. Raises InputError."""
+    champion = history.champion()
+    if name == "champion" and champion:
+        return champion
+    if name in history.runs:
+        return history.runs[name]
+    found = [run for run in history.runs.values() if name.isascii() and name.isdigit() and run.entry["seq"] == int(name[:12])]
+    found = found or [run for run in history.runs.values() if name and run.id.startswith(name)]
+    found = found or [run for run in history.runs.values() if run.manifest.get("label") == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"{quoted(name)} means {listed([run.id for run in found])}", "name one of them by its id", "ambiguous_run")
+    hint = did_you_mean(name, history.runs) if history.runs else "record one with: kaizen history record IMPROVEMENT"
+    raise InputError(f"{quoted(name)}: there is no such run in this history", hint, "no_run")
+
+
+# --- What a run holds ------------------------------------------------------------------
+
+
+def run_row(history: History, run: HistoryRun) -> JsonObject:
+    """One flat object about *run*, for lists and pages.
+
+    {"id", "seq", "kind" ("anchor" or "record"), "recorded_at", "problem" ("" or why nothing below can be trusted: then it ends
+    here, with the promotions), "label", "agent_version", "improvement" (its name), "cohort", "cases", "holdout" (counts),
+    "recommendation" (None for a run that was not compared), "reasons" [{code, rule, text}], "counts", "rates" {"candidate": …,
+    "baseline": …} and "metrics" as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at,
+    rationale, conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
+    (id of a later record of the same evidence, or None), "compared_with" (id of the run that its baseline is, or None)}.
+    """
+    champion = history.champion()
+    row: JsonObject = {
+        "id": run.id,
+        "seq": run.entry["seq"],
+        "kind": run.entry["kind"],
+        "recorded_at": run.entry["at"],
+        "problem": run.problem,
+    }
+    row.update(promoted_at=[entry["at"] for entry in run.promotions], is_champion=champion is not None and champion.id == run.id)
+    if not run.manifest:
+        return row
+    manifest = run.manifest
+    row.update({key: manifest[key] for key in ("label", "agent_version")}, improvement=str(manifest["improvement"].get("name", "")))
+    row.update(cohort=run.cohort(), cases=manifest["cohort"].get("cases"), holdout=manifest["cohort"].get("holdout"))
+    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "metrics", "evidence")})
+    row["decision"] = run.promotions[-1]["decision"]["stated"] if run.promotions else manifest.get("decision")
+    later = [each.id for each in history.runs.values() if each.entry["seq"] > run.entry["seq"] and is_same_evidence(each, run)]
+    known = compared_run(history, run)
+    row.update(superseded_by=later[-1] if later else None, compared_with=known.id if known else None)
+    return row
+
+
+def is_same_evidence(run: HistoryRun, other: HistoryRun) -> bool:
+    """True when both runs are records of one comparison."""
+    return (
+        bool(run.manifest and other.manifest)
+        and run.manifest["evidence"] is not None
+        and run.manifest["evidence"] == other.manifest["evidence"]
+    )
+
+
+def compared_run(history: History, run: HistoryRun) -> HistoryRun | None:
+    """The run whose version was the baseline of *run*, known by its observations: of several the last before it; None when unknown."""
+    digest = run.digest("baseline")
+    known = [
+        each for each in history.runs.values() if digest and each.entry["seq"] < run.entry["seq"] and each.digest("candidate") == digest
+    ]
+    return known[-1] if known else None
+
+
+def archived_document(history: History, run: HistoryRun, name: str) -> JsonObject:
+    """The JSON object in the archived file *name* of *run*. Raises ArchiveError, also when it has not the form of that file."""
+    entry = run.file(name)
+    document = object_json(history.folder, entry) if entry else {}
+    if not (is_outcomes(document) if name == OUTCOMES_ARCHIVED else is_comparison(document)):
+        raise ArchiveError(f"{run.id}: {name} is not what a recording writes", RESTORE_HINT, "invalid_file")
+    return document
+
+
+def is_outcomes(document: JsonObject) -> bool:
+    """True when *document* has the form that `outcomes_document` gives."""
+    rows = document.get("cases")
+    return isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows)
+
+
+def is_outcome_row(row: list[Any]) -> bool:
+    """True for [id, holdout, change, passed, valid, passed, valid]; change and the first two counts may be None."""
+    if len(row) != 7 or type(row[0]) is not str or type(row[5]) is not int or type(row[6]) is not int:
+        return False
+    return row[3] is row[4] is row[2] is None or type(row[3]) is type(row[4]) is int and type(row[2]) is str
+
+
+def is_comparison(document: JsonObject) -> bool:
+    """True when *document* has what a replay reads of comparison.json."""
+    sides = [document.get(role) for role in ("baseline", "candidate")]
+    return (
+        all(isinstance(side, dict) and isinstance(side.get("stage"), str) and "observations_sha256" in side for side in sides)
+        and isinstance(document.get("recommendation"), str)
+        and all(isinstance(row, dict) and "id" in row and "change" in row for row in document.get("cases") or [0])
+        and all(isinstance(each, dict) and {"code", "rule", "text"} <= each.keys() for each in document.get("reasons", [0]))
+        and {"counts", "rates", "delta", "evidence"} <= document.keys()
+    )
+
+
+def run_outcomes(history: History, run: HistoryRun) -> Iterator[CaseOutcome]:
+    """Each case of *run*, in the order of its cases; ids of holdout cases are not to be shown. Raises ArchiveError."""
+    for case_id, secret, change, *counts in archived_document(history, run, OUTCOMES_ARCHIVED)["cases"]:
+        before = (counts[0], counts[1]) if counts[0] is not None else None
+        yield CaseOutcome(case_id, bool(secret), change, before, (counts[2], counts[3]))
+
+
+def outcomes_document(rows: list[JsonObject], holdout: frozenset[str]) -> JsonObject:
+    """What outcomes.json holds of the `cases` of a comparison: lists without keys, so that thousands of runs are read quickly.
+
+    {"version": 1, "cases": [[id, holdout 0 or 1, change, baseline passed, valid, candidate passed, valid], …]}
+    """
+    cases = []
+    for row in rows:
+        counts = [value for role in ("baseline", "candidate") for value in passed_and_valid(row.get(role))]
+        cases.append([row["id"], int(row["id"] in holdout), row["change"], *counts])
+    return {"version": OUTCOMES_VERSION, "cases": cases}
+
+
+def passed_and_valid(side: JsonObject | None) -> list[int | None]:
+    """[passed trials, valid trials] of one side of a case."""
+    return [side["pass"], side["pass"] + side["fail"]] if side else [None, None]
+
+
+def run_problems(history: History, run: HistoryRun, known: dict[str, str] | None = None) -> list[str]:
+    """What is wrong with the archived files of *run*, each in one sentence; [] when every hash verifies.
+
+    *known* may be handed to several calls: what one of them has read is not read again by the next.
+    """
+    if run.problem:
+        return [run.problem]
+    entries = [*run.manifest["files"], *(entry["decision"]["file"] for entry in run.promotions)]
+    found = [object_problem(history.folder, entry, {} if known is None else known) for entry in entries]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def object_problem(folder: str, entry: JsonObject, known: dict[str, str]) -> str:
+    """What is wrong with the archived file *entry*, '' for nothing; *known* holds what was found before."""
+    key = canonical_json([entry_object(entry), entry["stored_sha256"], entry["stored_bytes"], entry["bytes"]])
+    if key not in known:
+        try:
+            for _ in object_blocks(folder, entry):
+                pass
+            known[key] = ""
+        except InputError as error:
+            known[key] = error.message
+    return known[key]
+
+
+# --- Cohorts ---------------------------------------------------------------------------
+
+
+def cohort_difference(history: History, run: HistoryRun, other: HistoryRun) -> JsonObject:
+    """How the cohort of *run* differs from that of *other*. Raises ArchiveError.
+
+    {"cases": {"added", "removed", "changed": ids that may be shown}, "holdout_cases": number of others,
+    "evaluators": {"added", "removed", "changed": ids}}, all as seen from *other* to *run*.
+    """
+    cases, earlier = archived_cases(history, run), archived_cases(history, other)
+    holdout = {name for each in (cases, earlier) for name, (_, secret) in each.items() if secret}
+    moved = key_differences({name: text for name, (text, _) in earlier.items()}, {name: text for name, (text, _) in cases.items()})
+    evaluators = key_differences(*({**each.manifest["cohort"].get("evaluators", {})} for each in (other, run)))
+    shown = {kind: [name for name in names if name not in holdout] for kind, names in moved.items()}
+    hidden = sum(len(names) for names in moved.values()) - sum(len(names) for names in shown.values())
+    return {"cases": shown, "holdout_cases": hidden, "evaluators": evaluators}
+
+
+def archived_cases(history: History, run: HistoryRun) -> dict[str, tuple[str, bool]]:
+    """{case id: (fingerprint, whether it is a holdout case)} of the archived cases of *run*."""
+    entry = run.file(CASES_ARCHIVED)
+    lines = object_bytes(history.folder, entry).split(b"\n") if entry else []
+    cases = [parse_line(line, f"{run.id}, {CASES_ARCHIVED}") for line in lines if line]
+    return {str(case.get("id")): (fingerprint(case_fingerprint_document(case)), is_holdout(case)) for case in cases}
+
+
+def key_differences(before: dict[str, str], after: dict[str, str]) -> dict[str, list[str]]:
+    """{"added", "removed", "changed": the keys} from *before* to *after*, sorted."""
+    return {
+        "added": sorted(after.keys() - before.keys()),
+        "removed": sorted(before.keys() - after.keys()),
+        "changed": sorted(name for name in before.keys() & after.keys() if before[name] != after[name]),
+    }
+
+
+def difference_text(difference: JsonObject) -> str:
+    """*difference* in one clause: '1 case added (refund-9), evaluators changed: tone'; 'in nothing' when there is none."""
+    parts = []
+    for what, names in (("cases", difference["cases"]), ("evaluators", difference["evaluators"])):
+        parts += [f"{what} {kind}: {listed([visible(name, 60) for name in ids], 5)}" for kind, ids in names.items() if ids]
+    parts += [f"holdout cases that differ: {difference['holdout_cases']}"] if difference["holdout_cases"] else []
+    return re.sub(r"[\r\n]", " ", "; ".join(parts)) or "in nothing"
+
+# endregion
+
+# region history/recording.py
+# =============================================================================
+# Adding to a history: one writer at a time, whole or not at all.
+#
+# Under the lock: what a stopped recording left is cleared away, `unfinished.json` says what is
+# going to be written, then objects, manifest, ledger and champion.json are, in that order, and
+# `unfinished.json` goes. The moment at which something counts is the renaming of the ledger.
+# =============================================================================
+
+ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE = ".gitattributes", "history.lock", "unfinished.json"
+ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
+RECORDING_PATIENCE = 10.0  # how long a second recording waits for the first
+OBJECT_NAME = rf"{OBJECTS_FOLDER}/[0-9a-f]{{2}}/{HEX_DIGEST}(\.gz)?"
+HALF_WRITTEN = r"\.[\w.-]{1,200}\.\d+\.tmp"
+
+
+class RunDraft(NamedTuple):
+    """A run about to be recorded: what its manifest says beside id, time and files; the files; the name its id is made from."""
+
+    kind: str
+    label: str
+    fields: JsonObject
+    sources: list[Source]
+
+
+HistoryCheck = Callable[[History], None]
+
+
+def record_run(folder: str, draft: RunDraft, check: HistoryCheck, patience: float = RECORDING_PATIENCE) -> tuple[History, HistoryRun]:
+    """The history in *folder* with the run of *draft* appended, and that run; *check* refuses by raising, under the lock.
+
+    A history is begun when there is none. Raises RefusedError or InputError; the ledger is then the old one.
+    """
+    refuse_link_out(folder)
+    make_folder(folder)
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", patience):
+        history = history_for_writing(folder)
+        check(history)
+        items = [measured_source(source) for source in draft.sources]
+        run_id = f"{len(history.entries) + 1:04d}-{slug(draft.label)}"
+        with UnfinishedWriting(history, items, run_id):
+            if not history.entries:
+                create_file(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES)
+            files = [store_object(folder, item) for item in items]
+            at = utc_now()
+            manifest = {
+                "version": HISTORY_VERSION,
+                "id": run_id,
+                "kind": draft.kind,
+                "label": draft.label,
+                "recorded_at": at,
+                "engine": VERSION,
+            }
+            text = encode_readable({**manifest, **draft.fields, "files": files}) + "\n"
+            path = manifest_path(folder, run_id)
+            make_folder(os.path.dirname(path))
+            write_file(path, text)
+            entry = sealed_entry(history.entries, at, draft.kind, run_id, manifest=sha256_hex(text))
+            write_ledger(folder, [*history.entries, entry])
+    after = load_history(folder)
+    return after, after.runs[run_id]
+
+
+def record_promotion(folder: str, run_id: str, decision: Source, stated: JsonObject, check: HistoryCheck) -> History:
+    """The history in *folder* with a promotion of *run_id* appended that rests on the file *decision*; *check* as above."""
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", RECORDING_PATIENCE):
+        history = history_for_writing(folder)
+        check(history)
+        item = measured_source(decision)
+        champion = history.champion()
+        with UnfinishedWriting(history, [item], ""):
+            fields = {"file": store_object(folder, item), "stated": stated}
+            replaces = champion.id if champion else None
+            entry = sealed_entry(history.entries, utc_now(), PROMOTION, run_id, decision=fields, replaces=replaces)
+            write_ledger(folder, [*history.entries, entry])
+    return load_history(folder)
+
+
+def history_for_writing(folder: str) -> History:
+    """The history in *folder*, mended after a recording that was stopped; an empty one when there is no ledger yet.
+
+    Raises RefusedError when it is not whole: nothing is appended to a history that cannot be trusted.
+    """
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        refuse_other_folder(folder)
+    for name in (RUNS_FOLDER, OBJECTS_FOLDER):
+        refuse_leaving(folder, os.path.join(folder, name))
+    sweep_half_written(folder)
+    clear_unfinished(folder)
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        if os.path.lexists(os.path.join(folder, CHAMPION_FILE)) or known_runs(folder):
+            hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
+            raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+        return History(folder, [], {})
+    history = load_history(folder)
+    broken = next((run for run in history.runs.values() if run.problem), None)
+    if broken:
+        raise RefusedError(broken.problem, "run: kaizen history validate", "hash_mismatch")
+    strangers = [name for name in known_runs(folder) if name not in history.runs]
+    if strangers:
+        message = (
+            f"{shown_path(os.path.join(folder, RUNS_FOLDER))}: holds runs that are not in the ledger: {listed(map(quoted, strangers), 5)}"
+        )
+        hint = f"when they come from another branch, {FORK_HINT}; when not, the end of the ledger is gone"
+        raise RefusedError(message, hint, "unknown_runs")
+    refuse_other_champion(history)
+    return history
+
+
+def refuse_other_folder(folder: str) -> None:
+    """Raises RefusedError when *folder*, which holds no ledger, holds anything that no recording has begun."""
+    ours = (ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE, CHAMPION_FILE, RUNS_FOLDER, OBJECTS_FOLDER)
+    others = [name for name in list_folder(folder) if name not in ours and not re.fullmatch(HALF_WRITTEN, name)]
+    if others:
+        message = f"{shown_path(folder)}: is no history, it holds {listed(map(quoted, others), 3)}; nothing was written"
+        raise RefusedError(message, "name an empty or new folder with --history", "no_history")
+
+
+def known_runs(folder: str) -> list[str]:
+    """The names in the folder of the runs."""
+    path = os.path.join(folder, RUNS_FOLDER)
+    return list_folder(path) if os.path.isdir(path) else []
+
+
+def refuse_other_champion(history: History) -> None:
+    """Raises RefusedError when champion.json is not what the ledger says: then the ledger may have lost its last entries."""
+    path = os.path.join(history.folder, CHAMPION_FILE)
+    if not os.path.isfile(path) or read_text(path) != champion_text(history.entries):
+        message = f"{shown_path(path)}: does not agree with the ledger of {len(history.entries)} entries"
+        raise RefusedError(message, "run: kaizen history validate", "champion_mismatch")
+
+
+# --- What a stopped recording leaves ---------------------------------------------------
+
+
+class UnfinishedWriting:
+    """Context manager: says beforehand what is going to be written, and clears it away when that did not come to its end."""
+
+    def __init__(self, history: History, items: list[MeasuredSource], run_id: str) -> None:
+        self.folder = history.folder
+        self.path = os.path.join(history.folder, UNFINISHED_FILE)
+        fresh = sorted({item.object_name() for item in items} - kept_objects(history))
+        self.document = {"version": HISTORY_VERSION, "entries": len(history.entries), "run": run_id, "objects": fresh}
+
+    def __enter__(self) -> None:
+        write_json(self.path, self.document)
+
+    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
+        if kind is None:
+            discard_unfinished(self.path)
+        else:
+            with suppress(KaizenError):  # the next recording does it
+                clear_unfinished(self.folder)
+
+
+def kept_objects(history: History) -> set[str]:
+    """Names of the objects that the runs and promotions of *history* rest on."""
+    files = [entry for run in history.runs.values() for entry in run.manifest.get("files", [])]
+    files += [entry["decision"]["file"] for entry in history.entries if entry["kind"] == PROMOTION]
+    return set(map(entry_object, files))
+
+
+def clear_unfinished(folder: str) -> None:
+    """Takes away what a stopped recording left in *folder*, or finishes it where the ledger has its entry already."""
+    path = os.path.join(folder, UNFINISHED_FILE)
+    if not os.path.lexists(path):
+        return
+    document = read_json_object(path)
+    objects, run_id, number = document.get("objects"), document.get("run"), document.get("entries")
+    if not isinstance(objects, list) or not isinstance(run_id, str) or not isinstance(number, int):
+        raise RefusedError(f"{shown_path(path)}: is not what a recording writes", "look at it, then remove it", "invalid_file")
+    has_ledger = os.path.lexists(os.path.join(folder, LEDGER_FILE))
+    history = load_history(folder) if has_ledger else History(folder, [], {})
+    if has_ledger and number + 1 == len(history.entries):
+        write_file(os.path.join(folder, CHAMPION_FILE), champion_text(history.entries))
+    kept = kept_objects(history)
+    for name in objects:
+        if isinstance(name, str) and re.fullmatch(OBJECT_NAME, name) and name not in kept:
+            refuse_leaving(folder, os.path.join(folder, name))
+            discard_unfinished(os.path.join(folder, *name.split("/")))
+            sweep_half_written(os.path.join(folder, os.path.dirname(name)))
+    if re.fullmatch(RUN_ID, run_id):
+        place = os.path.join(folder, RUNS_FOLDER, run_id)
+        refuse_leaving(folder, place)
+        if run_id in history.runs:
+            sweep_half_written(place)
+        elif os.path.isdir(place) and int(run_id.split("-")[0]) > len(history.entries):
+            remove_folder(place)
+    discard_unfinished(path)
+
+
+def sweep_half_written(folder: str) -> None:
+    """Removes the half-written files in *folder*; the caller holds the history's lock."""
+    if not os.path.isdir(folder):
+        return
+    for name in list_folder(folder):
+        if re.fullmatch(HALF_WRITTEN, name) and not name.startswith(".dashboard."):
+            discard_unfinished(os.path.join(folder, name))
+
+# endregion
+
+# region history/promotion.py
+# =============================================================================
+# When a run may become champion, and what to do when it may not.
+#
+# Every rule must hold; there is no way around one. Past promotions are judged by the same
+# rules when a history is validated.
+# =============================================================================
+
+ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
+
+
+class Obstacle(NamedTuple):
+    """What keeps a run from being promoted: reason code, one sentence, what to do."""
+
+    code: str
+    text: str
+    hint: str
+
+
+def promotion_obstacle(history: History, run: HistoryRun, decision: Decision | None, stale: str) -> Obstacle | None:
+    """The first thing that keeps *run* from being promoted under *decision*; None when nothing does.
+
+    *stale* says how the improvement's files differ from the recorded ones, '' when they do not.
+    """
+    return hash_obstacle(history, run) or stale_obstacle(run, stale) or rule_obstacle(history, run) or decision_obstacle(run, decision)
+
+
+def hash_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """A file of *run*, or of the run it must have been compared with, that is not what was recorded."""
+    reference = history.champion() or history.anchor(run.cohort())
+    for each in (run, reference):
+        problems = run_problems(history, each) if each else []
+        if problems:
+            return Obstacle(
+                "hash_mismatch", problems[0], "put the recorded file back (git checkout, or a copy); see: kaizen history validate"
+            )
+    return None
+
+
+def stale_obstacle(run: HistoryRun, stale: str) -> Obstacle | None:
+    """The improvement has moved on since *run* was recorded."""
+    if not stale:
+        return None
+    hint = "run: kaizen evaluate, kaizen review, kaizen decide, then kaizen history record: what is there now is another run"
+    return Obstacle("stale_evidence", f"{run.id}: the evidence is stale: {stale}", hint)
+
+
+def rule_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """What the rules about cohort, comparison and recommendation say of *run*, which its history is loaded with."""
+    if run.entry["kind"] == ANCHOR or "baseline" not in run.manifest["stages"]:
+        hint = "record the candidate: kaizen history record IMPROVEMENT --agent-version V"
+        return Obstacle("not_compared", f"{run.id}: was recorded alone, compared with nothing", hint)
+    champion = history.champion()
+    if champion and champion.id == run.id:
+        return Obstacle("already_champion", f"{run.id}: is the champion already", "there is nothing to do")
+    anchor = history.anchor(run.cohort())
+    if anchor is None:
+        return cohort_obstacle(history, run)
+    wanted = champion or anchor
+    if not is_compared_with(history, run, wanted):
+        version = quoted(wanted.manifest.get("agent_version", "?"))
+        role = f"the version promoted last ({version}, {wanted.id})" if champion else f"the anchor of its cohort ({version}, {wanted.id})"
+        hint = (
+            f"run version {version} as the baseline of this improvement, then evaluate, review, decide and record again; "
+            "a stage that runs it anew is made known with: kaizen history record IMPROVEMENT --stage S --agent-version V"
+        )
+        return Obstacle("not_compared_with_champion", f"{run.id}: its baseline is not {role}", hint)
+    if run.manifest["recommendation"] != "eligible":
+        reasons = [entry["text"] for entry in run.manifest["reasons"]]
+        because = f": {visible(reasons[0])}" if reasons else ""
+        hint = "change the agent until it is eligible, or the policy in evaluation.json, which makes other evidence to decide about"
+        return Obstacle(
+            "not_eligible", f"{run.id}: the recommendation is {visible(str(run.manifest['recommendation']), 40)}{because}", hint
+        )
+    return None
+
+
+def improvement_argument(run: HistoryRun) -> str:
+    """The improvement of *run* as a command that is printed for a shell names it."""
+    from shlex import quote
+
+    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+
+
+def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
+    """The cohort of *run* has no anchor; says how it differs from the cohort that was begun last."""
+    name = improvement_argument(run)
+    hint = f"begin its cohort with its baseline: kaizen history init {name} --agent-version V"
+    others = [each for each in history.runs.values() if each.entry["kind"] == ANCHOR and each.manifest]
+    if not others:
+        return Obstacle("other_cohort", f"{run.id}: its cohort {run.cohort()} has no anchor, nor has any other", hint)
+    how = difference_text(cohort_difference(history, run, others[-1]))
+    text = f"{run.id}: its cohort {run.cohort()} has no anchor; it differs from {others[-1].cohort()} ({others[-1].id}): {how}"
+    return Obstacle("other_cohort", text, hint)
+
+
+def is_compared_with(history: History, run: HistoryRun, wanted: HistoryRun) -> bool:
+    """True when the baseline of *run* is the version of *wanted*: by its observations, or by a run of the cohort that has them.
+
+    Such a run was recorded under the same agent version.
+    """
+    digest = run.digest("baseline")
+    if digest is None or digest == wanted.digest("candidate"):
+        return digest is not None
+    version = wanted.manifest.get("agent_version")
+    same = [each for each in history.runs.values() if each.cohort() == run.cohort() and each.digest("candidate") == digest]
+    return any(each.manifest["agent_version"] == version for each in same)
+
+
+def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | None:
+    """What *decision* lacks for a promotion of *run*; None when it accepts exactly its evidence."""
+    name = improvement_argument(run)
+    decide = f"run: kaizen decide {name} --status accepted --by NAME --because TEXT"
+    if decision is None:
+        return Obstacle(
+            "no_decision", f"{run.id}: nobody has decided about it", f"run: kaizen review {name}, look at the page, then {decide}"
+        )
+    if decision.status == "pending":
+        return Obstacle("pending", f"{run.id}: the decision is pending", f"a person decides; {decide}")
+    if decision.evidence != run.manifest["evidence"]:
+        found, wanted = (visible(text, 19) for text in (decision.evidence, run.manifest["evidence"]))
+        text = f"{run.id}: the decision is about other evidence ({found} instead of {wanted})"
+        return Obstacle("stale_decision", text, f"run: kaizen review {name}, look at the page, then {decide}")
+    if decision.status not in ACCEPTED_STATUSES:
+        by = f" by {quoted(decision.decided_by)}" if decision.decided_by else ""
+        return Obstacle(
+            "rejected",
+            f"{run.id}: was {visible(decision.status, 40)}{by}",
+            "a rejected version is not promoted; make a better one, and record that",
+        )
+    return None
+
+
+def stated_decision(decision: Decision | None) -> JsonObject | None:
+    """What a manifest or a promotion says of *decision*; None when there is none."""
+    if decision is None:
+        return None
+    return {key: value for key, value in decision._asdict().items() if key != "path"}
+
+# endregion
+
+# region history/validation.py
+# =============================================================================
+# Whether a history is still what was written: every file, every byte, every rule.
+#
+# Each problem names the file. A history that lost its end looks like a shorter one that never
+# had it; champion.json and the folders of the lost runs tell, and where somebody removed those
+# too, only an anchor digest that is kept elsewhere does.
+# =============================================================================
+
+DASHBOARD_FILE = "dashboard.html"
+NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
+
+
+def history_problems(folder: str, anchor: str = "") -> tuple[History, list[LedgerProblem]]:
+    """(the history in *folder* as far as it can be read, everything that is wrong with it); *anchor* is a digest it must extend.
+
+    Raises InputError when there is no ledger or *anchor* is none, RefusedError for a schema newer than this program.
+    """
+    path = os.path.join(folder, LEDGER_FILE)
+    shown = shown_path(path)
+    entries, problems = parsed_ledger(ledger_data(path), shown)
+    unique = list({entry["run"]: entry for entry in reversed(entries) if entry["kind"] != PROMOTION}.values())
+    history = History(folder, entries, runs_of(entries, {entry["run"]: loaded_run(folder, entry) for entry in reversed(unique)}))
+    problems += champion_problems(folder, entries, bool(problems))
+    problems += attribute_problems(folder)
+    problems += run_file_problems(history)
+    problems += promotion_problems(history, shown)
+    problems += stray_problems(history)
+    found = anchor_problem(entries, anchor, shown) if anchor and entries else None
+    return history, problems + ([found] if found else [])
+
+
+def fixed_problem(path: str, expected: bytes, code: str, words: str) -> list[LedgerProblem]:
+    """The problem of the file *path*, when it does not hold *expected*."""
+    shown = shown_path(path)
+    if os.path.islink(path):
+        return []  # named with the other links
+    if not os.path.isfile(path):
+        return [LedgerProblem(shown, 0, code, "is missing")]
+    data = read_bytes(path)
+    if data == expected:
+        return []
+    if data.startswith(CONFLICT_MARKS) or any(b"\n" + mark in data for mark in CONFLICT_MARKS):
+        return [LedgerProblem(shown, 0, "conflict_markers", "holds the marks of a merge conflict", FORK_HINT)]
+    if data.replace(b"\r\n", b"\n") == expected:
+        return [LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT)]
+    return [LedgerProblem(shown, 0, code, words)]
+
+
+def champion_problems(folder: str, entries: list[JsonObject], is_broken: bool) -> list[LedgerProblem]:
+    """What is wrong with champion.json beside the *entries* of the ledger, which *is_broken* when not all could be read."""
+    path = os.path.join(folder, CHAMPION_FILE)
+    known = stated_entries(path)
+    words = "does not agree with the ledger"
+    if not is_broken and known is not None and known != len(entries):
+        words += f": it knows {known} entries, the ledger has {len(entries)}"
+        words += "; the last ones are gone" if known > len(entries) else "; entries were added, or a recording was stopped"
+    if is_broken and known is not None and os.path.isfile(path) and known != len(entries):
+        return []  # the ledger's own problems say more
+    return fixed_problem(path, champion_text(entries).encode("utf-8"), "champion_mismatch", words)
+
+
+def stated_entries(path: str) -> int | None:
+    """The number of entries that champion.json at *path* knows; None when it does not say."""
+    try:
+        refuse_link_out(path)
+        document = parse_json(read_bytes(path).decode("utf-8"))
+        return int(document["entries"])
+    except (KaizenError, JsonError, UnicodeDecodeError, TypeError, KeyError, ValueError):
+        return None
+
+
+def attribute_problems(folder: str) -> list[LedgerProblem]:
+    """What is wrong with .gitattributes."""
+    return fixed_problem(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES.encode("utf-8"), "attributes_changed", "was changed")
+
+
+def run_file_problems(history: History) -> list[LedgerProblem]:
+    """What is wrong with the manifests and the archived files, each file once."""
+    known: dict[str, str] = {}
+    found = []
+    for run in history.runs.values():
+        if run.problem:
+            found.append(told_problem(run.problem))
+        for entry in archived_entries(run):
+            if entry_object(entry) not in known:
+                words = known[entry_object(entry)] = object_problem(history.folder, entry, {})
+                found += [told_problem(f"{words} ({entry['name']} of {run.id})")] if words else []
+    return found
+
+
+def told_problem(text: str) -> LedgerProblem:
+    """The problem that *text*, 'path: words', tells."""
+    path, _, words = text.partition(": ")
+    is_crlf = words.startswith("only its line ends")
+    return LedgerProblem(path, 0, "line_ends" if is_crlf else "hash_mismatch", words, LINE_ENDS_HINT if is_crlf else RESTORE_HINT)
+
+
+def archived_entries(run: HistoryRun) -> list[JsonObject]:
+    """The entries of all files that *run* and its promotions rest on."""
+    return [*run.manifest.get("files", []), *(entry["decision"]["file"] for entry in run.promotions)]
+
+
+def promotion_problems(history: History, shown: str) -> list[LedgerProblem]:
+    """Promotions that the rules did not allow when they were written."""
+    found = []
+    for entry in history.entries:
+        if entry["kind"] != PROMOTION:
+            continue
+        before = history.before(entry["seq"] - 1)
+        run = before.runs.get(entry["run"])
+        if run is None:
+            words = f"promotes {entry['run']}, which was not recorded before"
+        elif not run.manifest:
+            continue  # its manifest is named already
+        else:
+            obstacle = rule_obstacle(before, run) or decision_obstacle(run, Decision(**entry["decision"]["stated"], path=""))
+            words = f"a promotion that the rules do not allow: {obstacle.text}" if obstacle else ""
+        if words:
+            found.append(LedgerProblem(shown, entry["seq"], "forged_promotion", words))
+    return found
+
+
+def stray_problems(history: History) -> list[LedgerProblem]:
+    """Files that no part of the history names, links, and what a stopped recording left."""
+    expected = {ATTRIBUTES_FILE, LEDGER_FILE, CHAMPION_FILE, *NOT_HISTORY}
+    for run in history.runs.values():
+        expected.add(f"{RUNS_FOLDER}/{run.id}/{MANIFEST_FILE}")
+        expected.update(map(entry_object, archived_entries(run)))
+    broken = {run.id for run in history.runs.values() if not run.manifest}
+    found: list[LedgerProblem] = []
+    for name, mode in sorted(found_names(history.folder)):
+        shown = shown_path(os.path.join(history.folder, *name.split("/")))
+        if stat.S_ISLNK(mode):
+            found.append(
+                LedgerProblem(shown, 0, "link", "is a symbolic link, which a history never holds", "put the file itself in its place")
+            )
+        elif name == UNFINISHED_FILE or re.fullmatch(HALF_WRITTEN, os.path.basename(name)):
+            words = "a recording is under way or was stopped; the ledger is as it was before or after it"
+            found.append(LedgerProblem(shown, 0, "unfinished", words, "record again: that clears away what was left"))
+        elif name not in expected and not (broken and name.startswith("objects/")):
+            words = "is named nowhere in the history: it was added, or what named it is gone"
+            found.append(LedgerProblem(shown, 0, "added", words, f"if it came with a merge: {FORK_HINT}; else remove it"))
+    return found
+
+
+def found_names(folder: str) -> list[tuple[str, int]]:
+    """(path from *folder* with '/', mode) of everything below it but folders; links are named and not followed."""
+    found, waiting = [], [folder]
+    while waiting:
+        place = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                modes = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+        except OSError as error:
+            refuse_reading(place, error)
+        waiting += [path for path, mode in modes if stat.S_ISDIR(mode)]
+        found += [(os.path.relpath(path, folder).replace(os.sep, "/"), mode) for path, mode in modes if not stat.S_ISDIR(mode)]
+    return found
+
+# endregion
+
+# region history/restoring.py
+# =============================================================================
+# An archived run put back as an improvement folder, to be evaluated again.
+# =============================================================================
+
+REFERENCE = "$file/"  # before the name of a file that evaluation.json or a case refers to
+PLAIN_NAME = r"[A-Za-z0-9_][\w.-]{0,200}"
+
+
+def restore_run(history: History, run: HistoryRun, folder: str, policy: JsonObject) -> Improvement:
+    """The improvement that *run* archived, written into the empty *folder*, with the blocks of *policy* (None: without it).
+
+    All its cases are its own then, also those that came from included files. Raises ArchiveError when a file is not what
+    was recorded or its name leads elsewhere.
+    """
+    for entry in run.manifest["files"]:
+        path = restored_path(folder, entry["name"])
+        make_folder(os.path.dirname(path))
+        if not is_inside(folder, path):
+            raise ArchiveError(f"{run.id}: {quoted(entry['name'])} leads out of the folder; not restored", "", "link_leaves_folder")
+        if entry["name"] == EVALUATION_FILE:
+            document = {**object_json(history.folder, entry), **policy, "include": None, "optimization": None}
+            write_json(path, {key: value for key, value in document.items() if value is not None})
+            continue
+        with replacing(path) as stream:
+            for block in object_blocks(history.folder, entry):
+                stream.write(block)
+    return Improvement(folder)
+
+
+def restored_path(folder: str, name: str) -> str:
+    """Where the archived file *name* goes in *folder*. Raises ArchiveError for a name that no recording gives."""
+    if name.startswith(REFERENCE):
+        return os.path.normpath(os.path.join(folder, *name[len(REFERENCE) :].split("/")))
+    if not re.fullmatch(PLAIN_NAME, name, re.ASCII):
+        raise ArchiveError(f"{quoted(name)}: is no name of an archived file", "", "invalid_file")
+    return os.path.join(folder, CASES_FILE if name == CASES_ARCHIVED else name)
 
 # endregion
 
@@ -29074,11 +31810,29 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
+def evaluating_command(project: Project, stage: str = "") -> str:
+    """The command that evaluates with all that the evaluators need."""
+    types = project.suite.types_used
+    parts = [f"kaizen evaluate {project.improvement.argument()}"]
+    parts += [f"--stage {stage}"] if stage else []
+    parts += ["--allow-programs"] if not types.isdisjoint(PROGRAM_TYPES) else []
+    return " ".join([*parts, *(["-- JUDGE [ARG…]"] if JUDGE in types else [])])
+
+
+def refuse_unevaluated(project: Project, stage: str) -> None:
+    """Raises InputError when evaluating *stage* needs a judge or programs, which only `kaizen evaluate` starts."""
+    names = sorted(project.suite.types_used & {JUDGE, *PROGRAM_TYPES})
+    if names:
+        message = f"{project.improvement.shown(stage + '.jsonl')}: has not been evaluated, and that needs {listed(names)}"
+        raise InputError(message, f"run: {evaluating_command(project, stage)}", "missing_results")
+
+
 def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]:
-    """Tally and state of *stage*; a stage without any results is evaluated first."""
+    """Tally and state of *stage*; a stage without any results is evaluated first, when that starts nothing."""
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     repetitions = int(state.meta.get("repetitions", 1))
@@ -29100,8 +31854,10 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems = [problem for state in states.values() for problem in state.problems] + unlike_stages(states)
     order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
     problems.sort(key=lambda problem: order.index(problem[0]))
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    graded_by = {str(state.meta.get("evaluator_fingerprint")) for state in states.values()}
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint if problems else graded_by.pop())
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
+    document["notes"] += unlike_judge_commands(states)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
@@ -29133,6 +31889,14 @@ def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
         what = f" ({', '.join(names)})" if names else ""
         found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
     return found
+
+
+def unlike_judge_commands(states: dict[str, StageState]) -> list[str]:
+    """A sentence when the judges of the two sides were started by different commands, though they name themselves alike."""
+    before, after = (states[role].meta.get("judge_commands") for role in ("baseline", "candidate"))
+    if not before or not after or before == after:
+        return []
+    return ["The judges of baseline and candidate were started by different commands."]
 
 
 def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -> None:
@@ -29913,6 +32677,79 @@ def run_again(args: Namespace, options: list[str]) -> str:
 
 # endregion
 
+# region commands/judging.py
+# =============================================================================
+# What commands that evaluate have in common: leave for judges and programs.
+# =============================================================================
+
+SHOWN_JUDGE_FAILURES = 3
+ALLOW_PROGRAMS = Argument("--allow-programs", "", "let evaluators of type command and program start programs")
+REJUDGE = Argument("--rejudge", "", "ask the judge anew, also where an answer is kept")
+LEAVE_ARGUMENTS = [
+    ALLOW_PROGRAMS,
+    Argument("--jobs", "N", "judges and programs at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    Argument("--persistent", "", "one judge process per job answers many questions, a line each way"),
+    Argument("--timeout", "S", "seconds for one answer of a judge (default: 120)", {"type": positive_number("seconds"), "default": 120.0}),
+    Argument("--retries", "N", "further attempts where a judge gives no usable answer", {"type": count_argument, "default": 0}),
+    REJUDGE,
+]
+
+
+def leave_of(args: Namespace, project: Project) -> Leave:
+    """What the command line lets evaluating start; the judge is what stands behind `--`. Raises UsageError."""
+    if args.allow_programs and os.name == "nt":
+        raise UsageError("--allow-programs starts programs in a way that needs Linux or macOS", "use it inside WSL")
+    types = project.suite.types_used
+    command: list[str] | None = args.rest
+    if not command:
+        given = [f"--{name}" for name in ("persistent", "rejudge") if getattr(args, name)]
+        if given or command is not None:
+            what = f" with {listed(given)}" if given else ""
+            raise UsageError(f"there is no judge to ask{what}", "write its command behind '--': -- JUDGE [ARG…]")
+        return Leave(None, False, args.allow_programs, args.jobs)
+    if JUDGE not in types:
+        raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    cwd = os.getcwd()
+    check_runner(command, cwd)
+    return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)
+
+
+def judging_lines(stage: str, meta: JsonObject) -> list[str]:
+    """What judges have said of *stage*, what it cost apart from the agent, and what they did not say."""
+    judging = meta.get("judging")
+    if not judging:
+        return []
+    lines = []
+    for name, rubric in shown_judges(meta).items():
+        cost = f", {dollars(rubric['cost_usd'])} for {rubric['priced']:,} of them" if rubric["priced"] else ""
+        tokens = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in rubric["usage"].items())
+        one = len(rubric["judges"]) == 1
+        who = f" by {judge_name(rubric['judges'][0]) if one else judge_counts(rubric['judges'])}" if rubric["judges"] else ""
+        missing = f"; {rubric['unanswered']:,} not answered" if rubric["unanswered"] else ""
+        answers = counted(rubric["answers"], "answer")
+        lines.append(f"  judged {visible(name, 60)}: {answers}{who}{cost}{', ' if tokens else ''}{tokens}{missing}")
+    lines.append(f"  {counted(judging['asked'], 'question')} asked now")
+    failures = sorted(judging["failures"].items(), key=lambda each: (-each[1], each[0]))
+    lines += [f"  {number:,} × {visible(reason, 300)}" for reason, number in failures[:SHOWN_JUDGE_FAILURES]]
+    return [*lines, *(f"  warning: {sentence}" for sentence in mixed_judges(stage, shown_judges(meta)))]
+
+
+def shown_judges(meta: JsonObject) -> JsonObject:
+    """What `judges` of *meta* says of rubrics that are not only in holdout cases."""
+    return {name: rubric for name, rubric in meta["judges"].items() if name in meta["judging"]["shown"]}
+
+
+def judging_data(meta: JsonObject) -> JsonObject:
+    """What --json says of judges; {} without any."""
+    return {"judges": shown_judges(meta), "questions_asked": meta["judging"]["asked"]} if "judging" in meta else {}
+
+
+def unanswered_questions(meta: JsonObject) -> int:
+    """How many questions about a stage no judge has answered."""
+    return sum(int(rubric["unanswered"]) for rubric in meta.get("judges", {}).values())
+
+# endregion
+
 # region commands/feedback.py
 # =============================================================================
 # `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
@@ -29973,7 +32810,7 @@ def export_feedback(project: Project, stage: str, reason: str | None = None) -> 
             "version": 1,
             "stage": stage,
             "dataset_fingerprint": dataset.fingerprint,
-            "evaluator_fingerprint": project.suite.fingerprint,
+            "evaluator_fingerprint": state.meta["evaluator_fingerprint"],
             "results_sha256": state.meta["results_sha256"],
         }
         with replacing(improvement.path(FEEDBACK_FILE)) as stream:
@@ -30009,6 +32846,65 @@ def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, Jso
     observed = iter_observations(improvement.stage_file(stage))
     for line, result in zip(observed, read_json_lines(improvement.stage_file(stage, RESULTS)), strict=True):
         yield line.value, result.value
+
+# endregion
+
+# region commands/replaying.py
+# =============================================================================
+# Kept observations evaluated by other evaluators; nothing is run, nothing written.
+# =============================================================================
+
+
+def project_under(improvement: Improvement, path: str, own_place: bool = True) -> Project:
+    """*improvement* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches.
+
+    What the file refers to is looked for in *improvement*; without *own_place* beside the file, and nothing is included.
+    """
+    breaches = Breaches()
+    evaluation = load_evaluation(improvement if own_place else Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    if evaluation is None:
+        raise InputError(f"{shown_path(path)}: cannot be used")
+    dataset = load_dataset(improvement, evaluation.include if own_place else [], breaches)
+    breaches.raise_if_any()
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
+
+
+def replayed_comparison(project: Project, before: JsonObject) -> JsonObject:
+    """comparison.json as it would be if both stages of the comparison *before* were evaluated by *project* now; nothing is written."""
+    stages = {}
+    for role in ("baseline", "candidate"):
+        meta = {"observations_sha256": before[role]["observations_sha256"]}
+        stages[role] = (replayed_tally(project, before[role]["stage"]), meta)
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    return comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
+
+
+def replayed_tally(project: Project, stage: str) -> StageTally:
+    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
+
+    Raises InputError for a trial that is there twice.
+    """
+    path = project.improvement.stage_file(stage)
+    cases: dict[str, CaseTally] = {}
+    unknown: dict[str, None] = {}
+    seen: set[tuple[str, int]] = set()
+    with open_outside(project.improvement, stage, project.dataset, project.suite) as kept:
+        for line, memo in kept.with_memos(iter_observations(path)):
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            if key in seen:
+                raise repeated_trial(path, line)
+            seen.add(key)
+            if key[0] not in project.dataset.cases:
+                unknown[key[0]] = None
+                continue
+            result = evaluate_observation(observation, project.dataset, project.suite, memo)
+            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
+    repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
+    return StageTally(stage, repetitions, cases, list(unknown))
 
 # endregion
 
@@ -30475,13 +33371,16 @@ def make_demo_folder(folder: str) -> Improvement:
         IMPROVEMENT,
         Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
         Argument("--trials", "", "accepted for compatibility: every trial is always evaluated"),
+        *LEAVE_ARGUMENTS,
         Argument("--progress", "KIND", "auto, plain or none", {"choices": ["auto", "plain", "none"], "default": "auto"}),
     ],
-    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json",
+    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json\nkaizen evaluate refund --jobs 4 -- python judge.py",
+    rest="JUDGE [ARG…]",
 )
 def command_evaluate(args: Namespace) -> Answer:
-    """Writes results and meta file of each stage asked for."""
+    """Writes results and meta file of each stage asked for; exit 4 when a judge has not answered for some trial."""
     project = load_project(args.improvement)
+    leave = leave_of(args, project)
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
@@ -30493,7 +33392,7 @@ def command_evaluate(args: Namespace) -> Answer:
     for stage in stages:
         planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
-            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report, leave))
     open_names = project.suite.names_outside(project.dataset)
     for meta in metas:
         for part in {"by_evaluator", "labels"} & meta.keys():
@@ -30501,13 +33400,15 @@ def command_evaluate(args: Namespace) -> Answer:
     lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
-        lines[-1:-1] = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        derived_rows = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        lines[-1:-1] = [*judging_lines(stage, meta), *derived_rows]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
             stage: {
                 **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                **judging_data(meta),
                 "metrics": derived[stage],
                 "notes": not_gating_notes(meta),
             }
@@ -30515,6 +33416,12 @@ def command_evaluate(args: Namespace) -> Answer:
         }
     }
     following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
+    missing = sum(map(unanswered_questions, metas))
+    if missing:
+        message += f"; {counted(missing, 'question')} to the judge not answered"
+        return Answer(EXIT_INCOMPLETE, "judge_not_answered", message, lines, {**data, "files": files}, evaluating_command(project))
+    if not (leave.allow_programs or project.suite.types_used.isdisjoint(PROGRAM_TYPES)):
+        following = f"{evaluating_command(project)}, to let {listed(sorted(project.suite.types_used & {*PROGRAM_TYPES}))} start programs"
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 
@@ -30655,6 +33562,7 @@ def stage_source(project: Project, stage: str, is_open: bool, stale: list[str]) 
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     before = len(stale)
@@ -30758,6 +33666,605 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
+
+# endregion
+
+# region commands/history.py
+# =============================================================================
+# `kaizen history init`, `record`, `promote`: what is kept, and how.
+# =============================================================================
+
+HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
+RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
+RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
+AGENT_VERSION = Argument(
+    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
+)
+STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
+LONGEST_NAME = 200
+CheckFields = Callable[[History, JsonObject], None]
+
+
+class Recorded(NamedTuple):
+    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
+
+    project: Project
+    comparison: JsonObject
+    states: dict[str, StageState]
+
+
+@command(
+    "history init",
+    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
+    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
+    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
+    group="history",
+)
+def command_history_init(args: Namespace) -> Answer:
+    """Archives the anchor."""
+    recorded = one_stage(load_project(args.improvement), args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        cohort = cohort_id(fields["cohort"])
+        anchor = history.anchor(cohort)
+        if anchor:
+            name = recorded.project.improvement.argument()
+            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
+
+    history, run = recorded_run(args, ANCHOR, recorded, check)
+    champion = history.champion()
+    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
+    if champion and champion.manifest["agent_version"] != args.agent_version:
+        version = quoted(champion.manifest["agent_version"])
+        lines.append(
+            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
+        )
+    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history record",
+    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
+        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        RUN_LABEL,
+        AGENT_VERSION,
+        HISTORY,
+    ],
+    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
+    group="history",
+)
+def command_history_record(args: Namespace) -> Answer:
+    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
+    project = load_project(args.improvement)
+    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
+    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        wanted = identity_of_run(fields)
+        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
+        if same:
+            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
+
+    history, run = recorded_run(args, RECORD, recorded, check)
+    comparison, decision = recorded.comparison, run.manifest["decision"]
+    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines += [
+        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
+    ]
+    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
+    if history.anchor(run.cohort()) is None:
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
+    status = decision["status"] if decision else ""
+    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
+    following = "" if status == "rejected" or not is_compared else following
+    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history promote",
+    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
+    [RUN, HISTORY],
+    "kaizen history promote 2",
+    group="history",
+)
+def command_history_promote(args: Namespace) -> Answer:
+    """Appends the promotion, with the decision it rests on."""
+    folder = required_history(args.history)
+    run = find_run(load_history(folder), args.run)
+    if not run.manifest:
+        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
+    improvement = improvement_of_run(folder, run)
+    stale = "" if improvement is None else moved_on(improvement, run)
+    decision, source = deciding_file(folder, run, improvement)
+
+    def check(history: History) -> None:
+        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
+        if obstacle:
+            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
+
+    before = load_history(folder)
+    stated = stated_decision(decision) or {}
+    history = record_promotion(folder, run.id, source, stated, check)
+    former = before.champion()
+    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
+    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
+    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
+    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
+    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
+
+
+def required_history(argument: str | None) -> str:
+    """The folder of the history. Raises InputError when there is none."""
+    folder = find_history(argument)
+    if folder is None:
+        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
+        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
+    return folder
+
+
+def history_answer(history: History, run: HistoryRun) -> JsonObject:
+    """What --json says of *run*."""
+    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
+
+
+# --- What is archived ------------------------------------------------------------------
+
+
+def one_stage(project: Project, stage: str) -> Recorded:
+    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
+    tally, state = tallied_stage(project, stage)
+    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
+    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
+    return Recorded(project, document, {"candidate": state})
+
+
+def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
+    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
+    assessment = assess(project, baseline, candidate)
+    refuse_stale(assessment, project.improvement, "record")
+    return Recorded(project, assessment.comparison, assessment.states)
+
+
+def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
+    """The history with *recorded* appended as a run of *kind*, and that run."""
+    improvement = recorded.project.improvement
+    label = args.label or improvement.name
+    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
+        if not value.strip() or len(value) > LONGEST_NAME:
+            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
+    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
+    decision, source = decision_file(improvement)
+    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
+        decision = None  # there is none about what is recorded here
+
+    def check_all(history: History) -> None:
+        check(history, {"label": label, **fields})
+        refuse_changed_stages(recorded)
+
+    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
+    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
+
+
+def path_from(folder: str, improvement: Improvement) -> str:
+    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
+    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
+
+
+def cohort_fields(project: Project) -> JsonObject:
+    """The cohort of *project*, as a manifest has it."""
+    return {
+        "dataset_fingerprint": project.dataset.fingerprint,
+        "evaluator_fingerprint": project.suite.fingerprint,
+        "evaluators": project.suite.entry_fingerprints,
+        "cases": len(project.dataset.cases),
+        "holdout": len(project.dataset.holdout),
+    }
+
+
+def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
+    """The manifest of *recorded*, but for id, time and files; it names no case."""
+    comparison = recorded.comparison
+    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
+    return {
+        "agent_version": agent_version,
+        "improvement": {"name": recorded.project.improvement.name, "path": path},
+        "cohort": cohort_fields(recorded.project),
+        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
+        "evidence": comparison.get("evidence"),
+        "recommendation": comparison["recommendation"],
+        "reasons": reasons,
+        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
+        "decision": stated_decision(decision),
+    }
+
+
+def identity_of_run(fields: JsonObject) -> list[object]:
+    """What makes two records the same run, when all of it is equal."""
+    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
+
+
+def run_sources(recorded: Recorded) -> list[Source]:
+    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
+    improvement, dataset = recorded.project.improvement, recorded.project.dataset
+    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
+    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
+    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
+    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
+    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
+    for role in recorded.states:
+        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
+    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
+    references = sorted(recorded.project.evaluation.file_hashes)
+    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
+
+
+def archived_case_lines(cases: list[Case]) -> bytes:
+    """All cases, those of included files too, one a line."""
+    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
+
+
+def refuse_changed_stages(recorded: Recorded) -> None:
+    """Raises RefusedError when a stage is no longer the one that was assessed."""
+    improvement = recorded.project.improvement
+    for role, state in recorded.states.items():
+        stage = recorded.comparison[role]["stage"]
+        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
+            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
+                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
+                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+# --- What a promotion rests on ---------------------------------------------------------
+
+
+def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
+    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
+    place, root = run.manifest["improvement"], os.path.dirname(folder)
+    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
+    try:
+        if place.get("path"):
+            return find_improvement(path) if is_inside(root, path) else None
+        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
+    except InputError:
+        return None
+
+
+def moved_on(improvement: Improvement, run: HistoryRun) -> str:
+    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
+    stages = run.manifest["stages"]
+    if "baseline" not in stages:
+        return ""
+    try:
+        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
+    except InputError as error:
+        return error.message
+    if now.problems:
+        return now.problems[0][1]
+    cohort, comparison = run.manifest["cohort"], now.comparison
+    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
+        if comparison[key] != cohort[key]:
+            return f"the {what} in {improvement.shown()} have changed since it was recorded"
+    for role in ("baseline", "candidate"):
+        if comparison[role] != stages[role]:
+            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
+    same = comparison["evidence"] == run.manifest["evidence"]
+    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
+
+
+def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
+    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
+    if improvement is not None:
+        return decision_file(improvement)
+    entry = run.file("decision.yaml")
+    content = object_bytes(folder, entry) if entry else b""
+    stated = run.manifest["decision"]
+    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
+
+
+def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
+    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
+    path = improvement.path("decision.yaml")
+    if not os.path.exists(path):
+        return None, Source("decision.yaml")
+    content, decision = read_bytes(path), decision_of(improvement)
+    if read_bytes(path) != content:
+        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
+    return decision, Source("decision.yaml", content=content)
+
+# endregion
+
+# region commands/history_replay.py
+# =============================================================================
+# `kaizen replay-decision` over a history: what would flip.
+# =============================================================================
+
+
+def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
+    """What every comparison in *history* comes to under the evaluation file *path*: its policy, and with *has_evaluators* its evaluators.
+
+    Archived files are put back into a folder that goes away again; no agent runs. Exits 4 when a run could not be replayed.
+    """
+    import tempfile
+
+    policy = checked_file(path) if has_evaluators else policy_blocks(path)
+    folder = tempfile.mkdtemp(prefix="kaizen-replay-")
+    replayed, failed = [], []
+    try:
+        for run in history.runs.values():
+            place = os.path.join(folder, run.id)
+            if run.problem or "baseline" in run.manifest["stages"]:
+                try:
+                    replayed.append(replayed_run(history, run, place, policy, path if has_evaluators else ""))
+                except KaizenError as error:
+                    failed.append({"id": run.id, "reason": error.reason, "message": error.message.replace(folder, "…")})
+            if os.path.isdir(place):
+                remove_folder(place)
+    finally:
+        remove_folder(folder)
+    return history_flips(history, shown_path(path), replayed, failed)
+
+
+def checked_file(path: str) -> JsonObject:
+    """No blocks: the evaluation file *path* counts as it is. Raises BreachesError when it cannot, before any run is looked at."""
+    breaches = Breaches()
+    load_evaluation(Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    return {}
+
+
+def policy_blocks(path: str) -> JsonObject:
+    """The blocks `acceptance`, `metrics` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
+
+    A block that the file does not have is empty: the defaults count, not what the run was judged by.
+    """
+    breaches, shown = Breaches(), shown_path(path)
+    found = checked_object(path, breaches)
+    if found:
+        text, document = found
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(shown, nearest_line(text, pointer), pointer, message, hint)
+
+        checked_acceptance(document, report)
+        checked_metrics(document, report)
+        if "reliability" in document:
+            checked_block(document, "reliability", RELIABILITY, report)
+    breaches.raise_if_any()
+    return {key: document.get(key) for key in ("acceptance", "metrics", "reliability")} if found else {}
+
+
+def replayed_run(history: History, run: HistoryRun, place: str, policy: JsonObject, path: str) -> JsonObject:
+    """What `flips_document` says of *run*, restored to *place*, under *policy* or the evaluation file *path*."""
+    if run.problem:
+        raise KaizenError(run.problem, "", "hash_mismatch")
+    make_folder(place)
+    improvement = restore_run(history, run, place, policy)
+    holdout = frozenset(outcome.id for outcome in run_outcomes(history, run) if outcome.is_holdout)
+    before = archived_document(history, run, COMPARISON_ARCHIVED)
+    after = replayed_document(improvement, before, path)
+    row = {"id": run.id, "label": run.manifest["label"], "agent_version": run.manifest["agent_version"]}
+    return {**row, "is_promoted": bool(run.promotions), **flips_document(before, after, holdout)}
+
+
+def replayed_document(improvement: Improvement, before: JsonObject, path: str) -> JsonObject:
+    """The comparison *before* as it comes out now: evaluated again where the evaluators are others than those of the results."""
+    if path:
+        return replayed_comparison(project_under(improvement, path, False), before)
+    project = load_project(improvement.folder)
+    now = assess(project, before["baseline"]["stage"], before["candidate"]["stage"])
+    return replayed_comparison(project, before) if now.problems else now.comparison
+
+
+def history_flips(history: History, policy: str, replayed: list[JsonObject], failed: list[JsonObject]) -> Answer:
+    """The answer: promotions that flip first, then other runs that do, then what could not be replayed."""
+    flipped = [row for row in replayed if row["flips"]]
+    promoted = [row for row in flipped if row["is_promoted"]]
+    total = sum(row["is_promoted"] for row in replayed)
+    counts = f"{len(promoted)} of {counted(total, 'promotion')}", f"{len(flipped)} of {counted(len(replayed), 'run')} in all"
+    message = f"{counts[0]} would flip under {policy}; {counts[1]}"
+    lines = [message]
+    for row in [*promoted, *(row for row in flipped if not row["is_promoted"])]:
+        why = [reason["text"] for reason in row["after"]["reasons"][:1]]
+        role = "promoted" if row["is_promoted"] else "recorded"
+        change = f"{row['before']['recommendation']} becomes {row['after']['recommendation']}"
+        lines.append(f"  {row['id']} ({role}): {change}{f': {why[0]}' if why else ''}")
+    lines += [f"  not replayed: {row['id']}: {row['message']}" for row in failed]
+    data: JsonObject = {"policy": policy, "runs": replayed, "flipped_promotions": [row["id"] for row in promoted], "not_replayed": failed}
+    reason = "incomplete" if failed else "flips" if flipped else "stays"
+    lines = [visible(line, None) for line in lines]
+    return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)
+
+# endregion
+
+# region commands/history_views.py
+# =============================================================================
+# `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
+# =============================================================================
+
+MOVED_SHOWN = 10
+
+
+@command(
+    "history list",
+    "Lists the recorded runs, oldest first: version, cohort, pass rate, recommendation, decision, champion.",
+    [HISTORY],
+    "kaizen history list",
+    group="history",
+)
+def command_history_list(args: Namespace) -> Answer:
+    """One line a run."""
+    history = load_history(required_history(args.history))
+    rows = [run_row(history, run) for run in history.runs.values()]
+    champion = history.champion()
+    version = quoted(champion.manifest.get("agent_version", "?")) if champion else ""
+    message = f"{counted(len(rows), 'run')}; " + (f"champion: {champion.id}, agent version {version}" if champion else "no champion yet")
+    data = {
+        "history": shown_path(history.folder),
+        "runs": rows,
+        "champion": champion.id if champion else None,
+        "entries": len(history.entries),
+    }
+    return Answer(0, "listed", message, [*map(history_line, rows), message], data)
+
+
+def history_line(row: JsonObject) -> str:
+    """One run for the terminal."""
+    if row["problem"]:
+        return f"{row['id']}  cannot be trusted: {row['problem']}"
+    rate = row["rates"]["candidate"]["rate"]
+    parts = [
+        row["kind"],
+        visible(row["agent_version"], 40),
+        row["cohort"],
+        percent(rate["numerator"], rate["denominator"]) if rate else "not measured",
+    ]
+    parts += [row["recommendation"]] if row["recommendation"] else []
+    decision = row["decision"]
+    parts += [f"decision {decision['status']}"] if decision else []
+    parts += ["superseded"] if row["superseded_by"] else []
+    parts += ["champion"] if row["is_champion"] else ["promoted"] if row["promoted_at"] else []
+    return visible(f"{row['id']}  {', '.join(parts)}", None)
+
+
+@command(
+    "history show",
+    "Shows one run: what it is, its rates, the recommendation, who decided, and whether its files are still what was recorded.",
+    [RUN, HISTORY],
+    "kaizen history show champion",
+    group="history",
+)
+def command_history_show(args: Namespace) -> Answer:
+    """Exits 1 when a file of the run is not what was recorded."""
+    history = load_history(required_history(args.history))
+    run = find_run(history, args.run)
+    problems = run_problems(history, run)
+    row = run_row(history, run)
+    lines = [history_line(row)]
+    if run.manifest:
+        lines.append(f"  label {quoted(row['label'])}, improvement {quoted(row['improvement'])}, recorded {row['recorded_at']}")
+        lines += [f"  {role:<9}  {rate_text(row['rates'][role])}" for role in ("baseline", "candidate") if role in row["rates"]]
+        lines += [f"  {visible(str(reason['text']), 300)}" for reason in row["reasons"]]
+        lines += [f"  compared with {row['compared_with']}"] if row["compared_with"] else []
+        lines += decision_lines(row["decision"])
+        lines += [f"  promoted {at}" for at in row["promoted_at"]]
+    files = [{key: entry[key] for key in ("name", "sha256", "bytes")} for entry in run.manifest.get("files", [])]
+    lines.append(f"  files: {len(files)}, " + ("every hash verifies" if not problems else f"{counted(len(problems), 'problem')}:"))
+    lines = [visible(line, None) for line in [*lines, *(f"    {problem}" for problem in problems)]]
+    reason = "hash_mismatch" if problems else "shown"
+    return Answer(EXIT_NO if problems else 0, reason, lines[0], lines, {"run": row, "files": files, "problems": problems})
+
+
+def decision_lines(decision: JsonObject | None) -> list[str]:
+    """Who decided what, and why."""
+    if decision is None or decision["status"] == "pending":
+        return [f"  decision: {'pending' if decision else 'none'}"]
+    via = f", from inside {visible(decision['via'], 40)}" if decision["via"] else ""
+    lines = [f"  decision: {decision['status']} by {quoted(decision['decided_by'])} at {visible(decision['decided_at'], 40)}{via}"]
+    lines += [f"    because {quoted(decision['rationale'], 300)}"]
+    return lines + [f"    on condition that {quoted(condition, 300)}" for condition in decision["conditions"]]
+
+
+@command(
+    "history diff",
+    "Compares two runs case by case; runs of different cohorts are not subtracted, it is said how the cohorts differ.",
+    [RUN._replace(name="run", value="RUN"), Argument("other", "RUN", "the run it is compared with"), HISTORY],
+    "kaizen history diff 2 4",
+    group="history",
+)
+def command_history_diff(args: Namespace) -> Answer:
+    """Goes from the first run to the second."""
+    history = load_history(required_history(args.history))
+    before, after = find_run(history, args.run), find_run(history, args.other)
+    for run in (before, after):
+        problems = run_problems(history, run)
+        if problems:
+            raise RefusedError(problems[0], "run: kaizen history validate", "hash_mismatch")
+    lines = [f"  {run.id}  {rate_text(run.manifest['rates']['candidate'])}" for run in (before, after)]
+    data: JsonObject = {"from": run_row(history, before), "to": run_row(history, after)}
+    if before.cohort() != after.cohort():
+        difference = cohort_difference(history, after, before)
+        message = f"not comparable: cohorts {before.cohort()} and {after.cohort()} differ: {difference_text(difference)}"
+        return Answer(0, "other_cohort", message, [message, *lines], {**data, "cohorts": difference})
+    moved = moved_cases(history, before, after)
+    names = {"gained": "passes more often", "lost": "passes less often", "unmeasured": "measured on one side only"}
+    counts = {kind: len(moved[kind]["ids"]) + moved[kind]["holdout"] for kind in names}
+    message = f"{before.id} to {after.id}: " + ", ".join(f"{counts[kind]} {names[kind]}" for kind in names)
+    for kind, words in names.items():
+        ids = [visible(name, 60) for name in moved[kind]["ids"]]
+        ids += [counted(moved[kind]["holdout"], "holdout case")] if moved[kind]["holdout"] else []
+        lines += [f"  {words}: {listed(ids, MOVED_SHOWN)}"] if ids else []
+    return Answer(0, "compared", message, [message, *lines], {**data, "cases": moved})
+
+
+def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> JsonObject:
+    """{"gained", "lost", "unmeasured": {"ids", "holdout": how many that are not named}} of the cases of two runs of one cohort."""
+    found: JsonObject = {kind: {"ids": [], "holdout": 0} for kind in ("gained", "lost", "unmeasured")}
+    shares = {outcome.id: outcome.candidate for outcome in run_outcomes(history, before)}
+    for outcome in run_outcomes(history, after):
+        (passed, valid), (earlier, counted_before) = outcome.candidate, shares[outcome.id]
+        if not valid or not counted_before:
+            kind = "unmeasured" if valid or counted_before else ""
+        else:
+            difference = passed * counted_before - earlier * valid
+            kind = "gained" if difference > 0 else "lost" if difference < 0 else ""
+        if kind and outcome.is_holdout:
+            found[kind]["holdout"] += 1
+        elif kind:
+            found[kind]["ids"].append(outcome.id)
+    return found
+
+
+@command(
+    "history validate",
+    "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added.",
+    [
+        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it", {"default": ""}),
+        HISTORY,
+    ],
+    "kaizen history validate --anchor 4-9f86d081884c7d659a2feaa0",
+    group="history",
+)
+def command_history_validate(args: Namespace) -> Answer:
+    """Reads everything, writes nothing."""
+    history, problems = history_problems(required_history(args.history), args.anchor)
+    shown = [
+        {"path": each.path, "line": each.line or None, "code": each.code, "message": each.message, "hint": each.hint} for each in problems
+    ]
+    data: JsonObject = {
+        "history": shown_path(history.folder),
+        "entries": len(history.entries),
+        "runs": len(history.runs),
+        "problems": shown,
+    }
+    if problems:
+        lines = [visible(f"{problem.text()} [{problem.hint}]", None) for problem in problems[:MAX_BREACHES_SHOWN]]
+        lines += [f"and {len(problems) - MAX_BREACHES_SHOWN} more"] if len(problems) > MAX_BREACHES_SHOWN else []
+        return Answer(EXIT_NO, problems[0].code, problems[0].text(), lines, data)
+    extends = f", extends {args.anchor.strip()}" if args.anchor else ""
+    sizes = f"{counted(len(history.entries), 'entry', 'entries')}, {counted(len(history.runs), 'run')}"
+    message = f"{shown_path(history.folder)}: {sizes}, every hash verifies{extends}"
+    return Answer(0, "valid", message, [], {**data, "anchor": anchor_digest(history.entries)})
+
+
+@command(
+    "history anchor",
+    "Prints a short digest of the history, to be kept elsewhere; `history validate --anchor` proves that the history still extends it.",
+    [HISTORY],
+    "kaizen history anchor",
+    group="history",
+)
+def command_history_anchor(args: Namespace) -> Answer:
+    """The digest alone, so that a script can use it."""
+    history = load_history(required_history(args.history))
+    digest = anchor_digest(history.entries)
+    return Answer(0, "anchored", digest, [digest], {"anchor": digest, "entries": len(history.entries)})
 
 # endregion
 
@@ -31018,6 +34525,15 @@ def check_labels(check: FileCheck) -> None:
         check_label(line.value, check.dataset.cases, check.at(line))
 
 
+def check_judgements(check: FileCheck) -> None:
+    """Answers of judges: the shape of each line."""
+    for line in checked_lines(check.path, check.breaches):
+        try:
+            checked_key(line.value, "")
+        except InputError as error:
+            check.report(line.number, "", error.message.removeprefix(": "), error.hint)
+
+
 def check_json_lines(check: FileCheck) -> None:
     """Strict JSON, one object a line."""
     for _ in checked_lines(check.path, check.breaches):
@@ -31062,7 +34578,7 @@ FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
-    (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
+    (r"[\w-]{1,64}\.judgements\.jsonl", check_judgements),
 )
 
 
@@ -31587,24 +35103,29 @@ NOISE_STAGE = "noise"  # replaced by each call
 
 @command(
     "noise",
-    "Runs the unchanged agent several times and says how often its verdicts flip; without a command, of a stage that is there.",
+    "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is.",
     [
         IMPROVEMENT,
         Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
-        Argument("--passes", "N", "how often each case runs (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--passes", "N", "how often each case runs, or the judge is asked (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--rejudge", "", "run no agent; the command is the judge, asked --passes times about the evidence of the stage"),
+        ALLOW_PROGRAMS,
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
-    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline",
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline\nkaizen noise refund --rejudge -- python judge.py",
     group="surer",
     rest="COMMAND [ARG…]",
 )
 def command_noise(args: Namespace) -> Answer:
-    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence."""
+    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
     check_stage_name(args.stage)
     args.repetitions = args.passes
-    if args.rest or args.replay:
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    if args.rejudge:
+        leave = judge_leave(args, project)
+    elif args.rest or args.replay:
         refuse_evidence(project, args.stage)
         summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
         ran = run_answer(args, summary)
@@ -31612,15 +35133,50 @@ def command_noise(args: Namespace) -> Answer:
             return ran
         code = ran.code
     require_stage(improvement, args.stage)
-    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
+    rejudging = asked_again(args, project, leave)
     results = PassResults()
     for line in read_json_lines(improvement.stage_file(args.stage, RESULTS)):
         if line.value["case_id"] in project.dataset.cases:
             results.add(line.value)
-    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], project.dataset.holdout)
+    hidden = project.dataset.holdout
+    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
     lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
-    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
+    missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)
+    if missing:
+        code, reason = EXIT_INCOMPLETE, "judge_not_answered"
+        lines.append(f"  {counted(missing, 'question')} to the judge not answered")
+    asked = meta.get("judging", {}).get("asked", 0) + rejudging.asked
+    lines += [f"  {counted(asked, 'question')} to the judge asked now"] if args.rejudge else []
+    following = ""
+    if JUDGE in project.suite.types_used and (missing or not rejudging.verdicts):
+        again = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
+        following = f"{again}, to tell the judge's noise from the agent's"
+    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document}, following)
+
+
+def judge_leave(args: Namespace, project: Project) -> Leave:
+    """Leave to ask the judge that is the command. Raises UsageError for options that belong to an agent."""
+    unfit = [f"--{name}" for name in ("replay", "plain", "workspace", "keep", "env", "id", "tag", "split") if getattr(args, name)]
+    if unfit:
+        raise UsageError(f"{listed(unfit)} cannot go with --rejudge, which runs no agent", "leave it out")
+    leave = leave_of(args, project)
+    return leave._replace(rejudge=False)  # what was asked already is a round as well
+
+
+def asked_again(args: Namespace, project: Project, leave: Leave) -> Rejudging:
+    """What the judge said in all rounds: those that are kept, and with --rejudge as many as there are passes."""
+    rejudging = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    if JUDGE not in project.suite.types_used:
+        return rejudging
+    found = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    kept = found.add_round(NO_LEAVE)
+    found.unanswered = 0  # which evaluating has counted
+    rounds = max(kept, args.passes) if args.rejudge else kept
+    for again in range(2, rounds + 1):
+        found.add_round(leave._replace(again=again))
+    return found if rounds > 1 else rejudging
 
 
 def refuse_evidence(project: Project, stage: str) -> None:
@@ -31634,7 +35190,7 @@ def noise_lines(document: JsonObject) -> list[str]:
     """The document for a terminal."""
     measured = f"{document['cases_measured']:,} of {counted(document['cases'], 'case')}"
     if document["flip_rate"] is None:
-        return ["flip rate not measured: no case has verdicts of two passes"]
+        return ["flip rate not measured: no case has verdicts of two passes", *evaluator_noise_lines(document)]
     limits = f" ({limits_text(document['interval'], is_rate=True)})" if document["interval"] else ""
     lines = [f"two passes of the unchanged agent disagree on {100 * document['flip_rate']:.1f} % of the cases{limits}, over {measured}"]
     expected, kinds = document["expected_changes"], document["stability"]
@@ -31647,10 +35203,25 @@ def noise_lines(document: JsonObject) -> list[str]:
     names = [f"{visible(entry['id'])} {entry['passed']}/{entry['passed'] + entry['failed']}" for entry in document["unstable"]]
     names += [counted(document["holdout_cases"], "holdout case")] if document["holdout_cases"] else []
     lines.append(f"  flip: {listed(names, SHOWN_UNSTABLE) or 'none'}")
+    return [*lines, *evaluator_noise_lines(document)]
+
+
+def evaluator_noise_lines(document: JsonObject) -> list[str]:
+    """A line for each evaluator with whose noise it is; where the judge was asked again, another with its part."""
+    lines = []
     for entry in document["by_evaluator"]:
-        rate = "not measured" if entry["flip_rate"] is None else f"{100 * entry['flip_rate']:.1f} %"
+        rate = rate_words(entry["flip_rate"])
         lines.append(f"  by {visible(entry['id'])} ({entry['type']}): {rate} of {counted(entry['cases'], 'case')}, owner: {entry['owner']}")
+        if "judge" in entry:
+            limits = f" ({limits_text(entry['judge']['interval'], is_rate=True)})" if entry["judge"]["interval"] else ""
+            own = f"{rate_words(entry['judge']['flip_rate'])}{limits} of {counted(entry['judge']['cases'], 'case')}"
+            lines.append(f"    the judge about the same evidence {own}; the agent beyond that {rate_words(entry['agent_flip_rate'])}")
     return lines
+
+
+def rate_words(rate: float | None) -> str:
+    """'12.5 %', 'not measured'."""
+    return "not measured" if rate is None else f"{100 * rate:.1f} %"
 
 # endregion
 
@@ -32310,23 +35881,36 @@ SHOWN_MOVES = 10
     "replay-decision",
     "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips.",
     [
-        IMPROVEMENT,
-        Argument("--policy", "FILE", "the evaluation file to try, in the form of evaluation.json", {"required": True}),
+        IMPROVEMENT._replace(options={"nargs": "?"}, text=f"{IMPROVEMENT.text}; without one: every comparison of the history"),
+        Argument(
+            "--policy",
+            "FILE",
+            "the evaluation file to try, in the form of evaluation.json; of a history only acceptance, metrics and reliability",
+        ),
+        Argument("--evaluation", "FILE", "the same, and its evaluators count for a history too"),
         BASELINE,
         CANDIDATE,
+        HISTORY,
     ],
-    "kaizen replay-decision refund --policy stricter.json",
+    "kaizen replay-decision refund --policy stricter.json\nkaizen replay-decision --evaluation stricter.json",
     group="surer",
 )
 def command_replay_decision(args: Namespace) -> Answer:
     """Exits 0 whether anything flips or not."""
+    if (args.policy is None) == (args.evaluation is None):
+        raise UsageError("one of --policy and --evaluation is needed", "see: kaizen replay-decision --help")
+    path = os.path.abspath(args.policy or args.evaluation)
+    if args.improvement is None:
+        return replay_history(load_history(required_history(args.history)), path, args.policy is None)
+    if args.history is not None:
+        raise UsageError("--history goes without an improvement", "see: kaizen replay-decision --help")
     project = load_project(args.improvement)
     before = assess(project, args.baseline, args.candidate)
-    other = project_under(project, os.path.abspath(args.policy))
-    after = replayed_comparison(other, before)
+    other = project_under(project.improvement, path)
+    after = replayed_comparison(other, before.comparison)
     found = flips_document(before.comparison, after, project.dataset.holdout)
     now, then = before.comparison["recommendation"], after["recommendation"]
-    policy = shown_path(os.path.abspath(args.policy))
+    policy = shown_path(path)
     message = f"{now} becomes {then}" if found["flips"] else f"{now} stays {then}"
     lines = [f"{message} under {policy}", f"  now   {headline(before.comparison)}", f"  then  {headline(after)}"]
     for role in ("baseline", "candidate"):
@@ -32338,54 +35922,6 @@ def command_replay_decision(args: Namespace) -> Answer:
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
     lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
-
-
-def project_under(project: Project, path: str) -> Project:
-    """*project* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches."""
-    improvement, breaches = project.improvement, Breaches()
-    evaluation = load_evaluation(improvement, breaches, path)
-    breaches.raise_if_any()
-    if evaluation is None:
-        raise InputError(f"{shown_path(path)}: cannot be used")
-    dataset = load_dataset(improvement, evaluation.include, breaches)
-    breaches.raise_if_any()
-    suite = build_suite(evaluation, dataset, breaches)
-    breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
-
-
-def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
-    """comparison.json as it would be if both stages of *before* were evaluated by *project* now; nothing is written."""
-    evaluation: Evaluation = project.evaluation
-    stages = {}
-    for role, tally in before.tallies.items():
-        replayed = replayed_tally(project, tally)
-        meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
-        stages[role] = (replayed, meta)
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
-
-
-def replayed_tally(project: Project, stage: StageTally) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
-    path = project.improvement.stage_file(stage.stage)
-    cases: dict[str, CaseTally] = {}
-    unknown: dict[str, None] = {}
-    seen: set[tuple[str, int]] = set()
-    for line in iter_observations(path):
-        observation = line.value
-        key = (observation["case_id"], observation["trial"])
-        if key in seen:
-            raise repeated_trial(path, line)
-        seen.add(key)
-        if key[0] not in project.dataset.cases:
-            unknown[key[0]] = None
-            continue
-        cases.setdefault(key[0], CaseTally()).add(
-            evaluate_observation(observation, project.dataset, project.suite), project.derived.names_of(key[0])
-        )
-    repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
-    return StageTally(stage.stage, repetitions, cases, list(unknown))
 
 # endregion
 
@@ -32439,6 +35975,7 @@ SHOWN_FAILURES = 10
         Argument("--stage", "S", "stage to run (candidate); what it held before is replaced", {"default": "candidate"}),
         BASELINE,
         *RUN_ARGUMENTS,
+        ALLOW_PROGRAMS,
         JUNIT,
         SUMMARY,
     ],
@@ -32461,7 +35998,8 @@ def command_test(args: Namespace) -> Answer:
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
         return ran
-    evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
     failures = failed_lines(project, args.stage)
     return compared(args, project, ran, failures) if has_baseline else alone(args, project, ran, failures)
 
@@ -32476,7 +36014,8 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
-    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
+    following = evaluating_command(project, args.stage) if JUDGE in project.suite.types_used else ""
+    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths}, following)
 
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
@@ -32504,6 +36043,8 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
     lines += [*failures, "  there is no baseline, so nothing was compared", *notes, f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    if JUDGE in project.suite.types_used:
+        following = evaluating_command(project, args.stage)
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
     data |= {"run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
@@ -32770,17 +36311,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
-    name = argv[0]
-    if name in ("-h", "--help", "help"):
-        if len(argv) > 1 and argv[1] in COMMANDS:
-            raise HelpShown(command_parser(COMMANDS[argv[1]]).format_help())
+    if argv[0] in ("-h", "--help", "help"):
+        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+            return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
+    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
+    if name not in COMMANDS and subcommands(argv[0]):
+        refuse_incomplete(argv[0], argv[1:])
     if name not in COMMANDS:
         raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
     entry = COMMANDS[name]
-    before, rest = split_rest(argv[1:])
+    before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
@@ -32802,6 +36345,22 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     return entry, namespace
 
 
+def subcommands(word: str) -> list[str]:
+    """The commands of two words whose first is *word*."""
+    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+
+
+def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
+    """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
+    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    if set(behind) & {"-h", "--help"}:
+        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
+    if behind and not behind[0].startswith("-"):
+        raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
+    raise UsageError(f"kaizen {word} needs a command behind it", f"one of: {', '.join(known)}")
+
+
 def main_help(is_full: bool) -> str:
     """The main flow, as `kaizen` alone shows it; with *is_full* also every command with its sentence, by group."""
     if not is_full:
@@ -32810,7 +36369,8 @@ def main_help(is_full: bool) -> str:
     for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
         lines += ["", f"{group}:"]
         entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        lines += [f"  {entry.name:<15} {entry.summary}" for entry in entries]
+        width = max(15, *(len(entry.name) for entry in entries))
+        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
     return "\n".join(lines) + "\n"
 
 # endregion
