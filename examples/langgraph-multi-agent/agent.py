@@ -188,7 +188,7 @@ def answer_to(request, model, prompts):
 
 def error_of(error):
     """What went wrong: a service that does not answer is not the agent's doing."""
-    outside = type(error).__module__.split(".")[0] in ("openai", "httpx", "httpcore")
+    outside = any(kind.__module__.split(".")[0] in ("openai", "httpx") for kind in type(error).__mro__)
     return {"error": {"type": type(error).__name__, "message": str(error), "class": "environment" if outside else "agent"}}
 
 

@@ -28,7 +28,8 @@ class ScriptedModel(BaseChatModel):
         prompt, asked = messages[0].content, next(message.content for message in messages if isinstance(message, HumanMessage))
         role = re.match(r"You are the (\w+)", prompt).group(1)
         results = {message.name: message for message in messages if isinstance(message, ToolMessage)}
-        said = [message.content for message in messages if isinstance(message, AIMessage) and message.name != "supervisor" and message.content]
+        answers = [message for message in messages if isinstance(message, AIMessage) and message.name != "supervisor"]
+        said = [message.content for message in answers if message.content]
         found = {"supervisor": supervisor, "billing": billing, "technical": technical}[role](prompt, asked, results, said)
         if isinstance(found, str):
             message = AIMessage(found)

@@ -102,9 +102,10 @@ class KaizenAdapter:
         """What went in, what came out, and what each evaluator that did not pass said."""
         records = []
         for case, observation, result in eval_batch.trajectories:
-            reasons = [f"{entry['id']}: {entry['reason']}" for entry in result["evaluations"] if entry["status"] in ("fail", "error")]
+            missed = [entry for entry in result["evaluations"] if entry["status"] in ("fail", "error")]
+            reasons = [f"{entry['id']}: {entry['reason']}" for entry in missed]
             told = "\n".join(reasons) or "All evaluators passed."
-            inputs = {"input": json.dumps(case["input"], ensure_ascii=False), "context": json.dumps(case.get("context"), ensure_ascii=False)}
+            inputs = {name: json.dumps(case.get(name), ensure_ascii=False) for name in ("input", "context")}
             output = json.dumps(observation.get("output"), ensure_ascii=False)
             records.append({"Inputs": inputs, "Generated Outputs": output, "Feedback": told})
         return dict.fromkeys(components_to_update, records)
@@ -122,13 +123,20 @@ def searched(request, options, agent):
     with tempfile.TemporaryDirectory() as folder:
         adapter = KaizenAdapter(options, agent, cases, folder)
         found = gepa.optimize(
-            seed_candidate=seed, trainset=cases, valset=cases, adapter=adapter, reflection_lm=reflect, max_metric_calls=options.calls, seed=options.seed
+            seed_candidate=seed,
+            trainset=cases,
+            valset=cases,
+            adapter=adapter,
+            reflection_lm=reflect,
+            max_metric_calls=options.calls,
+            seed=options.seed,
         )
     print(f"{adapter.stages} runs, {adapter.unusable} trials without usable evidence", file=sys.stderr)
     scores = found.val_aggregate_scores
     better = sorted((index for index in range(1, len(scores)) if scores[index] > scores[0]), key=lambda index: -scores[index])
+    said = "GEPA: mean score {:.3f} on {} open cases, {:.3f} before"
     return [
-        {"components": found.candidates[index], "rationale": f"GEPA: mean score {scores[index]:.3f} on {len(cases)} open cases, {scores[0]:.3f} before"}
+        {"components": found.candidates[index], "rationale": said.format(scores[index], len(cases), scores[0])}
         for index in better[: request["budget"]["maximum_candidates"]]
     ]
 

@@ -8,7 +8,8 @@ case's `expected`, and the word from the case's input: one that stands in failed
 case with another. That is counting, not understanding: a word that happened to be there is as good to it as one that matters.
 
 The candidates: `every failure`, a rule for each failed field that has such a word; `seen twice`, only words that at least
-two failed cases share. Where no reason names a field, the commonest reasons themselves are put under the text, for a reader that understands them.
+two failed cases share. Where no reason names a field, the commonest reasons themselves are put under the text,
+for a reader that understands them.
 """
 
 import json
