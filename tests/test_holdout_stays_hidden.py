@@ -104,6 +104,7 @@ class Holdout(support.TemporaryFolder):
             ("run", "secret", "--stage", "more", "--estimate", *self.agent()),
             ("evaluate", "secret"),
             ("import", "jsonl", str(self.place / "test_cases.jsonl"), "--into", "copied", "--dry-run"),
+            ("import", "jsonl", str(self.place / "test_cases.jsonl"), "--into", "copied", "--dry-run"),
             ("judge", "secret", "--all"),
             ("judge", "secret", "--case-id", "one"),
             ("label", "secret", "--rater", "ada"),
