@@ -108,6 +108,15 @@ LAYERS = {
         "policy.feedback",
         "policy.optimizer",
     ],
+    "history": [
+        "history.ledger",
+        "history.archive",
+        "history.reading",
+        "history.recording",
+        "history.promotion",
+        "history.validation",
+        "history.restoring",
+    ],
     "exporters": [
         "exporters.*",
     ],
@@ -130,6 +139,7 @@ LAYERS = {
         "commands.check_runner",
         "commands.run",
         "commands.feedback",
+        "commands.replaying",
         "commands.*",
     ],
     "cli": [
