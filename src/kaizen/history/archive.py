@@ -47,7 +47,7 @@ class Source(NamedTuple):
                 yield block
 
 
-class Measured(NamedTuple):
+class MeasuredSource(NamedTuple):
     """A source and what its content comes to."""
 
     source: Source
@@ -64,16 +64,16 @@ def object_name(sha256: str, is_packed: bool) -> str:
     return f"{OBJECTS_FOLDER}/{sha256[:2]}/{sha256}{'.gz' if is_packed else ''}"
 
 
-def measured_source(source: Source) -> Measured:
+def measured_source(source: Source) -> MeasuredSource:
     """*source* read once, for its hash and size. Raises InputError."""
     digest, size = hashlib.sha256(), 0
     for block in source.blocks():
         digest.update(block)
         size += len(block)
-    return Measured(source, digest.hexdigest(), size)
+    return MeasuredSource(source, digest.hexdigest(), size)
 
 
-def store_object(folder: str, item: Measured) -> JsonObject:
+def store_object(folder: str, item: MeasuredSource) -> JsonObject:
     """The manifest's entry of *item*, kept in the history *folder*; one that is kept already is not written again.
 
     Raises RefusedError when the source has changed since it was measured, InputError when the disk says no.
@@ -84,7 +84,7 @@ def store_object(folder: str, item: Measured) -> JsonObject:
         refuse_leaving(folder, os.path.dirname(path))
         write_object(path, item)
     is_packed = item.size > LARGE_BYTES
-    stored = measured_source(Source("", path)) if is_packed else Measured(item.source, item.sha256, item.size)
+    stored = measured_source(Source("", path)) if is_packed else MeasuredSource(item.source, item.sha256, item.size)
     entry: JsonObject = {"name": item.source.name, "sha256": item.sha256, "bytes": item.size, "encoding": "gzip" if is_packed else None}
     entry.update(stored_sha256=stored.sha256, stored_bytes=stored.size)
     for _ in object_blocks(folder, entry):
@@ -92,7 +92,7 @@ def store_object(folder: str, item: Measured) -> JsonObject:
     return entry
 
 
-def write_object(path: str, item: Measured) -> None:
+def write_object(path: str, item: MeasuredSource) -> None:
     """Writes the content of *item* as the object *path*, compressed when it is large."""
     import zlib
 

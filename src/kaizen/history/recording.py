@@ -28,7 +28,7 @@ from kaizen.foundation.identity import VERSION
 from kaizen.foundation.jsonio import JsonObject, encode_readable, read_json_object, sha256_hex, write_json
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import listed, quoted, slug
-from kaizen.history.archive import OBJECTS_FOLDER, Measured, Source, entry_object, measured_source, refuse_leaving, store_object
+from kaizen.history.archive import OBJECTS_FOLDER, MeasuredSource, Source, entry_object, measured_source, refuse_leaving, store_object
 from kaizen.history.ledger import (
     CHAMPION_FILE,
     FORK_HINT,
@@ -161,7 +161,7 @@ def refuse_other_champion(history: History) -> None:
 class UnfinishedWriting:
     """Context manager: says beforehand what is going to be written, and clears it away when that did not come to its end."""
 
-    def __init__(self, history: History, items: list[Measured], run_id: str) -> None:
+    def __init__(self, history: History, items: list[MeasuredSource], run_id: str) -> None:
         self.folder = history.folder
         self.path = os.path.join(history.folder, UNFINISHED_FILE)
         fresh = sorted({item.object_name() for item in items} - kept_objects(history))
