@@ -130,6 +130,10 @@ LAYERS = {
         "web.reliability_section",
         "web.review",
         "web.pareto_page",
+        "web.dashboard_data",
+        "web.dashboard_words",
+        "web.dashboard_plot",
+        "web.dashboard",
     ],
     "commands": [
         "commands.table",
@@ -140,6 +144,7 @@ LAYERS = {
         "commands.run",
         "commands.feedback",
         "commands.replaying",
+        "commands.history",
         "commands.*",
     ],
     "cli": [
