@@ -30,7 +30,8 @@ DASHBOARD_JS = asset_text("dashboard.js")
 
 SHOWN_PROBLEMS = 20
 SHOWN_DECISIONS = 6
-CASE_ROWS = 100  # in the table of cases that need a look; the map has all
+CASE_ROWS, MORE_CASE_ROWS = 15, 150  # of the cases that need a look: at once, and when asked for; the map has all
+SHOWN_RUNS = 40  # at once; the rest when asked for
 CASE_RUNS = 8
 START = "kaizen history init IMPROVEMENT --agent-version V"
 REPAIR = "kaizen history validate"
@@ -154,17 +155,30 @@ def look_html(board: Board) -> str:
     ]
     columns = {each["id"]: board.cases.cells(each["id"]) for each in runs}
     body = []
-    for _, name in sorted(found, key=lambda item: item[0])[:CASE_ROWS]:
+    for _, name in sorted(found, key=lambda item: item[0])[:MORE_CASE_ROWS]:
         change = cells[name][0]
         word = html_text((change or "no comparison").replace("_", " "))
         states = [cell_html(columns[each["id"]].get(name)) for each in runs]
         body.append([f"<b>{html_text(name)}</b> <small>{word}</small>", *states])
     heads = [f"Run {each['seq']} <small>{html_text(visible(each['agent_version'], 20))}</small>" for each in runs]
-    more = f"<p>and {len(found) - CASE_ROWS:,} more, in the map below</p>" if len(found) > CASE_ROWS else ""
     words = f"{counted(len(found), 'case')} of {run_name(row)}: regressions first, then failures, with the runs of its cohort before it."
-    intro = f"<p>{html_text(words)}</p>"
+    parts = [f"<p>{html_text(words)}</p>", look_table(heads, body[:CASE_ROWS])]
+    if len(body) > CASE_ROWS:
+        parts.append(folded_html(f"{len(body) - CASE_ROWS:,} more", look_table(heads, body[CASE_ROWS:])))
+    if len(found) > len(body):
+        parts.append(f"<p>and {len(found) - len(body):,} more, in the map below</p>")
+    return "\n".join(parts)
+
+
+def look_table(heads: list[str], body: list[list[str]]) -> str:
+    """A part of the table of cases that need a look, which scrolls for itself."""
     table = table_html("Cases that need a look, by run", ["Case", *heads], body, "figures splits look")
-    return f'{intro}<div class="wide" role="region" aria-label="Cases that need a look" tabindex="0">{table}</div>{more}'
+    return f'<div class="wide" role="region" aria-label="Cases that need a look" tabindex="0">{table}</div>'
+
+
+def folded_html(summary: str, content: str) -> str:
+    """*content* behind a line that opens it."""
+    return f"<details><summary>{html_text(summary)}</summary>{content}</details>"
 
 
 def cell_html(cell: tuple[str | None, int, int] | None) -> str:
@@ -195,10 +209,19 @@ RUN_COLUMNS = ("Run", "Pass rate", "Change", "Cases that moved", "Cost and durat
 
 def runs_html(board: Board) -> str:
     """Every run, the newest first, by cohort; how a cohort differs from the one before stands above its runs."""
+    bands, cut = cohort_bands(board.rows), max(0, len(board.rows) - SHOWN_RUNS)
+    newer = [band._replace(first=max(cut, band.first)) for band in bands if band.end > cut]
+    older = [band._replace(end=min(cut, band.end)) for band in bands if band.first < cut]
+    table = runs_table(board, newer, "Every run, the newest first")
+    return table + (folded_html(f"{counted(cut, 'older run')}", runs_table(board, older, "Older runs")) if older else "")
+
+
+def runs_table(board: Board, bands: list[CohortBand], caption: str) -> str:
+    """The runs of *bands*, the newest first."""
     head = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in RUN_COLUMNS)
-    bodies = "".join(band_html(board, band) for band in reversed(cohort_bands(board.rows)))
+    bodies = "".join(band_html(board, band) for band in reversed(bands))
     return (
-        '<table class="figures splits runs" role="table"><caption class="unseen">Every run, the newest first</caption>'
+        f'<table class="figures splits runs" role="table"><caption class="unseen">{caption}</caption>'
         f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n{bodies}</table>'
     )
 

@@ -22,7 +22,7 @@ from kaizen.web.review_words import (
     sentence_end,
 )
 
-NAMED_CASES = 12
+NAMED_CASES = 6
 
 
 class Said(NamedTuple):
@@ -174,11 +174,11 @@ def regressed_answer(board: Board, row: JsonObject | None) -> Said:
     lost = [f"{counted(counts[key], 'case')} {key}" for key in ("regressed", "weakened") if counts[key]]
     unknown = f"{counted(counts['not_comparable'], 'case')} could not be compared" if counts["not_comparable"] else ""
     cells = board.cases.cells(row["id"])
-    named = {key: [name for name, cell in cells.items() if cell[0] == key] for key in ("regressed", "weakened")}
-    small = [f"{capitalised(key)}: {case_names(names, counts[key])}." for key, names in named.items() if counts[key]]
+    names = [name for name, cell in cells.items() if cell[0] == "regressed"]
+    small = f"Regressed: {case_names(names, counts['regressed'])}." if counts["regressed"] else change_sentence(row)
     sentence = f"{run_name(row)}: {listed([*lost, *([unknown] if unknown else [])]) or 'no case passes less often'}."
     if lost:
-        return Said("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, " ".join(small))
+        return Said("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, small)
     return Said("odd", "Not all known", sentence, "") if unknown else Said("good", "No", sentence, change_sentence(row))
 
 
