@@ -33,6 +33,10 @@ SHOWN_DECISIONS = 6
 CASE_ROWS, MORE_CASE_ROWS = 15, 150  # of the cases that need a look: at once, and when asked for; the map has all
 SHOWN_RUNS = 40  # at once; the rest when asked for
 CASE_RUNS = 8
+MAP_PLACE = (
+    "<noscript><p>The map needs JavaScript. What needs a look stands above, every run in the table below.</p></noscript>\n"
+    '<div id="map" hidden></div>'
+)
 START = "kaizen history init IMPROVEMENT --agent-version V"
 REPAIR = "kaizen history validate"
 CELL_WORDS = {"p": "passed", "f": "failed", "e": "not measured", "s": "some passed"}
@@ -54,6 +58,7 @@ def dashboard_page(board: Board) -> str:
         "decisions": decisions_html(board),
         "plot": board_plot(board.rows) if any(not row["problem"] for row in board.rows) else "<p>There is nothing to draw yet.</p>",
         "cases": look_html(board),
+        "map": MAP_PLACE if any(board.cases.lists) else "<p>There is no case to show.</p>",
         "hidden": html_text(hidden_text(board)),
         "runs": runs_html(board) if board.rows else "<p>No run has been recorded.</p>",
     }

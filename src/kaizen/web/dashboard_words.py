@@ -105,7 +105,7 @@ def change_of(board: Board, row: JsonObject) -> str:
 def better_than_before(board: Board, row: JsonObject) -> Said:
     """Whether the champion's *row* is better than what it was compared with."""
     delta = row["delta"]
-    small = f"{rates_text(row)}. {sentence_end(decided_text(row))}"
+    small = f"{rates_text(row)}. Recommendation {str(row['recommendation']).replace('_', ' ')}, {sentence_end(decided_text(row))}"
     sentence = f"{run_name(row)}: {change_of(board, row)}."
     if delta is None:
         return Said("odd", "Not measured", sentence, small)
@@ -115,14 +115,13 @@ def better_than_before(board: Board, row: JsonObject) -> Said:
 
 
 def decided_text(row: JsonObject) -> str:
-    """'accepted by Ada on …', with the recommendation."""
+    """'accepted by Ada on 2026-02-01', or that nobody has decided."""
     decision = row["decision"]
-    words = VERDICTS[row["recommendation"]] if row["recommendation"] else "Not compared"
     if decision is None or decision["status"] == "pending":
-        return f"{words}, no decision recorded"
-    by = f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named')}"
+        return "no decision is recorded"
+    by = f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
     via = f" from inside {visible(decision['via'], 40)}" if decision["via"] else ""
-    return f"{words}, {by}{via} on {visible(day(decision['decided_at'])) or 'an unknown day'}"
+    return f"{by}{via} on {visible(day(decision['decided_at'])) or 'an unknown day'}"
 
 
 def rates_text(row: JsonObject) -> str:
@@ -134,15 +133,17 @@ def rates_text(row: JsonObject) -> str:
 
 
 def board_answers(board: Board) -> list[tuple[str, Said]]:
-    """(question, answer) of the four questions that the page is for."""
+    """(question, answer) of the four questions that the page is for; a broken history is only quoted."""
     row, champion = subject_row(board), champion_row(board)
     compared = row if row and row["recommendation"] is not None else None
-    return [
+    answers = [
         ("Are we better than before?", champion_answer(board, champion)),
         ("Is the candidate eligible?", eligible_answer(board, compared)),
         ("Did anything regress?", regressed_answer(board, compared)),
-        ("Has a record been changed?", trust_answer(board)),
     ]
+    if board.problems:
+        answers = [(question, Said("odd", "Not to be relied on", f"The record says: {said.sentence}", "")) for question, said in answers]
+    return [*answers, ("Has a record been changed?", trust_answer(board))]
 
 
 def champion_answer(board: Board, champion: JsonObject | None) -> Said:
@@ -150,7 +151,7 @@ def champion_answer(board: Board, champion: JsonObject | None) -> Said:
     if champion is None:
         return Said("calm", "Not known", "No version has been promoted.", "")
     if champion["problem"]:
-        return Said("bad", "Cannot be said", f"The record of the champion, {run_name(champion)}, is not what was written.", "")
+        return Said("bad", "Not known", f"the champion is {run_name(champion)}, whose manifest cannot be trusted.", "")
     return better_than_before(board, champion)
 
 
@@ -175,7 +176,7 @@ def regressed_answer(board: Board, row: JsonObject | None) -> Said:
     unknown = f"{counted(counts['not_comparable'], 'case')} could not be compared" if counts["not_comparable"] else ""
     cells = board.cases.cells(row["id"])
     names = [name for name, cell in cells.items() if cell[0] == "regressed"]
-    small = f"Regressed: {case_names(names, counts['regressed'])}." if counts["regressed"] else change_sentence(row)
+    small = f"Regressed: {case_names(names, counts['regressed'])}." if counts["regressed"] and cells else change_sentence(row)
     sentence = f"{run_name(row)}: {listed([*lost, *([unknown] if unknown else [])]) or 'no case passes less often'}."
     if lost:
         return Said("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, small)
@@ -216,7 +217,7 @@ def time_text(rates: JsonObject) -> str:
 
 def stated_text(row: JsonObject) -> str:
     """The decision of *row* in one clause."""
-    if row["superseded_by"]:
+    if row["superseded_by"] and not row["promoted_at"]:
         return "recorded again later"
     if row["recommendation"] is None:
         return "nothing to decide"
