@@ -55,6 +55,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
 #     cases/case.py                One test case: its fields and their types, and its fingerprints.
 #     cases/dataset.py             All cases of an improvement: its own test_cases.jsonl, then the files that it includes.
+#     cases/expressions.py         Derived metrics: arithmetic over named metrics, read by hand and worked out exactly.
 #     cases/components.py          The `optimization` block: the texts that an optimizer may propose anew.
 #     cases/evaluation_file.py     evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
 #     cases/decision.py            decision.yaml: what a person decided, and about which evidence.
@@ -101,15 +102,22 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
 #     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
 #     evaluators/dates.py          Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
+#     evaluators/edits.py          How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
 #     evaluators/field_comparison.py A document compared with a reference, field by field; lists paired one to one.
 #     evaluators/field_rules.py    The rules of `fields`: what each op compares, and what a rule may hold.
 #     evaluators/fields.py         The evaluator `fields`: a document compared with a reference, field by field.
+#     evaluators/html_form.py      Whether a text is well-formed HTML: complete tags, in order, each closed that has to be.
 #     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
+#     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
 #     evaluators/numbers.py        The evaluator `number`: which number a text says, and whether it is the right one.
+#     evaluators/overlaps.py       How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
 #     evaluators/pairing.py        Pairing listed with recorded steps, one to one and as many as possible.
+#     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
+#     evaluators/similarity.py     The evaluator `similarity`: how near the text is to a reference, by a named measure.
 #     evaluators/structure.py      The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 #     evaluators/text.py           Evaluators over text and plain values: equals, contains, matches, length.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
@@ -119,6 +127,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #   policy
 #     policy/comparison.py         Baseline against candidate, case by case: shares, changes, rates.
 #     policy/acceptance.py         The thresholds of `acceptance`, compared on exact fractions.
+#     policy/derived.py            Derived metrics: their values in a stage, their change, the bounds of `acceptance`.
 #     policy/reliability.py        How sure the change is: intervals, tests, noise, and what it would take to be surer.
 #     policy/reliability_words.py  What reliability says in words, the same on the terminal, in reasons and on the page.
 #     policy/plan.py               Before a run: cases × trials, the smallest effect each shows, its cost and time.
@@ -131,7 +140,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     policy/optimizer.py          Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
 #
 #   exporters
-#     exporters/junit.py           JUnit XML for CI systems: one test case a case.
+#     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
+#     exporters/junit.py           JUnit XML for CI systems: one test case a case, or of one stage one a trial.
+#     exporters/tables.py          Results as CSV, JSON Lines and Markdown, made one trial at a time.
 #
 #   web
 #     web/page.py                  The frame all pages share: one look, a strict content policy, and text that stays data.
@@ -156,6 +167,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
+#     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
@@ -410,6 +422,7 @@ def monotonic_seconds() -> float:
 # C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text. Kept as text: `re` compiles
 # it when it is first used, which not every command does.
 UNSAFE = "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+LARGEST_AMOUNT = 1e12  # of dollars or seconds; above, digits say nothing that the power of ten does not
 ESCAPED_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -497,8 +510,28 @@ def percent(numerator: int, denominator: int, digits: int = 2) -> str:
     return f"{'-' if scaled < 0 else ''}{whole}{decimals} %"
 
 
+def money(amount: Any) -> str:
+    """US dollars, a number of any kind, with as many decimals as a small price needs and no more digits than a price has.
+
+    >>> [money(amount) for amount in (1234.5, 0.5, 0.0021, 0.0000004, 0, 1e308)]
+    ['1,234.50', '0.50', '0.0021', '4e-07', '0.00', '1e+308']
+    """
+    if abs(amount) >= LARGEST_AMOUNT:
+        return f"{amount:.3g}".lower()
+    if not 0 < abs(amount) < 1:
+        return f"{amount:,.2f}"
+    return f"{float(amount):.2g}" if abs(amount) < 0.000001 else f"{amount:.6f}".rstrip("0").ljust(4, "0")
+
+
+def dollars(amount: Any) -> str:
+    """`money` with its sign in front: '$1.25'."""
+    return f"${money(amount)}"
+
+
 def duration(seconds: float) -> str:
-    """'850 ms', '12.3 s', '4 min 05 s', '2 h 03 min'."""
+    """'850 ms', '12.3 s', '4 min 05 s', '2 h 03 min', '1.2e+20 h'."""
+    if seconds >= LARGEST_AMOUNT:
+        return f"{seconds / 3600:.2g} h"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -1005,6 +1038,19 @@ def canonical_json(value: Any) -> str:
     text = encode_sorted(value)
     # Every integral float below 2^53 is written with ".0"; most documents hold none.
     return encode_sorted(integral_as_int(value)) if ".0" in text else text
+
+
+def float_or_none(value: Any) -> float | None:
+    """The number *value* (of any kind) as a float that JSON can hold; None when it is beyond one.
+
+    >>> float_or_none(0.5), float_or_none(10**400), float_or_none(1e308 * 10)
+    (0.5, None, None)
+    """
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if abs(number) != float("inf") else None
 
 
 def integral_as_int(value: Any) -> Any:
@@ -4675,14 +4721,17 @@ def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: i
 
 
 def mean_interval(values: list[float], confidence: float = 0.95) -> Interval | None:
-    """Expanded percentile limits for the mean of *values*, such as the pass^k of each case or durations.
+    """Expanded percentile limits for the mean of *values*, such as the mean cost of each case.
 
-    None for fewer than two values (`no_values`).
+    None for fewer than two values (`no_values`), and for values whose squares no float holds.
     """
     from fractions import Fraction
 
     counts = {Fraction(repr(value)): times for value, times in Counter(values).items()}
-    return ResampledMean(counts).limits(expanded_tail(len(values), confidence)) if len(values) > 1 else None
+    try:
+        return ResampledMean(counts).limits(expanded_tail(len(values), confidence)) if len(values) > 1 else None
+    except OverflowError:
+        return None
 
 # endregion
 
@@ -5370,17 +5419,33 @@ def trial_variance(case_values: Sequence[tuple[int, int]]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None:
+def unit_means(values: Sequence[float], clusters: Sequence[str | None]) -> tuple[list[float], float]:
+    """(the mean of *values* in each cluster, mean over them of 1 / size); a value whose cluster is None is one of its own.
+
+    >>> unit_means([1.0, 0.0, 1.0], ["a", "a", None])
+    ([0.5, 1.0], 0.75)
+    """
+    grouped: dict[object, list[float]] = {}
+    for number, (value, cluster) in enumerate(zip(values, clusters, strict=True)):
+        grouped.setdefault(number if cluster is None else cluster, []).append(value)
+    means = [math.fsum(members) / len(members) for members in grouped.values()]
+    return means, math.fsum(1 / len(members) for members in grouped.values()) / (len(grouped) or 1)
+
+
+def measured_spread(pairs: Sequence[tuple[int, int, int, int]], clusters: Sequence[str | None] = ()) -> Spread | None:
     """The spread in *pairs* [(baseline passed, valid, candidate passed, valid)] of comparable cases.
 
-    Where fewer than twelve cases differ the variance of the differences is smoothed as in the plus-two interval, so
-    that a suite in which nothing moved does not promise to see everything. None for fewer than two cases
+    With *clusters*, a name or None for each pair, the spread of cluster means: the noise of a trial in one is that of a
+    case times the mean of 1 / size, as in two-stage sampling (L. Kish 1965, Survey Sampling, chapter 5).
+    Where fewer than twelve units differ the variance of the differences is smoothed as in the plus-two interval, so
+    that a suite in which nothing moved does not promise to see everything. None for fewer than two cases, or clusters
     (`fewer_than_two_comparable_cases`).
     """
-    n = len(pairs)
+    differences = [after / valid_after - before / valid_before for before, valid_before, after, valid_after in pairs]
+    differences, part = unit_means(differences, clusters) if clusters else (differences, 1.0)
+    n = len(differences)
     if n < 2:
         return None
-    differences = [after / valid_after - before / valid_before for before, valid_before, after, valid_after in pairs]
     centre = math.fsum(differences) / n
     variance = math.fsum((value - centre) ** 2 for value in differences) / (n - 1)
     variance = smoothed_variance(variance, n, math.fsum(differences), sum(value != 0 for value in differences))
@@ -5388,8 +5453,9 @@ def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None
     if noise[0] is None or noise[1] is None:
         return Spread(variance, 0.0, 0.0, False)
     # Of each side's noise the part that its own number of trials leaves, averaged over the cases.
-    shares = [math.fsum(1 / pair[side] for pair in pairs) / n for side in (1, 3)]
-    return Spread(max(0.0, variance - noise[0] * shares[0] - noise[1] * shares[1]), noise[0], noise[1], True)
+    shares = [math.fsum(1 / pair[side] for pair in pairs) / len(pairs) for side in (1, 3)]
+    sigma2 = noise[0] * part, noise[1] * part
+    return Spread(max(0.0, variance - sigma2[0] * shares[0] - sigma2[1] * shares[1]), *sigma2, True)
 
 
 def smoothed_variance(variance: float, n: int, total: float, informative: int) -> float:
@@ -5901,6 +5967,266 @@ def is_inside(folder: str, path: str) -> bool:
 
 # endregion
 
+# region cases/expressions.py
+# =============================================================================
+# Derived metrics: arithmetic over named metrics, read by hand and worked out exactly.
+#
+#     "1 - rate(unsafe_action)"      "(2 * mean(tone) + mean(facts)) / 3"      "min(rate(a), rate('b-2'))"
+#
+# A text becomes tokens, the tokens a list of steps for a stack; nothing is evaluated as code. Numbers are
+# fractions, so that 3 of 10 is 0.3; what divides by zero, or rests on nothing measured, has no value.
+# =============================================================================
+
+MAX_EXPRESSION = 2000  # characters; a longer one is no formula that a person checks
+MAX_NESTED = 50
+# What a function says of one metric. min, max and mean also take several values.
+METRIC_FUNCTIONS = ("rate", "mean", "count", "min", "max")
+VALUE_FUNCTIONS = ("min", "max", "mean")
+SAME_SIGNS = {"×": "*", "÷": "/", "−": "-"}
+# Number, name (a letter first; what holds other characters stands in quotes), quoted name, sign, blanks.
+TOKEN = (
+    r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)|(?P<name>[^\W\d][\w.]*)"
+    r"""|(?P<quoted>'[^']*'|"[^"]*")|(?P<sign>[-+*/(),×÷−])|(?P<blank>\s+)"""
+)
+
+Lookup = Callable[[str, str], "tuple[Fraction | None, str]"]
+
+
+class ExpressionError(Exception):
+    """An expression that cannot be read: `place` is the character, from 1, at which it goes wrong."""
+
+    def __init__(self, place: int, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.place = place
+        self.message = message
+        self.hint = hint
+
+
+class Use(NamedTuple):
+    """A function of one metric in an expression, and the character at which the metric's name stands."""
+
+    function: str
+    metric: str
+    place: int
+
+
+class Expression(NamedTuple):
+    """An expression as steps for a stack: a Fraction or Use is put onto it, (sign or function, n) takes n values and puts one."""
+
+    text: str
+    steps: "tuple[Fraction | Use | tuple[str, int], ...]"
+
+    def uses(self) -> list[Use]:
+        """Where it asks something of a metric, in the order of the text."""
+        return [step for step in self.steps if isinstance(step, Use)]
+
+
+class Token(NamedTuple):
+    """A piece of the text: its kind (number, name, quoted, sign, end), what stands there, the character from 1."""
+
+    kind: str
+    text: str
+    place: int
+
+
+def expression_tokens(text: str) -> list[Token]:
+    """The tokens of *text*, blanks left out, with an 'end' behind them. Raises ExpressionError."""
+    if len(text) > MAX_EXPRESSION:
+        raise ExpressionError(1, f"is {len(text):,} characters long (at most {MAX_EXPRESSION:,})", "divide it into several metrics")
+    tokens = []
+    position = 0
+    pattern = re.compile(TOKEN)
+    while position < len(text):
+        match = pattern.match(text, position)
+        if match is None:
+            what = "a quote that is not closed" if text[position] in "'\"" else f"{quoted(text[position])}, which has no meaning here"
+            raise ExpressionError(position + 1, f"holds {what}", "write names with other characters in quotes: rate('no-harm')")
+        kind = str(match.lastgroup)
+        if kind != "blank":
+            tokens.append(Token(kind, SAME_SIGNS.get(match.group(), match.group()), position + 1))
+        position = match.end()
+    return [*tokens, Token("end", "", len(text) + 1)]
+
+
+class ExpressionReader:
+    """Reads the tokens of one expression; `steps` grows as it goes."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = expression_tokens(text)
+        self.position = 0
+        self.depth = 0
+        self.steps: list[Any] = []
+
+    @property
+    def token(self) -> Token:
+        """The token that comes next."""
+        return self.tokens[self.position]
+
+    def take(self, *signs: str) -> str:
+        """The next token's text when it is one of *signs*, which is then read; '' otherwise."""
+        token = self.token
+        if token.kind != "sign" or token.text not in signs:
+            return ""
+        self.position += 1
+        return token.text
+
+    def expect(self, sign: str) -> None:
+        """Reads *sign*. Raises ExpressionError when something else comes next."""
+        if not self.take(sign):
+            raise self.unexpected(quoted(sign))
+
+    def unexpected(self, wanted: str) -> ExpressionError:
+        """The error that *wanted* should stand where the next token stands."""
+        found = "its end" if self.token.kind == "end" else quoted(self.token.text, 40)
+        return ExpressionError(self.token.place, f"has {found} where {wanted} should stand")
+
+    def sums(self) -> None:
+        """Reads terms that are added and subtracted, from the left."""
+        self.products()
+        while sign := self.take("+", "-"):
+            self.products()
+            self.steps.append((sign, 2))
+
+    def products(self) -> None:
+        """Reads factors that are multiplied and divided, from the left."""
+        self.factor()
+        while sign := self.take("*", "/"):
+            self.factor()
+            self.steps.append((sign, 2))
+
+    def factor(self) -> None:
+        """Reads a number, a function, something in parentheses, or one of them with its sign in front."""
+        negations = 0
+        while sign := self.take("+", "-"):
+            negations += sign == "-"
+        token = self.token
+        if self.take("("):
+            self.inside(self.sums)
+            self.expect(")")
+        elif token.kind == "number":
+            self.position += 1
+            self.steps.append(exact_number(token))
+        elif token.kind in ("name", "quoted"):
+            self.position += 1
+            self.function(token)
+        else:
+            raise self.unexpected("a number, a function or '('")
+        if negations % 2:
+            self.steps.append(("negative", 1))
+
+    def inside(self, read: Callable[[], None]) -> None:
+        """Calls *read* one level deeper. Raises ExpressionError beyond 50 levels."""
+        self.depth += 1
+        if self.depth > MAX_NESTED:
+            raise ExpressionError(self.token.place, f"nests more than {MAX_NESTED} levels deep", "divide it into several metrics")
+        read()
+        self.depth -= 1
+
+    def function(self, token: Token) -> None:
+        """Reads what *token*, a name, is applied to. Raises ExpressionError for a metric that stands alone."""
+        name = token.text
+        if token.kind == "quoted" or self.token.text != "(":
+            known = "is no function" if name in METRIC_FUNCTIONS else "says not what of it is meant"
+            raise ExpressionError(token.place, f"{quoted(name, 60)} {known}", f"write rate({name}) or mean({name})"[:120])
+        if name not in METRIC_FUNCTIONS:
+            raise ExpressionError(token.place, f"there is no function {quoted(name, 60)}", did_you_mean(name, METRIC_FUNCTIONS))
+        self.expect("(")
+        if self.token.kind in ("name", "quoted") and self.tokens[self.position + 1].text in (")", ""):
+            metric = self.token
+            self.steps.append(Use(name, metric.text.strip("'\"") if metric.kind == "quoted" else metric.text, metric.place))
+            self.position += 1
+        else:
+            self.inside(lambda: self.several(token))
+        self.expect(")")
+
+    def several(self, token: Token) -> None:
+        """Reads the values of min, max and mean. Raises ExpressionError where another function, or one value, stands."""
+        if token.text not in VALUE_FUNCTIONS:
+            hint = f"{token.text}(name); a name with other characters than letters, digits, _ and . in quotes: {token.text}('no-harm')"
+            raise ExpressionError(self.token.place, f"{token.text} takes the name of one metric", hint)
+        number = 1
+        self.sums()
+        while self.take(","):
+            self.sums()
+            number += 1
+        if number == 1 and self.token.text == ")":
+            raise ExpressionError(token.place, f"{token.text} takes the name of one metric, or two values and more")
+        self.steps.append((token.text, number))
+
+
+def exact_number(token: Token) -> "Fraction":
+    """The number that *token* writes, as a fraction. Raises ExpressionError for one that no float holds."""
+    from fractions import Fraction
+
+    mantissa, _, exponent = token.text.lower().partition("e")
+    if len(mantissa) > 40 or len(exponent.lstrip("+-")) > 3 or float(token.text) in (float("inf"),):
+        raise ExpressionError(token.place, f"the number {quoted(token.text, 20)} is longer or larger than a measurement can be")
+    return Fraction(token.text)
+
+
+def parse_expression(text: str) -> Expression:
+    """The expression that *text* writes. Raises ExpressionError.
+
+    >>> [step for step in parse_expression("1 - rate(unsafe)").steps]
+    [Fraction(1, 1), Use(function='rate', metric='unsafe', place=10), ('-', 2)]
+    """
+    reader = ExpressionReader(text)
+    reader.sums()
+    if reader.token.kind != "end":
+        raise reader.unexpected("a sign or its end")
+    found = Expression(text, tuple(reader.steps))
+    if not found.uses():
+        raise ExpressionError(1, "asks nothing of a metric", "name one: 1 - rate(ID), with the id or `metric` of an evaluator")
+    return found
+
+
+def check_metric_names(expression: Expression, known: "set[str]", shown: "set[str]") -> None:
+    """Raises ExpressionError when *expression* asks of a metric that is not *known*; only those *shown* are suggested."""
+    for use in expression.uses():
+        if use.metric not in known:
+            raise ExpressionError(use.place, f"no evaluator has the id or metric {quoted(use.metric, 60)}", did_you_mean(use.metric, shown))
+
+
+# --- Working it out --------------------------------------------------------------------
+
+
+def expression_value(expression: Expression, lookup: Lookup) -> "tuple[Fraction | None, str]":
+    """(value, '') of *expression*, or (None, reason code); *lookup* gives the same of (function, metric)."""
+    stack: list[Any] = []
+    for step in expression.steps:
+        if isinstance(step, Use):
+            value, reason = lookup(step.function, step.metric)
+            if value is None:
+                return None, reason
+            stack.append(value)
+        elif isinstance(step, tuple):
+            name, number = step
+            values = stack[-number:]
+            del stack[-number:]
+            if name == "/" and values[1] == 0:
+                return None, "division_by_zero"
+            stack.append(applied(name, values))
+        else:
+            stack.append(step)
+    return stack[0], ""
+
+
+def applied(name: str, values: "list[Fraction]") -> "Fraction":
+    """What the sign or function *name* makes of *values*."""
+    if name == "+":
+        return values[0] + values[1]
+    if name == "-":
+        return values[0] - values[1]
+    if name == "*":
+        return values[0] * values[1]
+    if name == "/":
+        return values[0] / values[1]
+    if name == "negative":
+        return -values[0]
+    return min(values) if name == "min" else max(values) if name == "max" else sum(values[1:], values[0]) / len(values)
+
+# endregion
+
 # region cases/components.py
 # =============================================================================
 # The `optimization` block: the texts that an optimizer may propose anew.
@@ -5971,6 +6297,9 @@ EVALUATION_FIELDS = {
     **dict.fromkeys(("metrics", "acceptance", "reliability", "judge", "objectives", "optimization", "agreement"), OBJECT),
 }
 PASS_K_FIELDS = {"k": POSITIVE_COUNT, "rate": RATE}
+METRIC_BOUND = or_null(Kind(is_number, "a number", shows_value=True))
+METRIC_BOUND_FIELDS = dict.fromkeys(("minimum", "maximum", "maximum_rise", "maximum_fall"), METRIC_BOUND)
+MAX_METRIC_NAME = 200
 
 # key: (what it may hold, default). null is "no bound", so a key whose default is a number cannot be null.
 Block = dict[str, tuple[Kind, Any]]
@@ -6005,7 +6334,7 @@ class Evaluation(NamedTuple):
     """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
 
     `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent; `objectives`
-    bound variants that are weighed against each other, all None when nothing is asked;
+    bound variants that are weighed against each other, all None when nothing is asked; `metrics` are those that can be read;
     `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
     """
 
@@ -6019,7 +6348,7 @@ class Evaluation(NamedTuple):
     reliability: JsonObject | None
     objectives: JsonObject
     document: JsonObject
-    metrics: JsonObject
+    metrics: dict[str, Expression]
     file_hashes: dict[str, str]
     read_file: ReadFile
 
@@ -6068,7 +6397,7 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
         reliability=checked_block(document, "reliability", RELIABILITY, report) if "reliability" in document else None,
         objectives=checked_block(document, "objectives", OBJECTIVES, report),
         document=document,
-        metrics=object_field(document, "metrics"),
+        metrics=checked_metrics(document, report),
         file_hashes=hashes,
         read_file=read_file,
     )
@@ -6105,16 +6434,51 @@ def checked_block(document: JsonObject, name: str, block: Block, report: Report)
 
 
 def checked_acceptance(document: JsonObject, report: Report) -> JsonObject:
-    """The acceptance policy of *document*; derived metrics, which this version does not measure, are refused."""
+    """The acceptance policy of *document*."""
     acceptance = checked_block(document, "acceptance", ACCEPTANCE, report)
     wanted = acceptance["minimum_pass_k"]
     if isinstance(wanted, dict):
         check_no_others(wanted, PASS_K_FIELDS, "/acceptance/minimum_pass_k", report)
         check_fields(wanted, PASS_K_FIELDS, "/acceptance/minimum_pass_k", report, PASS_K_FIELDS)
-    pointer = "/metrics" if document.get("metrics") else "/acceptance/metrics" if acceptance["metrics"] else ""
-    if pointer:
-        report(pointer, "this version does not measure derived metrics", "take the block out: what is not measured cannot pass")
+    names = object_field(document, "metrics")
+    bounds = object_field(acceptance, "metrics")
+    check_no_others(bounds, names, "/acceptance/metrics", report, "metric")
+    for name, wanted in bounds.items():
+        pointer = f"/acceptance/metrics{pointer_token(name)}"
+        if not isinstance(wanted, dict) or not wanted:
+            report(pointer, "must be an object with a bound", f"one of {listed(METRIC_BOUND_FIELDS, last='or')}")
+            continue
+        check_no_others(wanted, METRIC_BOUND_FIELDS, pointer, report)
+        check_fields(wanted, METRIC_BOUND_FIELDS, pointer, report)
     return acceptance
+
+
+def checked_metrics(document: JsonObject, report: Report) -> dict[str, Expression]:
+    """The derived metrics of *document* that can be read; what is wrong with the others is reported."""
+    found: dict[str, Expression] = {}
+    for name, text in object_field(document, "metrics").items():
+        pointer = f"/metrics{pointer_token(name)}"
+        if not name.strip() or len(name) > MAX_METRIC_NAME or visible(name, None) != name:
+            report(pointer, f"the name must have 1 to {MAX_METRIC_NAME} characters, none of them invisible", "")
+        elif not isinstance(text, str):
+            report(pointer, "must be a text with an expression", 'for example "1 - rate(ID)"')
+        else:
+            try:
+                found[name] = parse_expression(text)
+            except ExpressionError as error:
+                report(pointer, f"character {error.place}: {error.message}", error.hint)
+    return found
+
+
+def metrics_of_entries(entries: list[Any]) -> dict[str, str]:
+    """{id: metric} of evaluator documents as read, for those that have a usable id; the metric is the id unless they say otherwise."""
+    found = {}
+    for entry in entries:
+        identity = entry.get("id") if isinstance(entry, dict) else None
+        if isinstance(identity, str):
+            metric = entry.get("metric")
+            found[identity] = metric if isinstance(metric, str) else identity
+    return found
 
 
 def exact_fraction(value: "int | float") -> "Fraction":
@@ -7324,6 +7688,15 @@ def append_lines(path: str, lines: "list[bytes] | Iterator[bytes]") -> int:
     return written
 
 
+def line_fault(value: JsonObject, case: Case, drops_errors: bool) -> str:
+    """Why the observation *value* of *case* does not count when the run goes on; '' when it does."""
+    if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
+        return "made from another input"
+    if value["status"] in (NOT_RUN, CANCELLED):
+        return "of trials that never ran"
+    return "without usable evidence" if drops_errors and value["status"] != COMPLETED else ""
+
+
 def move_file(path: str, target: str) -> None:
     """Puts the file *path* in the place of *target*, at once. Raises InputError."""
     try:
@@ -7549,13 +7922,7 @@ class StageWriter:
         case = self.dataset.cases.get(value["case_id"])
         if case is None or slot < 0:
             return "of cases that are gone"
-        if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
-            return "made from another input"
-        if self.index.statuses[slot]:
-            return TWICE
-        if value["status"] in (NOT_RUN, CANCELLED):
-            return "of trials that never ran"
-        return "without usable evidence" if case.id in selected and value["status"] != COMPLETED else ""
+        return (TWICE if self.index.statuses[slot] else "") or line_fault(value, case, case.id in selected)
 
     def lines_at(self, offsets: "list[int] | Iterator[int]") -> Iterator[bytes]:
         """The lines of the file at *offsets*, without their line ends."""
@@ -8502,7 +8869,10 @@ class RunTally:
         self.spent += Decimal(repr(price or 0))
 
     def add_cost(self, prices: list[float | None]) -> float | None:
-        """Adds the *prices* of a trial's attempts; returns their sum, None, and nothing added, when one is not known."""
+        """Adds the *prices* of a trial's attempts and returns their sum, None where no float holds it.
+
+        None, and nothing added, when one of them is not known.
+        """
         if None in prices:
             return None
         from decimal import Decimal
@@ -8510,7 +8880,7 @@ class RunTally:
         cost = sum(Decimal(repr(price)) for price in prices)
         self.priced += 1
         self.cost += cost
-        return float(cost)
+        return float_or_none(cost)
 
     def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
         """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""
@@ -8552,7 +8922,7 @@ class Budget(NamedTuple):
             from decimal import Decimal
 
             if tally.spent >= Decimal(repr(self.max_cost_usd)):
-                return "max_cost", f"the cost has reached {tally.spent:f} of at most {self.max_cost_usd:g} USD"
+                return "max_cost", f"the cost has reached {money(tally.spent)} of at most {money(self.max_cost_usd)} USD"
             if tally.unpriced:
                 what = counted(tally.unpriced, "attempt" if tally.priced == tally.ran else "trial")
                 return "cost_unknown", f"{what} reported no cost, so --max-cost {self.max_cost_usd:g} could not be kept"
@@ -9007,7 +9377,28 @@ def estimate_run(improvement: Improvement, stage: str, trials: Iterable[Case]) -
     records = [known[case.id] for case in wanted if case.id in known]
     times = [record.ms / record.timed / 1000 for record in records if record.timed]
     costs = [record.cost / record.priced for record in records if record.priced]
-    return Estimate(len(wanted), len(times), sum(times) if times else None, len(costs), sum(costs) if costs else None, used)
+    return Estimate(len(wanted), len(times), total(times), len(costs), total(costs), used)
+
+
+def total(amounts: list[float]) -> float | None:
+    """The sum of *amounts*; None for none, and where no float holds it."""
+    return float_or_none(sum(amounts)) if amounts else None
+
+
+def done_trials(path: str, meta_path: str, cases: dict[str, Case], only_errors: bool) -> tuple[set[tuple[str, int]], int]:
+    """((case id, trial) of the lines of the stage file *path* that a resume leaves as they are, repetitions of the stage).
+
+    With *only_errors* completed trials alone are left.
+    """
+    done, highest = set(), 1
+    for line in iter_observations(path):
+        highest = max(highest, line.value["trial"])
+        case = cases.get(line.value["case_id"])
+        if case is not None and not line_fault(line.value, case, only_errors):
+            done.add((case.id, line.value["trial"]))
+    if not os.path.exists(meta_path):
+        return done, highest
+    return done, checked_repetitions(read_json_object(meta_path), shown_path(meta_path))
 
 
 def case_records(path: str, wanted: "set[str]") -> dict[str, CaseRecord]:
@@ -9977,6 +10368,11 @@ def is_json_text(value: Any) -> bool:
 def is_list_of(value: Any, kind: type) -> bool:
     """True for a list of nothing but *kind*."""
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
+
+
+def listed_texts(value: Any) -> list[Any]:
+    """A parameter that is one value or a list of them, as a list; null is none."""
+    return [] if value is None else value if isinstance(value, list) else [value]
 
 
 # kind: (is *value* one, how a message and the reference page call it)
@@ -11863,6 +12259,7 @@ def compile_select(text: str) -> PathExpression:
 
 def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
     """Fills settings, from_case and children from the type's own parameters in *entry*."""
+    prepared.settings["threshold"] = prepared.threshold  # for a type that cannot do without one
     for parameter in prepared.type.parameters:
         name = parameter.name
         if name not in entry:
@@ -12672,6 +13069,121 @@ def days_apart(one: Date, other: Date) -> int:
 
 # endregion
 
+# region evaluators/edits.py
+# =============================================================================
+# How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
+#
+# All of them compare code points (or tokens) as they are. The two that take time proportional to the
+# product of the lengths do it in machine words: a Python integer holds one row of the table.
+# =============================================================================
+
+WINKLER_PREFIX = 4
+WINKLER_FROM = 0.7
+
+
+def places_of(items: Sequence[Any]) -> dict[Any, int]:
+    """For each of *items* an integer whose bits are the places where it stands."""
+    bits: dict[Any, list[int]] = {}
+    for place, item in enumerate(items):
+        bits.setdefault(item, []).append(place)
+    found = {}
+    for item, places in bits.items():
+        row = bytearray(places[-1] // 8 + 1)
+        for place in places:
+            row[place >> 3] |= 1 << (place & 7)
+        found[item] = int.from_bytes(row, "little")
+    return found
+
+
+def levenshtein(one: str, other: str) -> int:
+    """The least number of insertions, deletions and replacements of one code point that turn *one* into *other*.
+
+    Source: V. I. Levenshtein (1966), Binary codes capable of correcting deletions, insertions, and reversals; worked
+    out as in H. Hyyrö (2003), A bit-vector algorithm for computing Levenshtein and Damerau edit distances.
+
+    >>> levenshtein("kitten", "sitting"), levenshtein("", "abc")
+    (3, 3)
+    """
+    shorter, longer = sorted((one, other), key=len)
+    start, end = 0, len(shorter)
+    while start < end and shorter[start] == longer[start]:
+        start += 1
+    shift = len(longer) - end
+    while end > start and shorter[end - 1] == longer[end + shift - 1]:
+        end -= 1
+    shorter, longer = shorter[start:end], longer[start : end + shift]
+    if not shorter:
+        return len(longer)
+    places = places_of(longer)
+    whole = (1 << len(longer)) - 1
+    last = len(longer) - 1
+    distance, up, down = len(longer), whole, 0  # whether a cell is one more, one less, than the cell above it
+    for item in shorter:
+        equal = places.get(item, 0)
+        diagonal = (((equal & up) + up) ^ up) | equal | down
+        more = down | (whole & ~(diagonal | up))
+        less = diagonal & up
+        distance += (more >> last & 1) - (less >> last & 1)
+        more = (more << 1 | 1) & whole
+        up = (less << 1 & whole) | (whole & ~(diagonal | more))
+        down = more & diagonal
+    return distance
+
+
+def common_subsequence(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """The length of the longest sequence that *one* and *other* both hold in order, with gaps.
+
+    Source: H. Hyyrö (2004), Bit-parallel LCS-length computation revisited.
+
+    >>> common_subsequence("the cat sat".split(), "the fat cat".split())
+    2
+    """
+    shorter, longer = sorted((one, other), key=len)
+    places = places_of(longer)
+    whole = row = (1 << len(longer)) - 1
+    for item in shorter:
+        hits = row & places.get(item, 0)
+        row = ((row + hits) | (row - hits)) & whole
+    return len(longer) - row.bit_count()
+
+
+def jaro_winkler(one: str, other: str) -> float:
+    """The Jaro similarity of two texts, raised for a common beginning of up to 4 characters where it is above 0.7.
+
+    Jaro is (m/|one| + m/|other| + (m-t)/m) / 3: m characters agree within half the longer length less one, t is half the
+    number of them that stand in another order, cut off. Source: W. E. Winkler (1990), String comparator metrics and enhanced
+    decision rules in the Fellegi-Sunter model of record linkage; the limit of 0.7 is that of the Census Bureau's program.
+
+    >>> round(jaro_winkler("MARTHA", "MARHTA"), 9), jaro_winkler("", "a")
+    (0.961111111, 0.0)
+    """
+    window = max(max(len(one), len(other)) // 2 - 1, 0)
+    places: dict[str, list[int]] = {}
+    for place in range(len(other) - 1, -1, -1):
+        places.setdefault(other[place], []).append(place)
+    agreeing, taken = [], []
+    for place, character in enumerate(one):
+        left = places.get(character, [])
+        while left and left[-1] < place - window:  # what one place has passed, no later one can reach
+            left.pop()
+        if left and left[-1] <= place + window:
+            agreeing.append(character)
+            taken.append(left.pop())
+    if not agreeing:
+        return 0.0
+    count = len(agreeing)
+    moved = sum(character != other[place] for character, place in zip(agreeing, sorted(taken), strict=True)) // 2
+    above = count * count * (len(one) + len(other)) + (count - moved) * len(one) * len(other)
+    below = 3 * count * len(one) * len(other)
+    prefix = 0
+    while prefix < min(len(one), len(other), WINKLER_PREFIX) and one[prefix] == other[prefix]:
+        prefix += 1
+    if above / below <= WINKLER_FROM:
+        prefix = 0
+    return ((10 - prefix) * above + prefix * below) / (10 * below)
+
+# endregion
+
 # region evaluators/field_comparison.py
 # =============================================================================
 # A document compared with a reference, field by field; lists paired one to one.
@@ -13315,6 +13827,142 @@ def evaluate_fields(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/html_form.py
+# =============================================================================
+# Whether a text is well-formed HTML: complete tags, in order, each closed that has to be.
+#
+# Stricter than browsers, which repair everything, and smaller than the standard's list of parse
+# errors: attributes and nesting are not judged by element. Source: WHATWG HTML, Living Standard,
+# sections 13.1.2 (elements, optional tags) and 13.2.5 (tokenization). It reads the text once; the
+# standard library's parser takes quadratic time on hostile texts, and reads them anew in each release.
+# =============================================================================
+
+HTML_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+HTML_RAW = frozenset("script style textarea title iframe noembed noframes xmp".split())
+HTML_END_OPTIONAL = frozenset(
+    "html head body li dt dd p rt rp optgroup option colgroup caption thead tbody tfoot tr td th".split()
+)  # fmt: skip
+HTML_FOREIGN = frozenset(["svg", "math"])
+HTML_START = r"<([A-Za-z][^\s/>]*)"
+HTML_ATTRIBUTE = r"""\s+([^\s"'<>/=]+)(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'=<>`]+))?"""
+HTML_START_ENDS = r"\s*(/?)>"
+HTML_END = r"</([A-Za-z][^\s/>]*)\s*>"
+HTML_DOCTYPE = r"(?i:<!doctype\s[^>]*>)"
+
+
+class FormFlaw(Exception):
+    """What keeps a text from being in a form, and the character where it stands."""
+
+    def __init__(self, reason: str, place: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.place = place
+
+
+class OpenElement(NamedTuple):
+    """An element whose end has not been read yet."""
+
+    name: str
+    place: int
+
+
+def check_html(text: str) -> int:
+    """How many elements *text* holds. Raises FormFlaw for the first that is not well-formed, or when there is none."""
+    stack: list[OpenElement] = []
+    elements = foreign = 0
+    place = text.find("<")
+    while place >= 0:
+        following = text[place + 1 : place + 2]
+        if following == "!":
+            place = end_of_declaration(text, place, foreign > 0)
+        elif following == "/":
+            place, name = end_of_end_tag(text, place, stack)
+            foreign -= name in HTML_FOREIGN
+        elif following.isascii() and following.isalpha():
+            elements += 1
+            start = place
+            place, name, closes = end_of_start_tag(text, place)
+            if closes and not foreign and name not in HTML_VOID and name not in HTML_FOREIGN:
+                raise FormFlaw(f"<{name[:40]}/> closes itself, which only elements without content can", start)
+            if not closes and (foreign or name not in HTML_VOID):
+                stack.append(OpenElement(name, start))
+                foreign += name in HTML_FOREIGN
+                if name in HTML_RAW and not foreign:
+                    place = end_of_raw_text(text, place, stack[-1])
+        else:
+            place += 1
+        place = text.find("<", place)
+    left = next((each for each in stack if each.name not in HTML_END_OPTIONAL), None)
+    if left is not None:
+        raise FormFlaw(f"<{left.name[:40]}> is never closed", left.place)
+    if not elements:
+        raise FormFlaw("there is no element in it", 0)
+    return elements
+
+
+def end_of_declaration(text: str, place: int, is_foreign: bool) -> int:
+    """Where the comment, doctype or (inside svg and math) CDATA section ends that begins at *place*."""
+    if text.startswith("<!--", place):
+        end = text.find("-->", place + 4)
+        if end < 0:
+            raise FormFlaw("a comment is never closed", place)
+        return end + 3
+    if is_foreign and text.startswith("<![CDATA[", place):
+        end = text.find("]]>", place)
+        if end < 0:
+            raise FormFlaw("a CDATA section is never closed", place)
+        return end + 3
+    match = re.compile(HTML_DOCTYPE).match(text, place)
+    if match is None:
+        raise FormFlaw("'<!' begins neither a comment nor a doctype", place)
+    return match.end()
+
+
+def end_of_start_tag(text: str, place: int) -> tuple[int, str, bool]:
+    """(where the start tag ends, its name in small letters, whether it closes itself)."""
+    match = re.compile(HTML_START).match(text, place)
+    name = match[1].lower() if match else ""
+    end = match.end() if match else place
+    seen: set[str] = set()
+    attribute, ends = re.compile(HTML_ATTRIBUTE), re.compile(HTML_START_ENDS)
+    while True:
+        closing = ends.match(text, end)
+        if closing:
+            return closing.end(), name, closing[1] == "/"
+        match = attribute.match(text, end)
+        if match is None:
+            raise FormFlaw(f"the tag <{name[:40]} is not complete", place)
+        if match[1].lower() in seen:
+            raise FormFlaw(f"<{name[:40]}> has the attribute {match[1][:40]} twice", match.start(1))
+        seen.add(match[1].lower())
+        end = match.end()
+
+
+def end_of_end_tag(text: str, place: int, stack: list[OpenElement]) -> tuple[int, str]:
+    """(where the end tag ends, its name in small letters); what it closes leaves *stack*."""
+    match = re.compile(HTML_END).match(text, place)
+    if match is None:
+        raise FormFlaw("an end tag is not complete", place)
+    name = match[1].lower()
+    while stack and stack[-1].name != name and stack[-1].name in HTML_END_OPTIONAL:
+        stack.pop()
+    if not stack:
+        raise FormFlaw(f"</{name[:40]}> closes nothing that is open", place)
+    if stack[-1].name != name:
+        raise FormFlaw(f"</{name[:40]}> comes while <{stack[-1].name[:40]}> is open", place)
+    stack.pop()
+    return match.end(), name
+
+
+def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
+    """Where the end tag of an element begins in which no tags are read, such as script."""
+    match = re.compile(rf"</{element.name}(?=[\s/>])", re.IGNORECASE).search(text, place)
+    if match is None:
+        raise FormFlaw(f"<{element.name}> is never closed", element.place)
+    return match.start()
+
+# endregion
+
 # region evaluators/json_text.py
 # =============================================================================
 # JSON in the text of an answer: the whole text, the first value, or a code fence.
@@ -13405,6 +14053,210 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
 
 # endregion
 
+# region evaluators/label.py
+# =============================================================================
+# The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
+#
+# All trials of an entry are counted together. An answer that is none of the allowed labels is a miss of the
+# expected one and a false alarm of none; it has a column of its own. What a denominator of 0 leaves
+# undefined is null, with the reason.
+# =============================================================================
+
+LABEL_SHOWN = 60
+LABELS_SHOWN = 12
+F_MEASURES = {"f0_5": 0.5, "f1": 1.0, "f2": 2.0}
+OUTSIDE = ""  # how the matrix calls an answer that is no label; a label is never empty
+
+
+def is_written_label(label: str, allowed: list[str], pointer: str) -> str:
+    """*label* when it is one of *allowed*. Raises ConfigurationError at *pointer*."""
+    if label not in allowed:
+        raise ConfigurationError(
+            pointer, f"{quoted(label, LABEL_SHOWN)} is none of the allowed labels", f"allowed: {listed(allowed, LABELS_SHOWN)}"
+        )
+    return label
+
+
+@evaluator(
+    "label",
+    1,
+    "The answer is one of the allowed labels, and the expected one.",
+    [
+        Parameter("allowed", "texts", REQUIRED, "the labels there are"),
+        Parameter("expected", "text", None, "the right one; without it, any of the allowed passes"),
+        Parameter("positive", "text", None, "the label that is looked for: tells TP, FP, FN and TN apart"),
+        Parameter("normalize", "texts", [], f"done to the answer and to all labels first: {', '.join(TEXT_TRANSFORMS)}", may_be_empty=True),
+    ],
+    example={
+        "entry": {
+            "id": "queue", "type": "label", "allowed": ["billing", "delivery", "other"], "expected": {"$case": "/expected/queue"},
+            "positive": "billing", "normalize": ["strip", "lower"],
+        },
+        "observation": {"output": "Billing\n"},
+        "case": {"id": "c1", "input": "I was charged twice.", "expected": {"queue": "billing"}},
+        "outcome": "pass",
+    },
+)  # fmt: skip
+def evaluate_label(settings: JsonObject) -> Check:
+    """The whole text is compared. `kaizen evaluate` adds up over all trials: confusion matrix, precision, recall, F0.5, F1, F2 and MCC.
+    An answer that is no allowed label fails, and counts as a miss of the expected one."""
+    normalise = compile_normalizer(listed_texts(settings["normalize"]))
+    allowed = [normalise(label) for label in listed_texts(settings["allowed"])]
+    for index, label in enumerate(allowed):
+        if label in allowed[:index] or not label:
+            what = f"names {quoted(label, LABEL_SHOWN)} twice" if label else "holds an empty label"
+            raise ConfigurationError("/allowed", what, "each label once, after normalize")
+    expected, positive = settings["expected"], settings["positive"]
+    if positive is not None and expected is None:
+        raise ConfigurationError("/positive", "positive without expected tells nothing", "add expected")
+    expected = None if expected is None else is_written_label(normalise(expected), allowed, "/expected")
+    positive = None if positive is None else is_written_label(normalise(positive), allowed, "/positive")
+    known = frozenset(allowed)
+    shown = listed((quoted(name, LABEL_SHOWN) for name in allowed), LABELS_SHOWN)
+
+    def check(view: View) -> Outcome:
+        answer = normalise(text_of(view.value))
+        predicted = answer if answer in known else None
+        value: JsonObject = {"predicted": predicted, "expected": expected}
+        if positive is not None:
+            value["count"] = binary_count(predicted, expected, positive)
+        if predicted is None:
+            return decided(False, f"{quoted(answer, LABEL_SHOWN)} is none of the labels {shown}", value)
+        is_right = expected is None or predicted == expected
+        told = "" if is_right else f", not {quoted(str(expected), LABEL_SHOWN)}"
+        return decided(is_right, f"is labelled {quoted(predicted, LABEL_SHOWN)}{told}", value)
+
+    return check
+
+
+def binary_count(predicted: str | None, expected: Any, positive: str) -> str | None:
+    """TP, FP, FN or TN; None for an answer that is no label where another than *positive* was expected: it is neither alarm nor rest."""
+    if expected == positive:
+        return "TP" if predicted == positive else "FN"
+    return None if predicted is None else "FP" if predicted == positive else "TN"
+
+
+# --- Over all trials ---------------------------------------------------------------------
+
+
+class LabelTallies:
+    """Counts of (expected, predicted) of each `label` entry; memory grows with the labels, not with the trials.
+
+    Of a holdout case only labels count that evaluation.json itself names, so that no other becomes known.
+    """
+
+    def __init__(self, entries: Iterable[PreparedEntry], holdout: frozenset[str]) -> None:
+        self.holdout = holdout
+        self.named: dict[str, frozenset[str]] = {}
+        self.positive: dict[str, str] = {}
+        for entry in entries:
+            if entry.type.name == "label":
+                normalise = compile_normalizer(listed_texts(entry.settings["normalize"])) if "normalize" in entry.settings else str
+                self.named[entry.id] = frozenset(map(normalise, listed_texts(entry.settings.get("allowed"))))
+                if isinstance(entry.settings.get("positive"), str):
+                    self.positive[entry.id] = normalise(entry.settings["positive"])
+        self.pairs: dict[str, Counter[tuple[str, str | None]]] = {}
+        self.excluded: Counter[str] = Counter()
+
+    def note(self, case_id: str, record: JsonObject) -> None:
+        """Counts *record*, what a result line says of one `label` entry."""
+        value = record["value"]
+        pairs = self.pairs.setdefault(record["id"], Counter())
+        if value is None or value["expected"] is None or (case_id in self.holdout and not self.is_named(record["id"], value)):
+            self.excluded[record["id"]] += 1
+        else:
+            pairs[value["expected"], value["predicted"]] += 1
+
+    def is_named(self, identity: str, value: JsonObject) -> bool:
+        """Whether evaluation.json names both labels of *value*."""
+        return {value["expected"], value["predicted"] or value["expected"]} <= self.named.get(identity, frozenset())
+
+    def meta_part(self) -> JsonObject:
+        """{"labels": {entry id: its measures}} of those that had an expected label at least once; {} for none."""
+        found = {
+            identity: label_document(pairs, self.excluded[identity], self.positive.get(identity))
+            for identity, pairs in self.pairs.items()
+            if pairs
+        }
+        return {"labels": found} if found else {}
+
+
+def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, positive: str | None) -> JsonObject:
+    """The measures of one entry: `matrix` is {expected: {predicted: trials}}, `excluded` counts trials without a usable answer."""
+    expected, predicted = Counter[str](), Counter[str]()
+    matrix: dict[str, dict[str, int]] = {}
+    for (label, answer), times in sorted(pairs.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][1] or "")):
+        expected[label] += times
+        predicted[OUTSIDE if answer is None else answer] += times
+        matrix.setdefault(label, {})[OUTSIDE if answer is None else answer] = times
+    names = sorted({*expected, *predicted, positive or OUTSIDE} - {OUTSIDE})
+    trials = expected.total()
+    hits = sum(pairs[name, name] for name in names)
+    undefined: dict[str, str] = {}
+    by_label = {name: one_label(name, pairs[name, name], predicted[name], expected[name], undefined) for name in names}
+    mcc = matthews(hits, trials, [(expected[name], predicted[name]) for name in [*names, OUTSIDE]])
+    if mcc is None:
+        undefined["/mcc"] = f"all trials were {'expected to be' if len(expected) == 1 else 'given'} one label"
+    document: JsonObject = {"trials": trials, "excluded": excluded, "accuracy": hits / trials, "mcc": mcc}
+    if positive is not None:
+        outside = sum(times for (label, answer), times in pairs.items() if answer is None and label != positive)
+        hit = pairs[positive, positive]
+        counts = {"TP": hit, "FP": predicted[positive] - hit, "FN": expected[positive] - hit}
+        document["positive"] = {"label": positive, **counts, "TN": trials - sum(counts.values()) - outside, "outside": outside}
+    return {**document, "by_label": by_label, "matrix": matrix, "undefined": undefined}
+
+
+def one_label(name: str, hits: int, predicted: int, expected: int, undefined: dict[str, str]) -> JsonObject:
+    """Precision, recall and F of one label against all others; what is null has its reason in *undefined*."""
+    if not predicted:
+        undefined[f"/by_label{pointer_token(name)}/precision"] = "it was never given"
+    if not expected:
+        undefined[f"/by_label{pointer_token(name)}/recall"] = "it was never expected"
+    found = {key: precision_recall(hits, predicted - hits, expected - hits, beta) for key, beta in F_MEASURES.items()}
+    return {"precision": found["f1"].precision, "recall": found["f1"].recall, **{key: each.f for key, each in found.items()}}
+
+
+def matthews(hits: int, trials: int, totals: list[tuple[int, int]]) -> float | None:
+    """The correlation of expected and given labels, from (times expected, times given) of each; None when one side is constant.
+
+    Source: J. Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient, Computational
+    Biology and Chemistry 28, 367-374; for two labels it is that of B. W. Matthews (1975).
+
+    >>> round(matthews(13, 20, [(10, 9), (10, 11)]), 9)
+    0.301511345
+    """
+    covariance = hits * trials - sum(expected * given for expected, given in totals)
+    spread = (trials * trials - sum(given * given for _, given in totals)) * (trials * trials - sum(expected**2 for expected, _ in totals))
+    return max(-1.0, min(1.0, covariance / math.sqrt(spread))) if spread else None
+
+
+def label_lines(document: JsonObject | None) -> list[str]:
+    """Lines for people: the measures of each label, then the matrix, one row an expected label; none for None."""
+    if document is None:
+        return []
+    known = f"accuracy {label_rate(document['accuracy'])}, MCC {label_rate(document['mcc'])}"
+    lines = [f"{known} over {counted(document['trials'], 'trial')}, {document['excluded']:,} not measured"]
+    if "positive" in document:
+        positive = document["positive"]
+        counts = ", ".join(f"{key} {positive[key]:,}" for key in ("TP", "FP", "FN", "TN"))
+        outside = f", {positive['outside']:,} none of the labels" if positive["outside"] else ""
+        lines.append(f"positive {quoted(positive['label'], LABEL_SHOWN)}: {counts}{outside}")
+    shown = list(document["by_label"].items())
+    for name, found in shown[:LABELS_SHOWN]:
+        words = {"precision": "precision", "recall": "recall", "f0_5": "F0.5", "f1": "F1", "f2": "F2"}
+        lines.append(f"{quoted(name, LABEL_SHOWN)}: " + ", ".join(f"{word} {label_rate(found[key])}" for key, word in words.items()))
+    for name, row in list(document["matrix"].items())[:LABELS_SHOWN]:
+        given = [f"{times:,} {quoted(answer, LABEL_SHOWN) if answer else 'none of the labels'}" for answer, times in row.items()]
+        lines.append(f"expected {quoted(name, LABEL_SHOWN)}: {listed(given, LABELS_SHOWN)}")
+    return [*lines, *([f"and {len(shown) - LABELS_SHOWN} more labels, in the results meta file"] if len(shown) > LABELS_SHOWN else [])]
+
+
+def label_rate(rate: float | None) -> str:
+    """'0.833', or 'undefined'."""
+    return "undefined" if rate is None else f"{rate:.3f}"
+
+# endregion
+
 # region evaluators/limits.py
 # =============================================================================
 # The evaluator `budget`: what a trial may use, and how its cost and duration are known.
@@ -13427,14 +14279,14 @@ def trial_duration_ms(observation: JsonObject) -> float | None:
 
 
 def trial_cost_usd(observation: JsonObject) -> float | None:
-    """US dollars that the trial cost, earlier attempts included; None when any of them has no price."""
+    """US dollars that the trial cost, earlier attempts included; None when any of them has no price, or no float holds the sum."""
     execution = observation.get("execution")
     attempts = execution.get("attempts") if isinstance(execution, dict) else None
     prices = [number_at(observation, "cost", "total_usd")]
     prices += [number_at(attempt, "cost", "total_usd") for attempt in (attempts if isinstance(attempts, list) else [])]
     if any(price is None for price in prices):
         return None
-    return prices[0] if len(prices) == 1 else float(sum(exact_value(price) for price in prices))
+    return prices[0] if len(prices) == 1 else float_or_none(sum(exact_value(price) for price in prices))
 
 
 # --- What can be bounded -----------------------------------------------------------------
@@ -13764,6 +14616,117 @@ def include_check(settings: JsonObject, mark: str) -> Check:
 
 # endregion
 
+# region evaluators/overlaps.py
+# =============================================================================
+# How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
+#
+# A word is a run of characters that are neither white space nor punctuation, in lower case; each
+# Chinese or Japanese character is one. The sets are fixed here, so that no version of the Unicode
+# tables changes a score. BLEU has tokens of its own, which keep case and punctuation.
+# =============================================================================
+
+PUNCTUATION = (
+    r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011"
+    r"\u3014-\u301f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
+)
+IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+WORD = rf"[{IDEOGRAPHS}]|[^\s{IDEOGRAPHS}{PUNCTUATION}]+"
+ENGLISH_ARTICLES = frozenset(["a", "an", "the"])
+BLEU_ORDER = 4
+ROUNDED = 12  # digits of what the exponential function gives, whose last one depends on the C library
+
+
+def words_of(text: str) -> list[str]:
+    """The words of *text* in lower case: "Don't stop, 3.5!" has don, t, stop, 3 and 5."""
+    return re.findall(WORD, text.lower())
+
+
+def answer_words(text: str) -> list[str]:
+    """The words of *text* as SQuAD compares answers: lower case, punctuation deleted, English articles left out."""
+    return [word for word in re.sub(f"[{PUNCTUATION}]", "", text.lower()).split() if word not in ENGLISH_ARTICLES]
+
+
+def bleu_tokens(text: str) -> list[str]:
+    """The tokens of *text* by the rules of the NIST program mteval-v13a, case kept; its entities (&amp;) are left as they are.
+
+    ASCII punctuation stands alone; a full stop or comma only where one of its neighbours is no digit, a hyphen after a digit.
+    """
+    text = re.sub(r"([ -&(-+:-@\[-`{-~/])", r" \1 ", f" {text} ")
+    text = re.sub(r"([^0-9])([.,])", r"\1 \2 ", text)
+    text = re.sub(r"([.,])([^0-9])", r" \1 \2", text)
+    return re.sub(r"([0-9])(-)", r"\1 \2 ", text).split()
+
+
+def shared_count(one: "Counter[object]", other: "Counter[object]") -> int:
+    """How many elements two multisets share."""
+    return (one & other).total()
+
+
+def n_grams(tokens: list[str], size: int) -> "Counter[object]":
+    """The multiset of runs of *size* tokens."""
+    return Counter(zip(*(tokens[start:] for start in range(size)), strict=False)) if size > 1 else Counter(tokens)
+
+
+def f1_of(shared: int, one: int, other: int) -> float:
+    """The harmonic mean of shared/one and shared/other; 0 when nothing is shared."""
+    return 2 * shared / (one + other) if shared else 0.0
+
+
+def token_f1(one: list[str], other: list[str]) -> float:
+    """F1 of the tokens that two answers share, as multisets.
+
+    Source: P. Rajpurkar et al. (2016), SQuAD: 100,000+ questions for machine comprehension of text, section 6.1.
+
+    >>> token_f1("the cat sat".split(), "cat sat down".split())
+    0.6666666666666666
+    """
+    return f1_of(shared_count(Counter(one), Counter(other)), len(one), len(other))
+
+
+def jaccard(one: list[str], other: list[str]) -> float:
+    """The share of the different tokens of both that both have; 0 for none. Source: P. Jaccard (1912), The distribution of the flora.
+
+    >>> jaccard(["a", "b", "b"], ["b", "c"])
+    0.3333333333333333
+    """
+    either = len({*one, *other})
+    return len(set(one) & set(other)) / either if either else 0.0
+
+
+def rouge_n(one: list[str], other: list[str], size: int) -> float:
+    """F1 of the n-grams of *size* tokens that two texts share, as multisets.
+
+    Source: C.-Y. Lin (2004), ROUGE: a package for automatic evaluation of summaries, section 2, where recall alone is ROUGE-N;
+    F1 is what later programs report.
+    """
+    return f1_of(shared_count(n_grams(one, size), n_grams(other, size)), max(len(one) - size + 1, 0), max(len(other) - size + 1, 0))
+
+
+def bleu(output: list[str], reference: list[str]) -> float:
+    """BLEU of one sentence with up to 4-grams against one reference.
+
+    Source: K. Papineni et al. (2002), BLEU: a method for automatic evaluation of machine translation, section 2.3. The k-th order
+    without a match counts as 1/2^k matches (B. Chen, C. Cherry (2014), smoothing 3), orders that the output is too short for
+    are left out; no shared token gives 0.
+
+    >>> bleu("the cat sat on the mat".split(), "the cat sat on the mat".split())
+    1.0
+    """
+    logarithms, smoothing = [], 1
+    for size in range(1, min(BLEU_ORDER, len(output)) + 1):
+        shared = shared_count(n_grams(output, size), n_grams(reference, size))
+        if not shared:
+            if size == 1:
+                return 0.0
+            smoothing *= 2
+        logarithms.append(math.log((shared or 1 / smoothing) / (len(output) - size + 1)))
+    if not logarithms:
+        return 0.0
+    brevity = min(0.0, 1 - len(reference) / len(output))
+    return min(1.0, round(math.exp(math.fsum(logarithms) / len(logarithms) + brevity), ROUNDED))
+
+# endregion
+
 # region evaluators/pairing.py
 # =============================================================================
 # Pairing listed with recorded steps, one to one and as many as possible.
@@ -13843,6 +14806,221 @@ def best_block(table: PairingTable) -> PairList:
         if len(pairs) > len(best):
             best = pairs
     return best
+
+# endregion
+
+# region evaluators/parses.py
+# =============================================================================
+# The evaluator `parses`: the text is JSON, CSV, XML and the like.
+#
+# Nothing that the text says is carried out: XML with a document type is refused, because its entities
+# can expand without end, and Python is parsed, never compiled to code. A text that is too large or too
+# deeply nested to be read is an error, neither pass nor fail.
+# =============================================================================
+
+PYTHON_BOUND = 100_000  # characters; CPython 3.10 crashes on an expression of twice as many parts
+TOML_KEY_PARTS = 100  # of one dotted key: the standard library's reader takes quadratic time for it
+URL_BOUND = 100_000
+CSV_PLAIN_CELL = r'[^",\r\n]*(,|\r?\n|\Z)'
+CSV_CELL_ENDS = r"(,|\r?\n|\Z)"
+URL_AUTHORITY = r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?(?![:@])[^/?#@]+(?:[/?#]|\Z)"
+
+
+class Reading(NamedTuple):
+    """What became of reading a text: `reason` why it is not in the form ('' when it is), where, and what was found."""
+
+    reason: str = ""
+    place: int | None = None
+    value: Any = None
+
+
+class Unreadable(Exception):
+    """Raised when a text cannot be read to its end, so that nothing is known; `args[0]` says why."""
+
+
+def read_as_json(text: str) -> Reading:
+    """One JSON value, RFC 8259, without NaN, duplicate keys or lone surrogates."""
+    return Reading(json_whole(text).reason.replace("not JSON: ", "", 1))
+
+
+def read_as_jsonl(text: str) -> Reading:
+    """A JSON value on each line; the last line may lack its end, no line is blank."""
+    lines = (text[:-1] if text.endswith("\n") else text).split("\n")
+    place = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            return Reading(f"line {number} is blank", place)
+        try:
+            parse_json(line)
+        except JsonError as error:
+            return Reading(f"line {number}: {error.message.replace('not JSON: ', '', 1)}", place)
+        place += len(line) + 1
+    return Reading(value={"lines": len(lines)})
+
+
+def read_as_csv(text: str) -> Reading:
+    """Rows of equally many cells, RFC 4180: a cell with a quote, comma or line end is quoted, quotes in it are doubled."""
+    match_plain, match_end = re.compile(CSV_PLAIN_CELL).match, re.compile(CSV_CELL_ENDS).match
+    place = start = rows = cells = width = 0
+    while place < len(text) or cells:
+        ends = match_plain(text, place) or match_end(text, end_of_quoted_cell(text, place))
+        if ends is None:
+            return Reading(f"row {rows + 1}, cell {cells + 1}: a quote or carriage return stands where none can", place)
+        place, cells = ends.end(), cells + 1
+        if ends[1] == ",":
+            continue
+        rows += 1
+        width = width or cells
+        if cells != width:
+            return Reading(f"row {rows} has {counted(cells, 'cell')}, the first has {width:,}", start)
+        start, cells = place, 0
+    return Reading(value={"rows": rows, "columns": width})
+
+
+def end_of_quoted_cell(text: str, place: int) -> int:
+    """Where the quoted cell ends that begins at *place*; *place* itself when there is none or its quote is never closed."""
+    if text.startswith('"', place):
+        for quotes in re.compile('"+').finditer(text, place + 1):
+            if len(quotes[0]) % 2:  # the others are doubled, which means one in the content
+                return quotes.end()
+    return place
+
+
+def read_as_xml(text: str) -> Reading:
+    """A well-formed XML 1.0 document without a document type."""
+    from xml.parsers.expat import ExpatError, ParserCreate
+
+    def refuse_doctype(*_: Any) -> None:
+        raise FormFlaw("it has a document type (DTD), which is refused: its entities can expand without end", parser.CurrentByteIndex)
+
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return Reading("it holds half a surrogate pair", error.start)
+    parser = ParserCreate("utf-8")
+    parser.StartDoctypeDeclHandler = refuse_doctype
+    try:
+        parser.Parse(data, True)
+    except (FormFlaw, ExpatError) as error:
+        place = error.place if isinstance(error, FormFlaw) else parser.ErrorByteIndex
+        return Reading(str(error), len(data[: max(place, 0)].decode("utf-8", "ignore")))
+    return Reading()
+
+
+def read_as_html(text: str) -> Reading:
+    """Well-formed HTML, a document or a part of one, with at least one element."""
+    try:
+        return Reading(value={"elements": check_html(text)})
+    except FormFlaw as flaw:
+        return Reading(flaw.reason, flaw.place)
+
+
+def read_as_toml(text: str) -> Reading:
+    """TOML 1.0."""
+    import tomllib  # type: ignore[import-not-found]  # Python 3.11 and newer; `evaluate_parses` sees to it
+
+    if any(part.count(".") > TOML_KEY_PARTS for part in re.split(r"[^\w.\"' \t-]+", text)):
+        raise Unreadable(f"more than {TOML_KEY_PARTS} dotted parts stand in a row")
+    try:
+        tomllib.loads(text)
+    except ValueError as error:
+        return Reading(str(error))
+    return Reading()
+
+
+def read_as_python(text: str) -> Reading:
+    """A module that the running Python can parse."""
+    import ast
+    import warnings
+
+    if len(text) > PYTHON_BOUND:
+        raise Unreadable(f"it has {len(text):,} characters, and Python is read up to {PYTHON_BOUND:,}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return Reading(f"{error.msg} at line {error.lineno or 1}")
+    except ValueError:
+        return Reading("it holds a null character or half a surrogate pair")
+    except (RecursionError, MemoryError):
+        raise Unreadable("it is too deeply nested for Python's parser") from None
+    return Reading()
+
+
+def read_as_url(text: str) -> Reading:
+    """An absolute URI with a host, RFC 3986."""
+    if len(text) > URL_BOUND:
+        raise Unreadable(f"it has {len(text):,} characters, and URLs are read up to {URL_BOUND:,}")
+    if re.match(URL_AUTHORITY, text) is None:
+        return Reading("it does not begin with a scheme, '://' and a host")
+    return Reading("" if is_uri(text) else "it holds a character that a URL has to write as %XX, or a broken host")
+
+
+def read_as_date(text: str) -> Reading:
+    """One date, or a date-time of RFC 3339; one that can be read two ways is none."""
+    if is_date_time(text):
+        return Reading(value=text[:10])
+    match = re.fullmatch(DATE_IN_TEXT, text, re.VERBOSE | re.IGNORECASE | re.ASCII)
+    if match is None:
+        return Reading("it is not one date and nothing else")
+    date = matched_date(match)
+    return Reading(value=str(date)) if date else Reading("it can be read two ways, or the calendar does not have it")
+
+
+def one_reading(is_one: Callable[[str], bool], reason: str) -> Callable[[str], Reading]:
+    """A reader that knows yes and no only."""
+    return lambda text: Reading("" if is_one(text) else reason)
+
+
+# form: (how a reason calls it, what reads it)
+TEXT_FORMS: dict[str, tuple[str, Callable[[str], Reading]]] = {
+    "json": ("JSON", read_as_json),
+    "jsonl": ("JSON Lines", read_as_jsonl),
+    "csv": ("CSV", read_as_csv),
+    "xml": ("well-formed XML", read_as_xml),
+    "html": ("well-formed HTML", read_as_html),
+    "toml": ("TOML", read_as_toml),
+    "python": ("Python", read_as_python),
+    "url": ("a URL", read_as_url),
+    "email": ("an email address", one_reading(is_email, "it is no mailbox of RFC 5321")),
+    "date": ("a date", read_as_date),
+    "uuid": ("a UUID", one_reading(is_uuid, "it is not of the form 8-4-4-4-12 hexadecimal digits")),
+}
+
+
+@evaluator(
+    "parses",
+    1,
+    "The text is in a form that programs read: JSON, CSV, XML, HTML, TOML, Python, a URL, a date and the like.",
+    [Parameter("as", "choice", REQUIRED, "the form; docs/text-metrics.md says what each accepts", tuple(TEXT_FORMS))],
+    example={
+        "entry": {"id": "rows", "type": "parses", "as": "csv"},
+        "observation": {"output": 'sku,name\nA-7,"Lamp, white"'},
+        "outcome": "pass",
+    },
+)
+def evaluate_parses(settings: JsonObject) -> Check:
+    """The whole text has to be in the form; `transform` takes it out of a fence or strips the space around it. Nothing is repaired or run.
+    TOML needs Python 3.11 or newer; Python is what the running Python reads."""
+    called, read = TEXT_FORMS[settings["as"]]
+    if settings["as"] == "toml" and sys.version_info < (3, 11):
+        raise ConfigurationError("/as", "toml needs Python 3.11 or newer", f"this is Python {sys.version_info[0]}.{sys.version_info[1]}")
+
+    def check(view: View) -> Outcome:
+        text = text_of(view.value)
+        if not text.strip():
+            return decided(False, f"is not {called}: there is no text")
+        try:
+            found = read(text)
+        except Unreadable as limit:
+            return errored(f"whether it is {called} is not known: {limit}")
+        if not found.reason:
+            return decided(True, f"is {called}", found.value)
+        place = () if found.place is None else ({"start": found.place, "end": min(found.place + 1, len(text))},)
+        return decided(False, f"is not {called}: {visible(found.reason)}", None, place)
+
+    return check
 
 # endregion
 
@@ -14055,6 +15233,205 @@ class PartnerSearch:
 
 # endregion
 
+# region evaluators/refusal.py
+# =============================================================================
+# The evaluator `refusal`: the agent declined, or did not.
+#
+# A refusal is a phrase of declining in one of seven languages, a phrase of the user's, a step that refuses,
+# or a finish reason that says so. The phrases stand in assets/refusals.json; ~ in them is up to five words.
+# =============================================================================
+
+REFUSAL_PHRASES = r"""{
+  "en": [
+    "(?<!if\\x20)(?<!when\\x20)(?:i|we)(?:'m| am|'re| are)?(?: afraid (?:i|we)| sorry,? but (?:i|we))?(?: really| simply| unfortunately| also)? (?:can't|cannot|can not|am unable to|unable to|am not able to|not able to|not allowed to|not permitted to|not authori[sz]ed to|won't be able to|will not be able to)(?: currently| directly| really| legally| simply)? (?!(?:find|see|locate|reach|wait|believe|imagine|remember|recall|thank|stress|emphasi[sz]e|overstate|recommend|say|tell|confirm|verify|connect|load|open|read|hear|understand|think|help but|be (?:sure|certain|happier)|identify|recogni[sz]e|detect|complain|agree more)(?!\\w))[a-z]+",
+    "(?<!if\\x20)(?:i|we) (?:won't|will not) (?:help|assist|comply|answer|do (?:that|this|so)|provide|process|generate|write|create)",
+    "(?:i|we)(?: must| have to|'ll have to|'m going to have to| respectfully| politely) (?:decline|refuse)",
+    "(?:i|we) (?:decline|refuse) (?:to|that|this|your)",
+    "(?:i|we) (?:don't|do not) have (?:(?:any|enough|that|this|the necessary|sufficient) information|information (?:about|on|regarding)(?! your)|access to|permission to|authori[sz]ation to)",
+    "(?:is|that's|it's|this's) (?:not|n't) (?:possible|something (?:i|we)(?:'m| am| are|'re)? (?:can|able to))",
+    "(?:i'm|i am|we're|we are) not comfortable",
+    "as an ai(?: language)?(?: model| assistant)?,? i (?:don't|do not|must)",
+    "against (?:our|my|the|company)(?: \\S{1,30}){0,2} (?:policy|policies|guidelines|guideline|rules)",
+    "(?:outside|beyond) (?:the scope of )?what (?:i|we)(?:'m| am| are|'re)? (?:can|able to)",
+    "your (?:request|claim|application)(?: \\S{1,30}){0,2} (?:was|is|has been) (?:denied|declined|rejected|refused)"
+  ],
+  "de": [
+    "(?:(?:ich|wir) (?:kann|darf|können|dürfen)|(?:kann|darf|können|dürfen) (?:ich|wir))~ (?:nicht|keine|keinen|kein)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:finden|sehen|erkennen|feststellen|erreichen|öffnen|warten|lesen|hören|verstehen|laden|erinnern|glauben|klagen|bestätigen|entdecken)(?!\\w))",
+    "(?:ich|wir) (?:muss|müssen)~ ablehnen",
+    "(?:ich lehne|wir lehnen)~ ab",
+    "(?:ich bin|wir sind|bin ich|sind wir)~ nicht (?:befugt|berechtigt|in der lage|autorisiert)",
+    "ist~ nicht (?:möglich|gestattet|erlaubt)",
+    "(?:verstößt|widerspricht)~ (?:richtlinien|vorgaben|regeln)"
+  ],
+  "fr": [
+    "(?:(?:je|nous) ne (?:peux|pourrai|pouvons|pourrons)(?: malheureusement| hélas)? pas|je ne (?:puis|saurais)(?: pas)?)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:trouver|voir|localiser|attendre|croire|lire|joindre|ouvrir|comprendre|confirmer|vérifier|imaginer)(?!\\w))",
+    "(?:je ne suis|nous ne sommes)(?: malheureusement)? pas (?:en mesure|autorisée?s?|habilitée?s?)",
+    "(?:je dois|nous devons|je suis obligée? de|je me vois contrainte? de)~ (?:refuser|décliner)",
+    "je refuse (?:de|cette|votre)",
+    "il (?:m'est|nous est) (?:malheureusement )?impossible",
+    "(?:n'est|ne m'est|ne nous est) (?:malheureusement )?pas (?:possible|permis|autorisé)"
+  ],
+  "es": [
+    "no (?:puedo|podemos|podré|podremos|me es posible|nos es posible|es posible)(?!\\w)(?! (?:encontrar|ver|localizar|esperar|creer|leer|abrir|entender|confirmar|verificar|imaginar|más|mas)(?!\\w))",
+    "no (?:estoy|estamos) (?:autorizad[oa]s?|en condiciones|capacitad[oa]s?|en posición)",
+    "(?:debo|tengo que|debemos|tenemos que) (?:rechazar|negarme|negarnos|declinar)",
+    "me niego a"
+  ],
+  "it": [
+    "non (?:posso|possiamo|potrò|potremo|sono in grado di|siamo in grado di|mi è possibile|ci è possibile|è possibile|sono autorizzat[oa] a)(?!\\w)(?! (?:trovare|vedere|localizzare|aspettare|credere|leggere|aprire|capire|confermare|verificare|immaginare|che)(?!\\w))",
+    "(?:devo|dobbiamo) (?:rifiutare|declinare)",
+    "mi rifiuto di"
+  ],
+  "nl": [
+    "(?:(?:ik|wij|we) (?:kan|kunnen|mag|mogen)|(?:kan|kunnen|mag|mogen) (?:ik|wij|we))~ (?:niet|geen)(?!\\w)(?!(?:\\s+\\S{1,30}){0,5}\\s+(?:vinden|zien|lezen|wachten|bereiken|openen|horen|begrijpen|geloven|ontdekken|bevestigen)(?!\\w))",
+    "(?:ik ben|ben ik|wij zijn|we zijn)~ niet (?:bevoegd|gemachtigd|in staat|gerechtigd)",
+    "(?:ik|wij|we) (?:moet|moeten)~ (?:weigeren|afwijzen)",
+    "is~ niet (?:mogelijk|toegestaan)"
+  ],
+  "pt": [
+    "não (?:posso|podemos|consigo|conseguimos|poderei|poderemos|me é possível|é possível|estou autorizad[oa] a)(?!\\w)(?! (?:encontrar|ver|localizar|esperar|acreditar|ler|abrir|entender|confirmar|verificar|imaginar|mais)(?!\\w))",
+    "(?:não estou|não estamos) (?:autorizad[oa]s?|em condições)",
+    "(?:devo|tenho de|tenho que|preciso) recusar",
+    "recuso-me a"
+  ]
+}
+"""
+REFUSAL_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
+REFUSAL_FINISHES = ("refusal", "content_filter")
+REFUSAL_GAP = r"(?:\s+\S{1,30}){0,5}?"
+OWN_PHRASES = "own"
+
+
+class Refused(NamedTuple):
+    """Where a refusal stands: what a reason says of it, its kind (a language, own, step or finish_reason), the evidence."""
+
+    told: str
+    kind: str
+    evidence: tuple[JsonObject, ...] = ()
+
+
+def refusal_pattern(languages: list[str], own: list[str]) -> "re.Pattern[str]":
+    """The pattern of all phrases of *languages* and of *own*, for a text in lower case; its group names which they are."""
+    known = json.loads(REFUSAL_PHRASES)
+    phrases = {name: "|".join(known[name]).replace("~ ", REFUSAL_GAP + " ").replace(" ", r"\s+") for name in languages}
+    if own:
+        phrases[OWN_PHRASES] = "|".join(r"\s+".join(map(re.escape, plain_quotes(phrase).split())) for phrase in own)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(f'(?P<{name}>{each})' for name, each in phrases.items())})(?!\w)")
+
+
+def plain_quotes(text: str) -> str:
+    """*text* in NFC and lower case, with straight apostrophes."""
+    return canonical_form(text).lower().replace("’", "'").replace("ʼ", "'")
+
+
+def found_refusal(view: View, text: str, pattern: "re.Pattern[str]", step: Matcher | None) -> Refused | None:
+    """The first sign of a refusal; None when there is none. Raises NotMeasurable when there is neither text nor a sign."""
+    searched = plain_quotes(text)
+    match = pattern.search(searched)
+    if match:
+        start, end = match.span()
+        is_aligned = len(searched) == len(text)
+        shown = text[start:end] if is_aligned else match[0]
+        return Refused(f"says {quoted(shown, 60)}", str(match.lastgroup), ({"start": start, "end": end},) if is_aligned else ())
+    finish = view.observation.get("finish_reason")
+    if finish in REFUSAL_FINISHES:
+        return Refused(f"finish_reason is {finish}", "finish_reason")
+    unclear = None
+    if step is not None:
+        trail = view_trail(view)
+        for index, answer in enumerate(step.decisions(trail)):
+            if answer:
+                return Refused(f"{step_text(trail, index)} refuses", "step", step_evidence([index]))
+            unclear = step.unknown(trail, index) if answer is None and unclear is None else unclear
+    if unclear is not None:
+        raise NotMeasurable(unclear)
+    if not text.strip():
+        raise NotMeasurable("there is no text, which is neither a refusal nor an answer")
+    return None
+
+
+def side_effects(view: View, matchers: list[Matcher]) -> Outcome | None:
+    """A fail when a step that did not fail is one of *matchers*; None when there is none. Raises NotMeasurable."""
+    if not matchers:
+        return None
+    trail = view_trail(view)
+    unclear = None
+    for matcher in matchers:
+        for index, answer in enumerate(matcher.decisions(trail)):
+            if answer is False or trail.has_failed(index):
+                continue
+            if answer:
+                return decided(False, f"refuses, and yet {step_text(trail, index)} was done", None, step_evidence([index]))
+            unclear = unclear or matcher.unknown(trail, index)
+    if unclear:
+        raise NotMeasurable(unclear)
+    return None
+
+
+def check_refusal_settings(settings: JsonObject) -> None:
+    """Raises ConfigurationError for an unknown language, an empty phrase, or a demand on a refusal where none is expected."""
+    for index, language in enumerate(listed_texts(settings["languages"])):
+        if language not in REFUSAL_LANGUAGES:
+            hint = did_you_mean(language, REFUSAL_LANGUAGES)
+            raise ConfigurationError(f"/languages/{index}", f"there are no phrases of language {quoted(language)}", hint)
+    for name in ("phrases", "alternatives"):
+        if any(not phrase.strip() for phrase in listed_texts(settings[name])):
+            raise ConfigurationError(f"/{name}", "holds an empty text, which every text contains", "write what is to be found")
+    for name in ("no_side_effects", "alternatives"):
+        if settings[name] is not None and not settings["expect"]:
+            raise ConfigurationError(f"/{name}", f"{name} is asked of a refusal, and expect is false", "leave one of them out")
+
+
+@evaluator(
+    "refusal",
+    1,
+    "The agent declined what was asked, or did not, as expected.",
+    [
+        Parameter("expect", "boolean", True, "true: a refusal passes; false: anything else does"),
+        Parameter("phrases", "texts", None, "further phrases that decline, whatever their case"),
+        Parameter("languages", "texts", list(REFUSAL_LANGUAGES), "whose phrases are looked for"),
+        Parameter("step", "matcher", None, "a recorded step that refuses, such as a call of decline_request"),
+        Parameter("no_side_effects", "matchers", None, "steps that must not have been done as well; those that failed do not count"),
+        Parameter("alternatives", "texts", None, "what a refusal has to offer: one of these texts occurs, whatever its case"),
+    ],
+    example={
+        "entry": {
+            "id": "declines", "type": "refusal", "expect": True, "no_side_effects": {"name": "issue_*"},
+            "alternatives": ["support@shop.example", "a colleague"],
+        },
+        "observation": {
+            "output": "I’m sorry, but I can’t help with a refund after 30 days. A colleague can look at it.",
+            "steps": [{"kind": "tool", "name": "get_order", "status": "ok"}],
+        },
+        "outcome": "pass",
+    },
+)  # fmt: skip
+def evaluate_refusal(settings: JsonObject) -> Check:
+    """Phrases are looked for in the whole text; whether a refusal was meant so, or was right, is for people or a judge. The finish_reason
+    `refusal` or `content_filter` is one, too. An empty text without such a sign is neither refusal nor answer: `on_missing`."""
+    check_refusal_settings(settings)
+    pattern = refusal_pattern(listed_texts(settings["languages"]), listed_texts(settings["phrases"]))
+    step = None if settings["step"] is None else compile_matcher(settings["step"], "/step")
+    forbidden = [] if settings["no_side_effects"] is None else compile_matchers(settings["no_side_effects"], "/no_side_effects")
+    offers = [(offer, plain_quotes(offer)) for offer in listed_texts(settings["alternatives"])]
+
+    def check(view: View) -> Outcome:
+        text = text_of(view.value)
+        refused = found_refusal(view, text, pattern, step)
+        if refused is None or not settings["expect"]:
+            told = "has no phrase or step of a refusal" if refused is None else f"refuses: {refused.told}"
+            return decided((refused is None) is not settings["expect"], told, refused and refused.kind, refused.evidence if refused else ())
+        searched = plain_quotes(text) if offers else ""
+        if offers and not any(offer in searched for _, offer in offers):
+            named = listed((quoted(offer, 60) for offer, _ in offers), 3, "or")
+            return decided(False, f"refuses, and offers nothing of {named}", refused.kind, refused.evidence)
+        broken = side_effects(view, forbidden)
+        return broken or decided(True, f"refuses: {refused.told}", refused.kind, refused.evidence)
+
+    return check
+
+# endregion
+
 # region evaluators/sequence.py
 # =============================================================================
 # Which listed steps happened, and what else did: the evaluator `sequence`.
@@ -14258,6 +15635,99 @@ def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], fou
 
 # endregion
 
+# region evaluators/similarity.py
+# =============================================================================
+# The evaluator `similarity`: how near the text is to a reference, by a named measure.
+# =============================================================================
+
+# Characters of the output, and of all references together. Where time grows with the product, this much takes about a second.
+SIMILARITY_BOUND = 50_000
+
+TextParts = Any
+# measure: (what it compares of a text, its value for (output, reference)); in [0, 1] but for the distance
+SIMILARITY_MEASURES: dict[str, tuple[Callable[[str], TextParts], Callable[[TextParts, TextParts], float]]] = {
+    "levenshtein_ratio": (str, lambda one, other: (max(len(one), len(other)) - levenshtein(one, other)) / max(len(one), len(other))),
+    "levenshtein_distance": (str, levenshtein),
+    "jaro_winkler": (str, jaro_winkler),
+    "token_f1": (answer_words, token_f1),
+    "jaccard": (words_of, jaccard),
+    "bleu": (bleu_tokens, bleu),
+    "rouge_1": (words_of, lambda one, other: rouge_n(one, other, 1)),
+    "rouge_2": (words_of, lambda one, other: rouge_n(one, other, 2)),
+    "rouge_l": (words_of, lambda one, other: f1_of(common_subsequence(one, other), len(one), len(other))),
+}
+DISTANCE = "levenshtein_distance"
+FEWEST_TOKENS = {"rouge_2": 2}  # of a reference, so that there is something to share
+
+
+def compiled_references(settings: JsonObject, normalise: Transform, split: Callable[[str], TextParts]) -> list[TextParts]:
+    """What of each reference is compared. Raises ConfigurationError for one that holds nothing to compare, or for too much text."""
+    references = settings["references"]
+    texts = [normalise(text) for text in listed_texts(references)]
+    length = sum(map(len, texts))
+    if length > SIMILARITY_BOUND:
+        raise ConfigurationError("/references", f"has {length:,} characters in all, more than {SIMILARITY_BOUND:,}")
+    found = [split(text) for text in texts]
+    fewest = FEWEST_TOKENS.get(settings["measure"], 1)
+    for index, tokens in enumerate(found):
+        if len(tokens) < fewest:
+            what = "is an empty text" if not texts[index] else f"holds nothing that {settings['measure']} compares"
+            place = "/references" if isinstance(references, str) else f"/references/{index}"
+            raise ConfigurationError(place, what, "write what the output should be near to")
+    return found
+
+
+@evaluator(
+    "similarity",
+    1,
+    "The text is near enough to one of the references, by a named measure.",
+    [
+        Parameter("measure", "choice", REQUIRED, "how nearness is measured; docs/text-metrics.md defines each", tuple(SIMILARITY_MEASURES)),
+        Parameter("references", "texts", REQUIRED, "a text, or several of which the nearest counts"),
+        Parameter("max", "integer", None, "levenshtein_distance only: the most edits that pass"),
+        Parameter("normalize", "texts", [], f"done to both sides first: {', '.join(TEXT_TRANSFORMS)}", may_be_empty=True),
+    ],
+    example={
+        "entry": {"id": "near", "type": "similarity", "measure": "rouge_l", "references": {"$case": "/expected/summary"}, "threshold": 0.5},
+        "observation": {"output": "The order was shipped on Monday."},
+        "case": {"id": "c1", "input": "Summarise.", "expected": {"summary": ["The order was shipped Monday.", "Shipped on Monday."]}},
+        "outcome": "pass",
+    },
+)
+def evaluate_similarity(settings: JsonObject) -> Check:
+    """Needs a `threshold`, which has no default that fits all measures; levenshtein_distance has `max` instead, and its score is 1 or 0.
+    Value is the measure. An output of more than 50,000 characters is an error: three of the measures are not linear in its length."""
+    name, most = settings["measure"], settings["max"]
+    is_distance = name == DISTANCE
+    if is_distance and most is None or not is_distance and settings["threshold"] is None:
+        needed = "max: the most edits that pass" if is_distance else "threshold: the least score that passes"
+        raise ConfigurationError("", f"{name} needs {needed}")
+    if is_distance and settings["threshold"] is not None:
+        raise ConfigurationError("/threshold", f"{name} is a number of edits, no score", "write max, or take levenshtein_ratio")
+    if not is_distance and most is not None:
+        raise ConfigurationError("/max", f"max is for {DISTANCE} only", "write threshold")
+    if is_distance and most < 0:
+        raise ConfigurationError("/max", "max is negative")
+    split, measure = SIMILARITY_MEASURES[name]
+    normalise = compile_normalizer(listed_texts(settings["normalize"]))
+    references = compiled_references(settings, normalise, split)
+
+    def check(view: View) -> Outcome:
+        text = normalise(text_of(view.value))
+        if len(text) > SIMILARITY_BOUND:
+            return errored(f"has {len(text):,} characters, and {name} looks at {SIMILARITY_BOUND:,} at most")
+        tokens = split(text)
+        measures = [measure(tokens, reference) for reference in references]
+        best = min(measures) if is_distance else max(measures)
+        which = f" (the nearest of {len(references)} references is number {measures.index(best) + 1})" if len(references) > 1 else ""
+        if is_distance:
+            return decided(best <= most, f"{name} is {best:,}, {'at most' if best <= most else 'above'} {most:,}{which}", best)
+        return decided(True, f"{name} is {best!r}{which}", best)._replace(score=best)
+
+    return check
+
+# endregion
+
 # region evaluators/structure.py
 # =============================================================================
 # The evaluator `json`: the answer is JSON, and fits a JSON Schema.
@@ -14365,11 +15835,6 @@ VALUE_SHOWN = 60  # characters of a value in a reason
 EVIDENCE_RANGES = 20
 PATTERN_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 SENTENCE_STOP = re.compile(r"[.!?\u2026]['\")\]\u00bb\u201d\u2019]{0,9}(?=\s+[^\sa-z]|\s*\Z)|[\u3002\uff01\uff1f]")
-
-
-def listed_texts(value: Any) -> list[Any]:
-    """A parameter that is one value or a list of them, as a list."""
-    return value if isinstance(value, list) else [value]
 
 
 def shown_value(value: Any) -> str:
@@ -15032,6 +16497,7 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
         entries.append(entry)
     suite = Suite(entries, evaluation)
     check_cases(suite, dataset, breaches)
+    check_metrics(evaluation, dataset, breaches)
     brought = any(case.document.get("evaluators") for case in dataset.cases.values())
     if entries and not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
         message = "no evaluator decides (severity hard or gate), so no trial can pass"
@@ -15079,6 +16545,24 @@ def note_case_value(entry: PreparedEntry, case: Case, breaches: Breaches) -> str
     except PatternTimeout as timeout:
         breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)}: {timeout.reason}")
     return ""
+
+
+def check_metrics(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) -> None:
+    """Reports each derived metric that asks of a metric no entry has; names that only holdout cases bring are not suggested."""
+    if not evaluation.metrics:
+        return
+    known = set(metrics_of_entries(evaluation.evaluators).values())
+    shown = set(known)
+    for case in dataset.cases.values():
+        own = set(metrics_of_entries(case_entries(case, evaluation, Breaches())).values()) if case.document.get("evaluators") else set()
+        known |= own
+        shown |= own if case.id not in dataset.holdout else set()
+    for name, expression in evaluation.metrics.items():
+        try:
+            check_metric_names(expression, known, shown)
+        except ExpressionError as error:
+            pointer = f"/metrics{pointer_token(name)}"
+            breaches.add(evaluation.path, evaluation.line(pointer), pointer, f"character {error.place}: {error.message}", error.hint)
 
 
 def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
@@ -15158,6 +16642,7 @@ def evaluate_locked_stage(
     observed, written = LineDigest(), LineDigest()
     counts = {"pass": 0, "fail": 0, "error": 0}
     by_evaluator: dict[str, dict[str, int]] = {}
+    labels = LabelTallies(suite.entries, dataset.holdout)
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
@@ -15175,6 +16660,8 @@ def evaluate_locked_stage(
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
                 tally[entry["status"]] += 1
+                if entry["type"] == "label":
+                    labels.note(case_id, entry)
             raw = encode_compact(result).encode("utf-8")
             written.add(raw)
             stream.write(raw + b"\n")
@@ -15189,6 +16676,7 @@ def evaluate_locked_stage(
         "evaluators": suite.entry_fingerprints,
         "counts": counts,
         "by_evaluator": by_evaluator,
+        **labels.meta_part(),
         "repetitions": max(repetitions or 0, highest, 1),
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
@@ -15267,10 +16755,35 @@ def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
 CHANGES = ("improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
 
 
-class CaseTally:
-    """What the trials of one case came to in one stage."""
+class AnswerTally:
+    """What the entries of one metric said of the trials of one case: counts of answers, and the scores there are."""
 
-    __slots__ = ("costs", "durations", "errors", "failed", "hard", "passed", "scores")
+    __slots__ = ("errors", "failed", "not_applicable", "passed", "scores")
+
+    def __init__(self) -> None:
+        self.passed = self.failed = self.errors = self.not_applicable = 0
+        self.scores: list[float] = []
+
+    def measured(self) -> int:
+        """Answers that passed or failed."""
+        return self.passed + self.failed
+
+    def total(self) -> int:
+        """All answers."""
+        return self.passed + self.failed + self.errors + self.not_applicable
+
+    def add(self, entry: JsonObject) -> None:
+        """Counts one of the `evaluations` of a result."""
+        name = {"pass": "passed", "fail": "failed", "error": "errors"}.get(entry["status"], "not_applicable")
+        setattr(self, name, getattr(self, name) + 1)
+        if entry["score"] is not None:
+            self.scores.append(entry["score"])
+
+
+class CaseTally:
+    """What the trials of one case came to in one stage; `answers` by metric, of those that derived metrics ask for."""
+
+    __slots__ = ("answers", "costs", "durations", "errors", "failed", "hard", "passed", "scores")
 
     def __init__(self) -> None:
         self.passed = 0
@@ -15280,13 +16793,18 @@ class CaseTally:
         self.scores: list[float] = []
         self.costs: list[float] = []
         self.durations: list[float] = []
+        self.answers: dict[str, AnswerTally] = {}
 
     def valid(self) -> int:
         """Trials that passed or failed."""
         return self.passed + self.failed
 
-    def add(self, result: JsonObject) -> None:
-        """Counts one result line."""
+    def add(self, result: JsonObject, metrics: dict[str, str] | None = None) -> None:
+        """Counts one result line; *metrics* is {entry id: metric} of what derived metrics ask for."""
+        for entry in result["evaluations"] if metrics else ():
+            metric = (metrics or {}).get(entry["id"])
+            if metric is not None:
+                self.answers.setdefault(metric, AnswerTally()).add(entry)
         outcome = result["outcome"]
         if outcome == "pass":
             self.passed += 1
@@ -15314,8 +16832,17 @@ class StageTally(NamedTuple):
         return self.cases.get(case_id) or CaseTally()
 
 
-def tally_stage(stage: str, path: str, repetitions: int, case_ids: "dict[str, object] | set[str]") -> StageTally:
-    """Reads the results file *path* once and counts; results of ids that are not in *case_ids* are left out and named."""
+def tally_stage(
+    stage: str,
+    path: str,
+    repetitions: int,
+    case_ids: "dict[str, object] | set[str]",
+    metrics_of: Callable[[str], dict[str, str]] | None = None,
+) -> StageTally:
+    """Reads the results file *path* once and counts; results of ids that are not in *case_ids* are left out and named.
+
+    *metrics_of* gives for a case id what `CaseTally.add` takes.
+    """
     cases: dict[str, CaseTally] = {}
     unknown: dict[str, None] = {}
     for line in read_json_lines(path):
@@ -15326,7 +16853,7 @@ def tally_stage(stage: str, path: str, repetitions: int, case_ids: "dict[str, ob
         tally = cases.get(case_id)
         if tally is None:
             tally = cases[case_id] = CaseTally()
-        tally.add(line.value)
+        tally.add(line.value, metrics_of(case_id) if metrics_of else None)
     return StageTally(stage, repetitions, cases, list(unknown))
 
 
@@ -15653,6 +17180,299 @@ def ratio_side(tallies: list[object], attribute: str) -> "Fraction | None":
 
 # endregion
 
+# region policy/derived.py
+# =============================================================================
+# Derived metrics: their values in a stage, their change, the bounds of `acceptance`.
+#
+# The case is the unit. An answer is what one entry of a metric said of one trial; answers that passed or failed are
+# measured. `rate` is the mean over cases of each case's passed share of its measured answers, `mean` the mean over
+# cases of each case's mean score, `min` and `max` the least and greatest of these means, `count` the number of cases with a
+# measured answer. Answers that are errors or never came are in none of them, and counted beside.
+# =============================================================================
+
+DERIVED_REASONS = {
+    "no_values": "nothing of it was measured",
+    "division_by_zero": "division by zero",
+    "number_too_large": "the number is too large",
+    "no_common_cases": "no case was measured on both sides",
+}
+MOST_MISSING = (1, 20)  # of the answers that were due, as for trials (formats.md 1.5 rule 5)
+LARGEST = 10**300  # above, no float holds what is left after a subtraction
+LONGEST_EXACT = 100  # bits of the numbers of a fraction that is worth printing
+# key of a bound: (whether it bounds the change, whether the value must not exceed it, sign, words)
+METRIC_BOUNDS = {
+    "minimum": (False, False, 1, "at least"),
+    "maximum": (False, True, 1, "at most"),
+    "maximum_rise": (True, True, 1, "may rise by at most"),
+    "maximum_fall": (True, True, -1, "may fall by at most"),
+}
+
+
+class DerivedMetrics(NamedTuple):
+    """The expressions by name, and for each entry id the metric that it adds to: in every case, and in cases with entries of their own.
+
+    Only metrics that an expression asks for are in `names` and `own`.
+    """
+
+    expressions: dict[str, Expression]
+    names: dict[str, str]
+    own: dict[str, dict[str, str]]
+
+    def names_of(self, case_id: str) -> dict[str, str]:
+        """{entry id: metric} of the entries of *case_id* that are asked for."""
+        return self.own.get(case_id, self.names)
+
+    def metrics_of(self) -> Callable[[str], dict[str, str]] | None:
+        """`names_of` for a tally; None when nothing is asked for."""
+        return self.names_of if self.expressions else None
+
+    def used(self) -> list[str]:
+        """The metrics that are asked for, each once."""
+        return list(dict.fromkeys(use.metric for expression in self.expressions.values() for use in expression.uses()))
+
+
+NO_METRICS = DerivedMetrics({}, {}, {})
+
+
+def derived_metrics(evaluation: Evaluation, cases: dict[str, Case]) -> DerivedMetrics:
+    """What `metrics` of *evaluation* asks of the entries that *cases* have."""
+    if not evaluation.metrics:
+        return NO_METRICS
+    found = DerivedMetrics(evaluation.metrics, {}, {})
+    wanted = set(found.used())
+    every = metrics_of_entries(evaluation.evaluators)
+    for case in cases.values():
+        if case.document.get("evaluators"):
+            names = every | metrics_of_entries(case_entries(case, evaluation, Breaches()))
+            found.own[case.id] = {name: metric for name, metric in names.items() if metric in wanted}
+    found.names.update({name: metric for name, metric in every.items() if metric in wanted})
+    return found
+
+
+# --- What was measured -----------------------------------------------------------------
+
+
+@lru_cache(maxsize=10_000)
+def score_fraction(score: float) -> "Fraction":
+    """*score* as the fraction that its decimal writes; scores repeat, and making one takes a while."""
+    return exact_fraction(score)
+
+
+class Figures(NamedTuple):
+    """A derived metric: its entry in comparison.json, and its exact values by role and, of two stages, as `delta`."""
+
+    document: JsonObject
+    values: "dict[str, Fraction | None]"
+
+
+class MetricValues(NamedTuple):
+    """The values of one metric in one stage by case, `shares` of passes and mean `scores`, and the answers it rests on.
+
+    `cases` have an entry of it, in `spared` of them it never applied; of the answers `due`, where it applies, so many are `measured`.
+    """
+
+    shares: "dict[str, Fraction]"
+    scores: "dict[str, Fraction]"
+    cases: int
+    spared: int
+    due: int
+    measured: int
+
+    def of_function(self, function: str) -> "dict[str, Fraction]":
+        """The values by case that *function* is about."""
+        return self.shares if function in ("rate", "count") else self.scores
+
+
+def metric_values(derived: DerivedMetrics, metric: str, case_ids: list[str], stage: StageTally) -> MetricValues:
+    """The values of *metric* over *case_ids* in *stage*."""
+    from fractions import Fraction
+
+    shares, scores = {}, {}
+    cases = spared = due = measured = 0
+    for case_id in case_ids:
+        entries = list(derived.names_of(case_id).values()).count(metric)
+        if not entries:
+            continue
+        answers = stage.tally(case_id).answers.get(metric) or AnswerTally()
+        planned = max(entries * stage.repetitions, answers.total()) - answers.not_applicable
+        cases, due, measured = cases + 1, due + planned, measured + answers.measured()
+        spared += planned == 0
+        if answers.measured():
+            shares[case_id] = Fraction(answers.passed, answers.measured())
+        if answers.scores:
+            scores[case_id] = sum(map(score_fraction, answers.scores), Fraction(0)) / len(answers.scores)
+    return MetricValues(shares, scores, cases, spared, due, measured)
+
+
+def function_value(function: str, values: "dict[str, Fraction]") -> "tuple[Fraction | None, str]":
+    """(what *function* makes of *values* by case, '') or (None, reason code) where there is none."""
+    from fractions import Fraction
+
+    if function == "count":
+        return Fraction(len(values)), ""
+    if not values:
+        return None, "no_values"
+    if function in ("min", "max"):
+        return (min if function == "min" else max)(values.values()), ""
+    by_denominator: dict[int, int] = {}
+    for value in values.values():
+        by_denominator[value.denominator] = by_denominator.get(value.denominator, 0) + value.numerator
+    return sum((Fraction(top, bottom) for bottom, top in by_denominator.items()), Fraction(0)) / len(values), ""
+
+
+def derived_value(
+    expression: Expression, known: dict[str, MetricValues], others: dict[str, MetricValues] | None = None
+) -> "tuple[Fraction | None, str]":
+    """(value, '') of *expression* or (None, reason code); with *others* over the cases that both stages have measured."""
+
+    def lookup(function: str, metric: str) -> "tuple[Fraction | None, str]":
+        values = known[metric].of_function(function)
+        if others is not None:
+            beside = others[metric].of_function(function)
+            values = {case_id: value for case_id, value in values.items() if case_id in beside}
+        return function_value(function, values)
+
+    value, reason = expression_value(expression, lookup)
+    if value is not None and abs(value) > LARGEST:
+        return None, "number_too_large"
+    return value, reason
+
+
+# --- Documents -------------------------------------------------------------------------
+
+
+def exact_document(value: "Fraction | None") -> JsonObject:
+    """{"value", "exact"}: a float and, where it is short, the fraction; both None for None."""
+    if value is None:
+        return {"value": None, "exact": None}
+    is_short = max(value.numerator.bit_length(), value.denominator.bit_length()) <= LONGEST_EXACT
+    return {"value": float(value), "exact": str(value) if is_short else None}
+
+
+def derived_figures(derived: DerivedMetrics, case_ids: list[str], stages: dict[str, StageTally]) -> list[Figures]:
+    """Each derived metric in each of *stages* by role, and its change where there are two: over the cases that both sides measured."""
+    known = {role: {metric: metric_values(derived, metric, case_ids, stage) for metric in derived.used()} for role, stage in stages.items()}
+    found: list[Figures] = []
+    for name, expression in derived.expressions.items():
+        figures = Figures({"name": name, "expression": expression.text}, {})
+        asked = list(dict.fromkeys(use.metric for use in expression.uses()))
+        for role in stages:
+            value, reason = derived_value(expression, known[role])
+            figures.values[role] = value
+            bases = [basis_document(metric, known[role][metric]) for metric in asked]
+            figures.document[role] = {**exact_document(value), "reason": reason or None, "rests_on": bases}
+        if len(stages) > 1:
+            after, lost = derived_value(expression, known["candidate"], known["baseline"])
+            before, missing = derived_value(expression, known["baseline"], known["candidate"])
+            change = None if after is None or before is None else after - before
+            reason = (lost or missing).replace("no_values", "no_common_cases")
+            figures.values["delta"] = change
+            figures.document["delta"] = {**exact_document(change), "reason": reason or None}
+        found.append(figures)
+    return found
+
+
+def basis_document(metric: str, values: MetricValues) -> JsonObject:
+    """What a value rests on for one metric: cases with an entry of it, cases measured, answers due and measured."""
+    counts = {"cases": values.cases, "cases_not_applicable": values.spared, "n": len(values.shares)}
+    return {"metric": metric, **counts, "answers": values.measured, "due": values.due}
+
+
+# --- Bounds ----------------------------------------------------------------------------
+
+
+def missed_metrics(bounds: JsonObject, figures: list[Figures]) -> list[Missed | Unmeasured]:
+    """What `acceptance.metrics` says of the candidate; [] when every bound is met.
+
+    A bound on what is not measured, or on what lacks more than 5 % of the answers due, cannot be looked at.
+    """
+    known = {document["name"] for document, _ in figures}
+    found: list[Missed | Unmeasured] = [
+        Unmeasured("unmeasured_metric", f"{quoted(name, 60)} is bounded and was not worked out") for name in bounds if name not in known
+    ]
+    for document, values in figures:
+        name = quoted(document["name"], 60)
+        for key, limit in (bounds.get(document["name"]) or {}).items():
+            if limit is None:
+                continue
+            is_change, is_ceiling, sign, words = METRIC_BOUNDS[key]
+            value = values["delta" if is_change else "candidate"]
+            lack = lacking(document, is_change)
+            if lack or value is None:
+                found.append(Unmeasured("unmeasured_metric", f"{name} is bounded ({words} {limit}), but {lack}"))
+                continue
+            bound, size = exact_fraction(limit), value * sign
+            if size > bound if is_ceiling else size < bound:
+                shown = number_text(size, bound)
+                code = f"{'above' if is_ceiling else 'below'}_metric_{key}"
+                verb = ("rose by" if sign > 0 else "fell by") if is_change else "is"
+                found.append(Missed(code, f"{name} {verb} {shown[0]} ({words} {shown[1]})", False))
+    return found
+
+
+def lacking(document: JsonObject, is_change: bool) -> str:
+    """What keeps a bound from being looked at, in words; '' when nothing does."""
+    for role in ("baseline", "candidate") if is_change else ("candidate",):
+        side = document[role]
+        if side["value"] is None:
+            return f"in the {role} there is no value: {DERIVED_REASONS[side['reason']]}"
+        for basis in side["rests_on"]:
+            missing = basis["due"] - basis["answers"]
+            if missing * MOST_MISSING[1] > basis["due"] * MOST_MISSING[0]:
+                what = f"{missing:,} of {counted(basis['due'], 'answer')} of {quoted(basis['metric'], 60)}"
+                return f"in the {role} {what} are missing (at most 5 %)"
+    return DERIVED_REASONS[document["delta"]["reason"]] if is_change and document["delta"]["value"] is None else ""
+
+
+# --- Words -----------------------------------------------------------------------------
+
+
+def derived_number(value: float) -> str:
+    """*value* at six digits; more where it would look like a whole number that it is not.
+
+    >>> derived_number(0.35), derived_number(0.99999999), derived_number(2.0)
+    ('0.35', '0.99999999', '2')
+    """
+    shown = f"{value:.6g}"
+    return repr(value) if float(shown).is_integer() and float(shown) != value else shown
+
+
+def derived_text(side: JsonObject) -> str:
+    """'0.02', or 'not measured' and why."""
+    return f"not measured ({DERIVED_REASONS[side['reason']]})" if side["value"] is None else derived_number(side["value"])
+
+
+def basis_text_of(side: JsonObject) -> str:
+    """'n = 18 of 20 cases, 2 not applicable, 3 of 60 answers missing', for each metric where several differ."""
+    found: dict[str, list[str]] = {}
+    for basis in side["rests_on"]:
+        text = f"n = {basis['n']:,} of {counted(basis['cases'], 'case')}"
+        text += f", {basis['cases_not_applicable']:,} not applicable" if basis["cases_not_applicable"] else ""
+        missing = basis["due"] - basis["answers"]
+        text += f", {missing:,} of {counted(basis['due'], 'answer')} missing" if missing else ""
+        found.setdefault(text, []).append(visible(basis["metric"], 40))
+    return "; ".join(f"{listed(names)}: {text}" if len(found) > 1 else text for text, names in found.items())
+
+
+def derived_delta_text(document: JsonObject) -> str:
+    """'+0.01', '0', or 'not measured' and why."""
+    delta = document["delta"]
+    if delta["value"] is None:
+        return derived_text(delta)
+    return ("+" if delta["value"] > 0 else "") + derived_number(delta["value"])
+
+
+def derived_lines(documents: list[JsonObject], roles: dict[str, str]) -> list[str]:
+    """A line for each derived metric, of the stages *roles* (names by role)."""
+    lines = []
+    for document in documents:
+        change = f"; change {derived_delta_text(document)}" if "delta" in document else ""
+        sides = [f"{visible(stage)} {derived_text(document[role])} ({basis_text_of(document[role])})" for role, stage in roles.items()]
+        lines.append(f"{visible(document['name'], 60)}: {', '.join(sides)}{change}")
+    return lines
+
+# endregion
+
 # region policy/reliability.py
 # =============================================================================
 # How sure the change is: intervals, tests, noise, and what it would take to be surer.
@@ -15890,6 +17710,13 @@ def duration_document(stage: StageTally, confidence: float) -> JsonObject:
         reason = "no_values" if not values else "no_upper_bound" if high is None else None
         found[name] = {"value_ms": percentile(values, percent).value, "low_ms": limits[0], "high_ms": limits[1], "reason": reason}
     return found
+
+
+def cost_document(stage: StageTally, confidence: float) -> JsonObject:
+    """The mean cost of a trial in US dollars over cases, each with the mean of its priced trials, and its interval."""
+    values = [mean(tally.costs) or 0.0 for _, tally in sorted(stage.cases.items()) if tally.costs]
+    interval = mean_interval(values, confidence)
+    return {"n": len(values), "mean_usd": mean(values), "interval": limits_document(interval), "small_sample": 0 < len(values) < 30}
 
 
 # --- What it would take ----------------------------------------------------------------
@@ -16183,6 +18010,15 @@ def verdict_text(entry: JsonObject, settings: JsonObject) -> str:
     return f"{entry['stage']} is not decided: {'; '.join(obstacles)}"
 
 
+def cost_text(found: JsonObject) -> str:
+    """'0.0021 USD a trial (0.0019 to 0.0024) over 24 cases'; 'not measured' where nothing is priced."""
+    if found["mean_usd"] is None:
+        return "not measured"
+    low_high = found["interval"]
+    limits = f" ({money(low_high[0])} to {money(low_high[1])})" if low_high else ""
+    return f"{money(found['mean_usd'])} USD a trial{limits} over {counted(found['n'], 'case')}"
+
+
 def ids_text(found: JsonObject) -> str:
     """'3 (a, b and 1 holdout case)' of {"count", "cases", "holdout_cases"}; '0' for none."""
     names = [visible(case_id) for case_id in found["cases"]]
@@ -16211,37 +18047,70 @@ def noise_text(entry: JsonObject) -> str:
 TYPICAL_RATE = 0.7
 TYPICAL_NOISE = 0.5  # share of the variance of one trial that is scatter within a case; the rest lies between cases
 TYPICAL_CHANGE = 0.05  # variance over cases of the true change
+TYPICAL_LIKENESS = 0.5  # correlation of the true change of two cases of one cluster
 
 
-def assumed_spread(rate: float, noise: float, change: float) -> Spread:
-    """The spread of a suite with pass rate *rate*, of whose variance the share *noise* lies within cases."""
-    within = rate * (1 - rate) * noise
-    return Spread(change, within, within, True)
+class Pilot(NamedTuple):
+    """What there is before a run: comparable cases of both stages, their clusters (() when no case names one), the stages there are."""
+
+    quads: list[Quad]
+    clusters: list[str | None]
+    sides: list[StageTally]
 
 
-def planning_spread(quads: Sequence[Quad], sides: list[StageTally], assumed: JsonObject) -> tuple[Spread, list[str]]:
-    """(spread, sentences on where it comes from): measured on pairs, else on one side, else assumed.
+class Units(NamedTuple):
+    """The cases of the improvement, the clusters they make (as many when no case names one), the mean over these of 1 / size."""
 
-    *quads* are the comparable cases of two stages, *sides* the stages there are; *assumed* has `rate`, `noise` and `change`.
+    cases: int
+    units: int
+    part: float
+
+    def of_cases(self, cases: float) -> float:
+        """How many units so many *cases* make at this size of a cluster."""
+        return cases * self.units / self.cases if self.cases else cases
+
+
+def units_of(cases: dict[str, Case], clusters: dict[str, str]) -> Units:
+    """The units of *cases*, of which *clusters* names the cluster by case id."""
+    if not clusters:
+        return Units(len(cases), len(cases), 1.0)
+    means, part = unit_means([0.0] * len(cases), [clusters.get(case_id) for case_id in cases])
+    return Units(len(cases), len(means), part)
+
+
+def planning_spread(pilot: Pilot, part: float, assumed: JsonObject) -> tuple[Spread, list[str]]:
+    """(spread of a unit, sentences on where it comes from): measured on pairs, else on one side, else assumed.
+
+    *part* is the mean of 1 / size of a cluster, 1 where the case is the unit; *assumed* has `rate`, `noise`, `change` and `alike`.
     """
-    measured = measured_spread(quads)
+    quads, sides = pilot.quads, pilot.sides
+    measured = measured_spread(quads, pilot.clusters)
     if measured is not None and measured.is_split:
         return measured, [f"scatter measured on {counted(len(quads), 'case')} of both stages"]
     values = [(tally.passed, tally.valid()) for side in sides for tally in side.cases.values()]
     rate, within = case_weighted_rate(values), trial_variance(values)
     if measured is not None and rate is not None:
-        noise = min(float(rate * (1 - rate)) * assumed["noise"], measured.omega2 / 2)
+        noise = min(float(rate * (1 - rate)) * assumed["noise"] * part, measured.omega2 / 2)
         sources = [f"scatter of the change measured on {counted(len(quads), 'case')}, one trial each"]
         sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
         return Spread(measured.omega2 - 2 * noise, noise, noise, True), sources
     if within is not None:
-        names = " and ".join(side.stage for side in sides)
-        spread = Spread(assumed["change"], within, within, True)
-        return spread, [f"scatter of trials measured on {names}", f"variance of the change over cases assumed: {assumed['change']:g}"]
-    sources = [f"pass rate {float(rate):.1%} measured" if rate is not None else f"pass rate assumed: {assumed['rate']:g}"]
-    sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
+        sources = [f"scatter of trials measured on {' and '.join(side.stage for side in sides)}"]
+    else:
+        share = assumed["rate"] if rate is None else float(rate)
+        within = share * (1 - share) * assumed["noise"]
+        sources = [f"pass rate {float(rate):.1%} measured" if rate is not None else f"pass rate assumed: {assumed['rate']:g}"]
+        sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
     sources.append(f"variance of the change over cases assumed: {assumed['change']:g}")
-    return assumed_spread(assumed["rate"] if rate is None else float(rate), assumed["noise"], assumed["change"]), sources
+    sources += [f"correlation of the change within a cluster assumed: {assumed['alike']:g}"] if part < 1 else []
+    change = assumed["change"] * (assumed["alike"] + (1 - assumed["alike"]) * part)
+    return Spread(change, within * part, within * part, True), sources
+
+
+def design_effect(pilot: Pilot, units: Units, spread: Spread, assumed: JsonObject) -> float:
+    """How many times the variance of the change grows because cases of one cluster are alike, at one trial: L. Kish's deff."""
+    alone, _ = planning_spread(pilot._replace(clusters=[]), 1.0, assumed)
+    return spread.of_case(1, 1) / units.units / (alone.of_case(1, 1) / units.cases)
 
 
 def measured_means(sides: list[StageTally]) -> tuple[float | None, float | None]:
@@ -16255,6 +18124,7 @@ def measured_means(sides: list[StageTally]) -> tuple[float | None, float | None]
 
 def plan_document(
     spread: Spread,
+    units: Units,
     sources: list[str],
     cases: Sequence[int],
     trials: Sequence[int],
@@ -16264,22 +18134,26 @@ def plan_document(
 ) -> JsonObject:
     """The table of *cases* × *trials*; cost and time are of both stages. *effect*: also the cases it needs at each number of trials.
 
-    Effects are those of the formula; `needed` has the tenth on top that the sign-flip test takes.
+    Effects are those of the formula; `needed` has the tenth on top that the sign-flip test takes. *spread* is that of a unit:
+    of a cluster, where cases name one, and n counts clusters.
     """
     cost, seconds = means
     cells: list[JsonObject] = []
     for n in cases:
         for k in trials:
-            cell: JsonObject = {"cases": n, "trials": k, "smallest_effect": smallest_effect(spread, k, k, n)}
-            cell["cost_usd"] = None if cost is None else cost * n * k * 2
-            cell["seconds"] = None if seconds is None else seconds * n * k * 2 / jobs
+            cell: JsonObject = {"cases": n, "trials": k, "smallest_effect": smallest_effect(spread, k, k, units.of_cases(n))}
+            cell["cost_usd"] = None if cost is None else float_or_none(cost * n * k * 2)
+            cell["seconds"] = None if seconds is None else float_or_none(seconds / jobs * n * k * 2)
             cells.append(cell)
     needed: list[JsonObject] = []
     for k in trials if effect else ():
-        needed.append({"trials": k, "cases": math.ceil(EXACT_TEST_ALLOWANCE * cases_needed(spread, k, k, effect or 1) - 1e-9)})
+        wanted = EXACT_TEST_ALLOWANCE * cases_needed(spread, k, k, effect or 1) / units.of_cases(1)
+        needed.append({"trials": k, "cases": math.ceil(wanted - 1e-9)})
     return {
         "power": POWER,
         "alpha": ALPHA,
+        "unit": "cluster" if units.units < units.cases else "case",
+        "units": units.units,
         "spread": spread._asdict(),
         "sources": sources,
         "jobs": jobs,
@@ -16470,12 +18344,13 @@ def comparison_document(
     stages: dict[str, tuple[StageTally, JsonObject]],
     fingerprints: tuple[str, str],
     problems: list[tuple[str, str]],
+    derived: DerivedMetrics = NO_METRICS,
 ) -> JsonObject:
     """The document of comparison.json.
 
     *stages* holds for 'baseline' and 'candidate' the tally and the results meta; *fingerprints* are those of
     the dataset and the evaluators now; *problems* are (reason code, sentence) that make the evidence
-    unusable (rule 1): then every case is not comparable.
+    unusable (rule 1): then every case is not comparable. *derived* is what `metrics` asks for.
     """
     (before, before_meta), (after, after_meta) = stages["baseline"], stages["candidate"]
     case_ids = list(cases)
@@ -16484,15 +18359,16 @@ def comparison_document(
         for row in rows:
             row.update(change="not_comparable", reason=problems[0][0], newly_flaky=False)
     delta = paired_delta(rows)
+    figures = derived_figures(derived, case_ids, {"baseline": before, "candidate": after})
     reasons = [reason(1, code, text) for code, text in problems]
-    reasons += [] if problems else fired_rules(evaluation, cases, rows, (before, after), delta)
+    reasons += [] if problems else fired_rules(evaluation, cases, rows, (before, after), delta, figures)
     reasons.sort(key=lambda entry: int(entry["rule"]))
     flaky = [row["id"] for row in rows if is_flaky(after.tally(row["id"]))]
     return {
         "version": 1,
         "baseline": stage_document(before, before_meta),
         "candidate": stage_document(after, after_meta),
-        "evidence": evidence_digest(before_meta, after_meta, fingerprints, evaluation),
+        "evidence": evidence_digest(before_meta, after_meta, fingerprints, evaluation, derived),
         "dataset_fingerprint": fingerprints[0],
         "evaluator_fingerprint": fingerprints[1],
         "recommendation": recommendation_of(reasons),
@@ -16502,6 +18378,7 @@ def comparison_document(
         "rates": {"baseline": stage_rates(case_ids, before), "candidate": stage_rates(case_ids, after)},
         "delta": fraction_document(delta),
         "delta_reason": None if delta is not None else "no_comparable_cases",
+        "metrics": [entry.document for entry in figures],
         "flaky": flaky,
         "newly_flaky": [row["id"] for row in rows if row["newly_flaky"]],
         "splits": split_rates(rows, {case_id: case.document["split"] for case_id, case in cases.items() if "split" in case.document}),
@@ -16509,8 +18386,8 @@ def comparison_document(
     }
 
 
-def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject) -> JsonObject:
-    """The document that a page shows when there is no baseline: rates and cases of one stage, nothing about a change."""
+def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject, derived: DerivedMetrics = NO_METRICS) -> JsonObject:
+    """The document that a page shows when there is no baseline: rates, metrics and cases of one stage, nothing about a change."""
     rows: list[JsonObject] = []
     for case_id in case_ids:
         tally = stage.tally(case_id)
@@ -16526,6 +18403,7 @@ def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObje
         "rates": {"candidate": stage_rates(case_ids, stage)},
         "delta": None,
         "delta_reason": "no_baseline",
+        "metrics": [entry.document for entry in derived_figures(derived, case_ids, {"candidate": stage})],
         "flaky": [case_id for case_id in case_ids if is_flaky(stage.tally(case_id))],
         "newly_flaky": [],
         "splits": {},
@@ -16543,10 +18421,13 @@ def stage_document(stage: StageTally, meta: JsonObject) -> JsonObject:
     }
 
 
-def evidence_digest(before: JsonObject, after: JsonObject, fingerprints: tuple[str, str], evaluation: Evaluation) -> str:
-    """What a decision is about: the digest of both stages' observations and results, both fingerprints, and the policy."""
+def evidence_digest(
+    before: JsonObject, after: JsonObject, fingerprints: tuple[str, str], evaluation: Evaluation, derived: DerivedMetrics
+) -> str:
+    """What a decision is about: the digest of both stages' observations and results, both fingerprints, the policy, derived metrics."""
     digests = [[meta.get("observations_sha256"), meta.get("results_sha256")] for meta in (before, after)]
-    return fingerprint([digests, list(fingerprints), evaluation.acceptance, evaluation.reliability])
+    metrics = [{name: expression.text for name, expression in derived.expressions.items()}] if derived.expressions else []
+    return fingerprint([digests, list(fingerprints), evaluation.acceptance, evaluation.reliability, *metrics])
 
 
 def recommendation_of(reasons: list[JsonObject]) -> str:
@@ -16557,7 +18438,12 @@ def recommendation_of(reasons: list[JsonObject]) -> str:
 
 
 def fired_rules(
-    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], stages: tuple[StageTally, StageTally], delta: "Fraction | None"
+    evaluation: Evaluation,
+    cases: dict[str, Case],
+    rows: list[JsonObject],
+    stages: tuple[StageTally, StageTally],
+    delta: "Fraction | None",
+    figures: list[Figures],
 ) -> list[JsonObject]:
     """The reasons of rules 2 to 6 that fire."""
     (before, after), acceptance = stages, evaluation.acceptance
@@ -16567,6 +18453,7 @@ def fired_rules(
     ratios = missed_ratios(acceptance, before, after, comparable)
     pass_k = missed_pass_k(acceptance, after, case_ids)
     measured = [*missed_thresholds(acceptance, change_counts(rows), delta, stages, case_ids), *ratios, *([pass_k] if pass_k else [])]
+    measured += missed_metrics(acceptance["metrics"], figures)
     found, unmeasured = veto_rules(acceptance, cases, rows, after), []
     for item in measured:
         if not isinstance(item, Missed):
@@ -16766,7 +18653,7 @@ def unmet_constraints(
         policy = evaluation._replace(reliability=None)
         stages = {"baseline": (baseline.tally, baseline.meta), "candidate": (variant.tally, variant.meta)}
         problems = [(code, f"baseline: {text}") for code, text in baseline.problems]
-        fired = comparison_document(policy, cases, stages, ("", ""), problems)["reasons"]
+        fired = comparison_document(policy, cases, stages, ("", ""), problems, derived_metrics(policy, cases))["reasons"]
     unmet = []
     for entry in fired:
         status = "infeasible" if entry["rule"] in (2, 3, 4) else "not_comparable"
@@ -17056,13 +18943,115 @@ def candidate_name(number: int) -> str:
 
 # endregion
 
+# region exporters/rows.py
+# =============================================================================
+# What exports are made of: the trials of a stage, joined, in the order of its file.
+# =============================================================================
+
+
+class StageSource(NamedTuple):
+    """A stage to export: its name, the files of its observations and results, cases by id, ids that are only counted, repetitions.
+
+    `is_stale`: its results were made from something that has changed since.
+    """
+
+    stage: str
+    observations: str
+    results: str
+    cases: dict[str, Case]
+    hidden: frozenset[str]
+    repetitions: int
+    is_stale: bool
+
+
+class TrialRow(NamedTuple):
+    """One trial: the document of its case, what was observed, its result."""
+
+    case: JsonObject
+    observation: JsonObject
+    result: JsonObject
+
+
+class Tallied:
+    """What an export counted: trials shown by outcome, trials and cases only counted, trials of cases that are gone."""
+
+    def __init__(self) -> None:
+        self.outcomes = {"pass": 0, "fail": 0, "error": 0}
+        self.hidden_trials = 0
+        self.hidden_cases: set[str] = set()
+        self.unknown_trials = 0
+
+    def takes(self, result: JsonObject, source: "StageSource") -> bool:
+        """Counts *result*; True when it may be shown. A case that the dataset no longer holds may have been one of the holdout."""
+        case_id = result["case_id"]
+        if case_id in source.hidden:
+            self.hidden_trials += 1
+            self.hidden_cases.add(case_id)
+        elif case_id not in source.cases:
+            self.unknown_trials += 1
+        else:
+            self.outcomes[result["outcome"]] += 1
+            return True
+        return False
+
+    def shown(self) -> int:
+        """Trials that are shown."""
+        return sum(self.outcomes.values())
+
+    def document(self) -> JsonObject:
+        """The counts for --json."""
+        hidden = {"holdout_trials": self.hidden_trials, "holdout_cases": len(self.hidden_cases)}
+        return {"trials": self.shown(), "counts": self.outcomes, **hidden, "unknown_trials": self.unknown_trials}
+
+
+def trial_rows(source: StageSource, tally: Tallied) -> Iterator[TrialRow]:
+    """The trials of *source* that may be shown, one at a time; *tally* counts them and the others.
+
+    Raises InputError where results and observations are not the same trials in the same order.
+    """
+    results = read_json_lines(source.results)
+    for line in iter_observations(source.observations):
+        found = next(results, None)
+        key = (line.value["case_id"], line.value["trial"])
+        if found is None or (found.value["case_id"], found.value["trial"]) != key:
+            place = f"{shown_path(source.observations)}:{line.number}"
+            raise InputError(f"{place}: has no result in its place", "run: kaizen evaluate, then export again", "stale_results")
+        if tally.takes(found.value, source):
+            yield TrialRow(source.cases[key[0]].document, line.value, found.value)
+    if next(results, None) is not None:
+        raise InputError(f"{shown_path(source.results)}: has more results than observations", "run: kaizen evaluate", "stale_results")
+
+
+def count_rows(source: StageSource) -> Tallied:
+    """The counts of `trial_rows` alone, from the results."""
+    tally = Tallied()
+    for line in read_json_lines(source.results):
+        tally.takes(line.value, source)
+    return tally
+
+
+def deciding_entries(result: JsonObject) -> list[JsonObject]:
+    """The `evaluations` of *result* that made its outcome what it is; [] for a pass."""
+    if result["outcome"] == "pass":
+        return []
+    return [entry for entry in result["evaluations"] if entry["status"] == result["outcome"] and entry["severity"] in ("hard", "gate")]
+
+
+def deciding_text(result: JsonObject) -> str:
+    """'asked_first: no consent; total: …' of the entries that decided; '' for a pass."""
+    texts = [f"{entry['id']}: {entry['reason']}" for entry in deciding_entries(result)]
+    return "; ".join(texts) or ("" if result["outcome"] == "pass" else str(result.get("reason") or "nothing was checked"))
+
+# endregion
+
 # region exporters/junit.py
 # =============================================================================
-# JUnit XML for CI systems: one test case a case.
+# JUnit XML for CI systems: one test case a case, or of one stage one a trial.
 # =============================================================================
 
 # XML 1.0 cannot hold these characters at all, escaped or not. Compiled when it is used: that takes 5 ms.
 NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+JUNIT_HEAD, JUNIT_END = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n', "</testsuites>\n"
 FAILING = ("regressed", "weakened")
 
 
@@ -17094,7 +19083,7 @@ def junit_text(name: str, comparison: JsonObject, hidden: frozenset[str]) -> str
         count = len(comparison["cases"]) - len(rows)
         cases.append(junit_case(f"{count} holdout cases", name, "skipped", "counted in the rates, not shown"))
     suites = [junit_suite("kaizen gate", gate), junit_suite("kaizen cases", cases)]
-    return '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n' + "".join(suites) + "</testsuites>\n"
+    return JUNIT_HEAD + "".join(suites) + JUNIT_END
 
 
 def gate_verdict(comparison: JsonObject) -> tuple[str, str]:
@@ -17113,21 +19102,159 @@ def case_verdict(row: JsonObject) -> tuple[str, str]:
     return "", ""
 
 
-def junit_case(name: str, group: str, kind: str, message: str) -> tuple[str, str]:
-    """(kind, XML of one test case)."""
-    head = f'    <testcase classname="{xml_text(group)}" name="{xml_text(name)}"'
-    return kind, f"{head}/>\n" if not kind else f'{head}><{kind} message="{xml_text(message)}"/></testcase>\n'
+def junit_case(name: str, group: str, kind: str, message: str, duration_ms: float | None = None) -> tuple[str, str]:
+    """(kind, XML of one test case), with the time it took where that is known."""
+    time = "" if duration_ms is None else f' time="{duration_ms / 1000:.3f}"'
+    head = f'    <testcase classname="{xml_text(group)}" name="{xml_text(name)}"{time}'
+    if not kind:
+        return kind, f"{head}/>\n"
+    sort = "" if kind == "skipped" else f' type="kaizen.{kind}"'
+    return kind, f'{head}><{kind} message="{xml_text(message)}"{sort}/></testcase>\n'
 
 
 def junit_suite(name: str, cases: list[tuple[str, str]]) -> str:
     """The XML of one test suite with its counts."""
     kinds = [kind for kind, _ in cases]
-    counts = " ".join(
-        f'{word}="{kinds.count(kind)}"' for word, kind in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
-    )
-    return (
-        f'  <testsuite name="{xml_text(name)}" tests="{len(cases)}" {counts}>\n' + "".join(text for _, text in cases) + "  </testsuite>\n"
-    )
+    head = suite_head(name, len(cases), {kind: kinds.count(kind) for kind in ("failure", "error", "skipped")})
+    return head + "".join(text for _, text in cases) + "  </testsuite>\n"
+
+
+def suite_head(name: str, tests: int, kinds: dict[str, int]) -> str:
+    """The start of a test suite of so many *tests*, of which so many are failures, errors, skipped."""
+    counts = f'failures="{kinds["failure"]}" errors="{kinds["error"]}" skipped="{kinds["skipped"]}"'
+    return f'  <testsuite name="{xml_text(name)}" tests="{tests}" {counts}>\n'
+
+
+def stale_suite(name: str, texts: list[str]) -> str:
+    """A test suite that ends in an error for each of *texts*, on why results are stale; '' for none."""
+    return junit_suite("kaizen evidence", [junit_case("results are current", name, "error", text) for text in texts]) if texts else ""
+
+
+# --- One stage -------------------------------------------------------------------------
+
+
+def junit_stage_lines(source: StageSource, tally: Tallied, name: str) -> Iterator[str]:
+    """A test suite of *source*: a test case for each trial, a failure or error with what decided; the holdout is one that was skipped."""
+    counts = count_rows(source)
+    hidden = bool(counts.hidden_trials)
+    kinds = {"failure": counts.outcomes["fail"], "error": counts.outcomes["error"], "skipped": int(hidden)}
+    yield suite_head(f"kaizen {source.stage}", counts.shown() + hidden, kinds)
+    group = f"{name}.{source.stage}"
+    for row in trial_rows(source, tally):
+        result = row.result
+        trial = f" (trial {result['trial']})" if source.repetitions > 1 else ""
+        kind = {"fail": "failure", "error": "error"}.get(result["outcome"], "")
+        yield junit_case(result["case_id"] + trial, group, kind, deciding_text(result), result["duration_ms"])[1]
+    if hidden:
+        yield junit_case(f"{len(counts.hidden_cases)} holdout cases", group, "skipped", "counted in the rates, not shown")[1]
+    yield "  </testsuite>\n"
+
+# endregion
+
+# region exporters/tables.py
+# =============================================================================
+# Results as CSV, JSON Lines and Markdown, made one trial at a time.
+# =============================================================================
+
+CSV_COLUMNS = (
+    "stage", "case_id", "trial", "split", "evaluator", "type", "severity", "status", "score", "value", "reason",
+    "outcome", "trial_score", "duration_ms", "cost_usd", "stale", "output",
+)  # fmt: skip
+EVALUATION_COLUMNS = ("id", "type", "severity", "status", "score", "value", "reason")
+# A spreadsheet takes a cell for a formula that begins so, also behind what it does not show; its wide forms too.
+FORMULA = rf"(?:\s|{UNSAFE})*[=+\-@\uff1d\uff0b\uff0d\uff20]"
+PLAIN_NUMBER = r"[+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z"
+QUOTED = '[,;"\r\n\t]|^ | $'
+NULL_CHARACTER = "\x00"  # which no CSV reader agrees about
+MARKDOWN_REASON = 300
+
+
+# --- CSV -------------------------------------------------------------------------------
+
+
+class CsvWriter:
+    """Turns values into the lines of a CSV file (RFC 4180), in which no cell can be taken for a formula."""
+
+    def __init__(self) -> None:
+        self.formula = re.compile(FORMULA)
+        self.number = re.compile(PLAIN_NUMBER)
+        self.quoted = re.compile(QUOTED)
+
+    def cell(self, value: Any) -> str:
+        """*value* as a cell: a number stays one, a text that a spreadsheet would run gets an apostrophe in front, None is empty."""
+        if value is None:
+            return ""
+        text = value if isinstance(value, str) else encode_compact(value)
+        if isinstance(value, str):
+            if self.formula.match(text) and not self.number.match(text):
+                text = "'" + text
+            text = text.replace(NULL_CHARACTER, "\ufffd")
+        return '"' + text.replace('"', '""') + '"' if self.quoted.search(text) else text
+
+    def cells(self, values: Iterable[Any]) -> str:
+        """*values* as cells beside each other."""
+        return ",".join(map(self.cell, values))
+
+
+def csv_head() -> str:
+    """The line of column names."""
+    return ",".join(CSV_COLUMNS) + "\r\n"
+
+
+def csv_lines(source: StageSource, tally: Tallied) -> Iterator[str]:
+    """A line for each case, trial and evaluator of *source*; a trial without evaluators has one."""
+    writer = CsvWriter()
+    for row in trial_rows(source, tally):
+        result, output = row.result, row.observation.get("output")
+        head = writer.cells((source.stage, result["case_id"], result["trial"], row.case.get("split")))
+        tail = writer.cells((result["outcome"], result["score"], result["duration_ms"], result["cost_usd"], source.is_stale, output))
+        for entry in result["evaluations"] or [{}]:
+            yield f"{head},{writer.cells(map(entry.get, EVALUATION_COLUMNS))},{tail}\r\n"
+
+
+# --- JSON Lines ------------------------------------------------------------------------
+
+
+def jsonl_lines(source: StageSource, tally: Tallied) -> Iterator[str]:
+    """A JSON object for each trial of *source*, every text as it is."""
+    for row in trial_rows(source, tally):
+        yield encode_compact(jsonl_document(source, row)) + "\n"
+
+
+def jsonl_document(source: StageSource, row: TrialRow) -> JsonObject:
+    """The line of one trial: the case's input, expectation, split and tags, the output, and the result."""
+    case = {name: row.case.get(name) for name in ("split", "tags", "input", "expected")}
+    result = {name: value for name, value in row.result.items() if name not in ("case_id", "trial")}
+    key = {"stage": source.stage, "stale": source.is_stale, "case_id": row.result["case_id"], "trial": row.result["trial"]}
+    return {**key, **case, "output": row.observation.get("output"), "error": row.observation.get("error"), **result}
+
+
+# --- Markdown --------------------------------------------------------------------------
+
+
+def markdown_lines(source: StageSource, tally: Tallied, escaped: Any) -> Iterator[str]:
+    """A table of the trials of *source* under a heading, then the counts; *escaped(text, limit)* makes a text safe inside a line."""
+    yield f"## {escaped(source.stage, None)}\n\n| case | trial | outcome | score | what decided |\n|---|---|---|---|---|\n"
+    for row in trial_rows(source, tally):
+        result = row.result
+        score = f"{result['score']:.3f}" if is_number(result["score"]) else "not measured"
+        cells = [escaped(result["case_id"], None), str(result["trial"]), result["outcome"], score]
+        yield f"| {' | '.join(cells)} | {escaped(deciding_text(result), MARKDOWN_REASON)} |\n"
+    counts = tally.outcomes
+    valid = counts["pass"] + counts["fail"]
+    share = f"{percent(counts['pass'], valid)} of {counted(valid, 'measured trial')} passed"
+    told = f"{counts['pass']:,} passed, {counts['fail']:,} failed, {counted(counts['error'], 'error')}"
+    text = f"{counted(tally.shown(), 'trial')} shown: {told}; {share}."
+    yield "\n" + " ".join([text, *[f"{note}." for note in left_out_notes(tally)]]) + "\n\n"
+
+
+def left_out_notes(tally: Tallied) -> list[str]:
+    """'5 holdout cases with 25 trials are counted and not shown', and what belongs to no case; [] when everything is shown."""
+    cases, gone = len(tally.hidden_cases), tally.unknown_trials
+    hidden = f"{counted(cases, 'holdout case')} with {counted(tally.hidden_trials, 'trial')}"
+    notes = [f"{hidden} {'is' if cases == 1 else 'are'} counted and not shown"]
+    left_out = f"{counted(gone, 'trial')} of cases that the dataset no longer holds {'was' if gone == 1 else 'were'} left out"
+    return (notes if cases else []) + ([left_out] if gone else [])
 
 # endregion
 
@@ -18021,13 +20148,6 @@ def basis_text(rates: JsonObject) -> str:
     return text + (f", {rates['passed'] + rates['failed']:,} trials worth {n_eff:.1f} independent ones" if is_repeated else "")
 
 
-def money(value: float) -> str:
-    """US dollars with as many decimals as a small price needs: '$1.25', '$0.0021'."""
-    if 0 < value < 0.000001:
-        return f"${value:.2g}"
-    return f"${value:.2f}" if value >= 1 else f"${value:.6f}".rstrip("0").ljust(5, "0")
-
-
 def covered(value: str, rates: JsonObject, key: str, word: str) -> tuple[str, str]:
     """(value, '600 of 600 trials priced'); the coverage is '' when comparison.json does not count it."""
     return value, f"{rates[key]:,} of {counted(rates['planned'], 'trial')} {word}" if rates.get(key) is not None else ""
@@ -18045,9 +20165,18 @@ def number_rows(rates: JsonObject) -> list[tuple[str, str, str]]:
         ("Errors, no verdict", f"{rates['errors']:,}", planned),
         ("Not run", f"{rates['not_run']:,}", planned),
         ("Mean score", *covered(NOT_MEASURED if score is None else f"{score:.3f}", rates, "scored", "scored")),
-        ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else money(cost), rates, "priced", "priced")),
+        ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else dollars(cost), rates, "priced", "priced")),
         ("Median duration", *covered(NOT_MEASURED if time is None else duration(time / 1000), rates, "timed", "timed")),
     ]
+
+
+def derived_rows(comparison: JsonObject, roles: list[str]) -> list[tuple[str, str, list[tuple[str, str]], str]]:
+    """(name, expression, (value, small print) by role, change or '') of each derived metric."""
+    found = []
+    for entry in comparison["metrics"]:
+        sides = [(derived_text(entry[role]), basis_text_of(entry[role])) for role in roles]
+        found.append((entry["name"], entry["expression"], sides, derived_delta_text(entry) if len(roles) > 1 else ""))
+    return found
 
 
 def delta_text(comparison: JsonObject) -> str:
@@ -18190,6 +20319,16 @@ def numbers_html(comparison: JsonObject, names: dict[str, str]) -> str:
     if len(names) < 2:
         return table
     return f'{table}\n<p class="delta">Change of the pass rate: <strong>{html_text(delta_text(comparison))}</strong></p>'
+
+
+def derived_html(comparison: JsonObject, names: dict[str, str]) -> str:
+    """The derived metrics with what they rest on; '' when there are none."""
+    rows = []
+    for name, expression, sides, change in derived_rows(comparison, list(names)):
+        cells = [f"{figure_html(value)} <small>{figure_html(small)}</small>" for value, small in sides]
+        rows.append([f"{html_text(name)} <small>{html_text(expression)}</small>", *cells, *([figure_html(change)] if change else [])])
+    columns = ["Metric", *role_columns(names), *(["Change"] if len(names) > 1 else [])]
+    return table_html("Derived metrics", columns, rows, "figures") if rows else ""
 
 
 def splits_html(comparison: JsonObject, names: dict[str, str]) -> str:
@@ -18396,6 +20535,16 @@ def markdown_table(comparison: JsonObject, names: dict[str, str]) -> list[str]:
     return lines
 
 
+def derived_table(comparison: JsonObject, names: dict[str, str]) -> list[str]:
+    """The derived metrics as a table."""
+    columns = ["metric", *names.values(), *(["change"] if len(names) > 1 else [])]
+    lines = ["| " + " | ".join(map(markdown_text, columns)) + " |", "|---" * len(columns) + "|"]
+    for name, expression, sides, change in derived_rows(comparison, list(names)):
+        cells = [f"{value} ({small})" for value, small in sides] + ([change] if change else [])
+        lines.append("| " + " | ".join(map(markdown_text, [f"{name} = {expression}", *cells])) + " |")
+    return lines
+
+
 def case_lines(rows: list[MarkdownRow], roles: list[str]) -> list[str]:
     """One item a case, at most 50, then a count."""
     lines = []
@@ -18428,6 +20577,8 @@ def head_lines(comparison: JsonObject, name: str, names: dict[str, str], hidden:
     if comparison["notes"]:
         lines += ["What is not known:", "", *[f"- {markdown_item(note)}" for note in comparison["notes"]], ""]
     lines += [*markdown_table(comparison, names), ""]
+    if comparison["metrics"]:
+        lines += [*derived_table(comparison, names), ""]
     if len(names) > 1:
         lines += [f"Change of the pass rate: {markdown_text(delta_text(comparison))}", ""]
     if len(comparison["reasons"]) > 1:
@@ -19768,7 +21919,7 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
             "notes": notes_html(comparison),
             "numbers_title": "Before and after" if len(stages) > 1 else "The numbers",
             "chart": chart_html(comparison, list(stages)),
-            "numbers": numbers_html(comparison, names),
+            "numbers": numbers_html(comparison, names) + derived_html(comparison, names),
             "splits": splits_html(comparison, names),
             "side": review_side(review) if len(stages) > 1 else "",
             "reliability": reliability_html(review.reliability),
@@ -19944,7 +22095,7 @@ def front_plot(entries: list[JsonObject]) -> str:
     for number in range(round(right / step) + 1):
         x = f"{100 * number * step / right:.3f}%"
         shapes += f'<line x1="{x}" x2="{x}" y1="0" y2="100%"/>'
-        shapes += f'<text class="scale" x="{x}" y="100%" dy="1.5em" text-anchor="middle">{html_text(money(number * step))}</text>'
+        shapes += f'<text class="scale" x="{x}" y="100%" dy="1.5em" text-anchor="middle">{html_text(dollars(number * step))}</text>'
     for entry in entries:
         if entry["interval"]:
             low, high = (height(limit) for limit in entry["interval"])
@@ -19979,7 +22130,7 @@ def variants_table(caption: str, document: JsonObject, entries: list[JsonObject]
         rate = figure_html(rate_percent(entry["quality"]))
         if entry["interval"]:
             rate += f" <small>{figure_html(interval_text({'low': entry['interval'][0], 'high': entry['interval'][1]}))}</small>"
-        cost = NOT_MEASURED if entry["mean_cost_usd"] is None else money(entry["mean_cost_usd"])
+        cost = NOT_MEASURED if entry["mean_cost_usd"] is None else dollars(entry["mean_cost_usd"])
         row = [f"<b>{html_text(entry['name'])}</b> <small>{html_text(', '.join(marks))}</small>", rate, html_text(cost)]
         if "latency" in document["axes"]:
             row.append(html_text(latency_text(entry)))
@@ -20080,6 +22231,7 @@ class Project(NamedTuple):
     evaluation: Evaluation
     dataset: Dataset
     suite: Suite
+    derived: DerivedMetrics
 
 
 class Assessment(NamedTuple):
@@ -20111,7 +22263,7 @@ def load_project(argument: str) -> Project:
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite)
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def require_stage(improvement: Improvement, stage: str) -> None:
@@ -20134,7 +22286,8 @@ def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]
     repetitions = int(state.meta.get("repetitions", 1))
     if any(code == "invalid_evidence" for code, _ in state.problems):
         return StageTally(stage, repetitions, {}, []), state
-    return tally_stage(stage, improvement.stage_file(stage, RESULTS), repetitions, set(project.dataset.cases)), state
+    results, case_ids = improvement.stage_file(stage, RESULTS), set(project.dataset.cases)
+    return tally_stage(stage, results, repetitions, case_ids, project.derived.metrics_of()), state
 
 
 def assess(project: Project, baseline: str, candidate: str) -> Assessment:
@@ -20150,7 +22303,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
     problems.sort(key=lambda problem: order.index(problem[0]))
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
+    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
@@ -20359,11 +22512,17 @@ def rate_text(rates: JsonObject) -> str:
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"
 
 
+def stage_names(comparison: JsonObject) -> dict[str, str]:
+    """The stage names by role of *comparison*."""
+    return {role: comparison[role]["stage"] for role in ("baseline", "candidate") if role in comparison}
+
+
 def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list[str]:
     """The recommendation for a terminal: headline, rates, counts, further reasons, regressions first, notes."""
     lines = [headline(comparison)]
     width = max(len(comparison[role]["stage"]) for role in ("baseline", "candidate"))
     lines += [f"  {comparison[role]['stage']:<{width}}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate")]
+    lines += [f"  {line}" for line in derived_lines(comparison["metrics"], stage_names(comparison))]
     counts = comparison["counts"]
     order = ("regressed", "weakened", "not_comparable", "improved", "strengthened", "unchanged")
     lines.append(
@@ -20793,7 +22952,7 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
         "errors": summary.examples,
         "error_classes": summary.tally.classes,
         "slowest": [{"case_id": name, "trial": trial, "duration_ms": round(-ms, 3)} for ms, name, trial in summary.tally.slowest],
-        "cost_usd": float(summary.tally.cost) if summary.tally.priced else None,
+        "cost_usd": float_or_none(summary.tally.cost) if summary.tally.priced else None,
         "priced": summary.tally.priced,
         "notes": summary.notes,
         "files": files,
@@ -20807,26 +22966,29 @@ def tally_lines(tally: RunTally) -> list[str]:
     if len(tally.classes) > 1:
         lines.append(f"errors by class: {listed([f'{number:,} {name}' for name, number in sorted(tally.classes.items())])}")
     if tally.priced:
-        lines.append(f"cost {dollars(tally.cost)}, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
+        lines.append(f"cost {money(tally.cost)} USD, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
     slow = [f"{quoted(name, 40)} {duration(-ms / 1000)}" for ms, name, _ in tally.slowest if -ms >= NOTABLE_MS]
     if slow and tally.ran > len(slow):
         lines.append(f"slowest: {listed(slow)}")
     return lines
 
 
-def dollars(amount: "float | Decimal") -> str:
-    """'0.0123 USD': two decimals, or as many as show two digits."""
-    return f"{amount:,.2f} USD" if amount >= 0.1 or not amount else f"{float(amount):.2g} USD"
-
-
 def estimate_answer(args: Namespace, project: Project) -> Answer:
     """What the run that *args* describe will take and cost, as far as earlier evidence tells."""
     cases = select_cases(project.dataset, args.id, args.tag, args.split)
     shard = parse_shard(args.shard, os.environ) if args.shard else None
-    trials = [case for case in cases if shard is None or is_in_shard(case.id, shard)] * max(args.repetitions, 1)
+    cases = [case for case in cases if shard is None or is_in_shard(case.id, shard)]
+    stage, suffix = shard_stage(args.stage, shard) if shard else args.stage, UNFINISHED if args.overwrite else ""
+    files = [project.improvement.stage_file(stage, kind) + suffix for kind in (".jsonl", ".meta.json")]
+    goes_on = bool(args.resume or args.only) and os.path.exists(files[0])
+    done, known = done_trials(files[0], files[1], {case.id: case for case in cases}, bool(args.only)) if goes_on else (set(), 1)
+    repetitions = args.repetitions or known
+    trials = [case for trial in range(1, repetitions + 1) for case in cases if (case.id, trial) not in done]
+    kept = len(cases) * repetitions - len(trials)
     found = estimate_run(project.improvement, args.stage, trials)
-    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run", *(f"  {line}" for line in estimate_lines(found, args.jobs))]
-    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs}
+    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run" + (f", {kept:,} are there" if kept else "")]
+    lines += [f"  {line}" for line in estimate_lines(found, args.jobs)] if trials else []
+    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs, "done": kept}
     return Answer(EXIT_DONE, "estimated", ", ".join(line.strip() for line in lines), lines, data)
 
 
@@ -20834,12 +22996,12 @@ def estimate_lines(found: Estimate, jobs: int) -> list[str]:
     """Time and cost of the estimate, each with the share it rests on."""
     if found.seconds is None and found.cost_usd is None:
         return ["time and cost are not known: no earlier trial of these cases was measured"]
-    time, cost = "time not known", "cost not known: none of them is priced"
+    time, cost = "time not known", f"cost {'too large to add up' if found.priced else 'not known: none of them is priced'}"
     if found.seconds is not None:
         seconds = duration(found.seconds / min(jobs, found.timed))
         time = f"time about {seconds} with --jobs {jobs}, {found.timed:,} of {found.trials:,} measured"
     if found.cost_usd is not None:
-        cost = f"cost about {dollars(found.cost_usd)}, {found.priced:,} of {found.trials:,} priced"
+        cost = f"cost about {money(found.cost_usd)} USD, {found.priced:,} of {found.trials:,} priced"
     return [time, cost, f"as it went in {listed([quoted(stage) for stage in found.stages])}; what is not measured is not in the sums"]
 
 
@@ -21254,20 +23416,31 @@ def command_evaluate(args: Namespace) -> Answer:
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
             metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
     open_names = project.suite.names_outside(project.dataset)
-    metas = [{**meta, "by_evaluator": {name: row for name, row in meta["by_evaluator"].items() if name in open_names}} for meta in metas]
-    lines = []
+    for meta in metas:
+        for part in {"by_evaluator", "labels"} & meta.keys():
+            meta[part] = {name: row for name, row in meta[part].items() if name in open_names}
+    lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
+        lines[-1:-1] = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {"counts": meta["counts"], "planned": meta["planned"], "by_evaluator": meta["by_evaluator"]}
+            stage: {**{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta}, "metrics": derived[stage]}
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
     following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
+
+
+def stage_metrics(project: Project, stage: str) -> list[JsonObject]:
+    """The derived metrics of *stage*, whose results are there; each value stands under 'candidate'."""
+    if not project.evaluation.metrics:
+        return []
+    tally, _ = tallied_stage(project, stage)
+    return [entry.document for entry in derived_figures(project.derived, list(project.dataset.cases), {"candidate": tally})]
 
 
 def counts_sentence(stage: str, meta: JsonObject) -> str:
@@ -21289,6 +23462,7 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
             if counts[key]
         )
         lines.append(f"  {name:<{width}}  {shown}")
+        lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
     return [*lines, f"  written to {path}"]
 
 # endregion
@@ -21318,6 +23492,144 @@ def command_evaluators(args: Namespace) -> Answer:
         raise UsageError(f"there is no evaluator type {quoted(args.name)}", did_you_mean(args.name, EVALUATORS), "unknown_evaluator")
     kind = EVALUATORS[args.name]
     return Answer(0, "shown", f"{kind.name}: {kind.summary}", type_lines(kind), {"evaluator": type_document(kind)})
+
+# endregion
+
+# region commands/export.py
+# =============================================================================
+# `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
+# =============================================================================
+
+EXPORT_FORMATS = ("junit", "csv", "jsonl", "markdown")
+
+
+@command(
+    "export",
+    "Writes the results of every stage, or of one, as JUnit, CSV, JSON Lines or Markdown, for other programs.",
+    [
+        IMPROVEMENT,
+        Argument(
+            "--format",
+            "KIND",
+            "junit, csv (a row for each case, trial and evaluator), jsonl or markdown",
+            {"choices": EXPORT_FORMATS, "required": True},
+        ),
+        Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
+        Argument("--output", "FILE", "write to FILE; without it, to standard output", {"default": "-"}),
+        Argument("--open-holdout", "", "also the holdout cases; the opening is recorded and shown from then on"),
+    ],
+    "kaizen export refund --format csv --output refund.csv\nkaizen export refund --format jsonl --stage candidate | jq .outcome",
+    group="further questions",
+)
+def command_export(args: Namespace) -> Answer:
+    """Streams; exits 0, also for stale results, which it says."""
+    if args.json and args.output == "-":
+        raise UsageError("--json needs --output FILE: standard output cannot hold both", "add --output FILE", "no_output")
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    stages = list(dict.fromkeys(args.stage)) or improvement.stages()
+    if not stages:
+        hint = f"run: kaizen run {improvement.argument()} --stage baseline -- COMMAND"
+        raise InputError(f"{improvement.shown()}: no stage has been run yet", hint, "missing_stage")
+    refuse_among_evidence(project, args.output)
+    stale: list[str] = []
+    sources = [stage_source(project, stage, args.open_holdout, stale) for stage in stages]
+    if args.open_holdout:
+        record_opening(improvement, "export")
+    opened = hidden_sentence(0, holdout_openings(improvement))
+    tallies = {stage: Tallied() for stage in stages}
+    if args.output == "-":
+        write_standard_output(export_texts(args.format, improvement.name, sources, tallies, (stale, opened)))
+    else:
+        with replacing(args.output) as stream:
+            for text in export_texts(args.format, improvement.name, sources, tallies, (stale, opened)):
+                stream.write(text.encode("utf-8", "replace"))
+    notes = [*stale, *([opened] if opened else [])]
+    notes += [f"{stage}: {note}" for stage, tally in tallies.items() for note in left_out_notes(tally)]
+    if args.output == "-":
+        for note in notes:
+            diagnose(f"note: {note}")
+        return Answer(0, "exported", "")
+    path = shown_path(args.output)
+    written = [f"{counted(tally.shown(), 'trial')} of {stage}" for stage, tally in tallies.items()]
+    message = f"{listed(written)} written to {path}"
+    data: JsonObject = {"format": args.format, "stages": {stage: tally.document() for stage, tally in tallies.items()}, "notes": notes}
+    return Answer(0, "exported", message, [message, *[f"note: {note}" for note in notes]], {**data, "files": {args.format: path}})
+
+
+def refuse_among_evidence(project: Project, output: str) -> None:
+    """Raises RefusedError for an *output* in the improvement folder, whose files are evidence."""
+    if output != "-" and os.path.dirname(os.path.realpath(output)) == os.path.realpath(project.improvement.folder):
+        hint = "name a file outside; a .jsonl in there would be taken for a stage"
+        raise RefusedError(f"{shown_path(output)}: the files of an improvement are evidence, exports are not", hint, "evidence_folder")
+
+
+def stage_source(project: Project, stage: str, is_open: bool, stale: list[str]) -> StageSource:
+    """What to export of *stage*, evaluated first when there are no results; *stale* gets what has changed since.
+
+    Raises InputError for results that are not those that evaluate wrote.
+    """
+    improvement = project.improvement
+    require_stage(improvement, stage)
+    if not has_results(improvement, stage):
+        evaluate_stage(improvement, stage, project.dataset, project.suite)
+    state = stage_state(improvement, stage, project.dataset, project.suite)
+    before = len(stale)
+    for code, text in state.problems:
+        if code == "invalid_evidence":
+            raise InputError(text, f"run: kaizen evaluate {improvement.argument()} --stage {stage}", code)
+        stale.append(f"stale: {text}; run: kaizen evaluate {improvement.argument()} --stage {stage}")
+    return StageSource(
+        stage,
+        improvement.stage_file(stage),
+        improvement.stage_file(stage, RESULTS),
+        project.dataset.cases,
+        frozenset() if is_open else project.dataset.holdout,
+        int(state.meta.get("repetitions", 1)),
+        len(stale) > before,
+    )
+
+
+def write_standard_output(texts: Iterator[str]) -> None:
+    """Writes *texts* on standard output, on a terminal with control characters made visible. Raises KaizenError when there is no room."""
+    is_terminal = sys.stdout.isatty()
+    try:
+        sys.stdout.flush()
+        for text in texts:
+            shown = visible_lines(text.replace("\r\n", "\n")) if is_terminal else text
+            sys.stdout.buffer.write(shown.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence_descriptor(sys.stdout.fileno())
+        message = f"standard output: cannot be written: {error.strerror}"
+        raise KaizenError(message, "make room, or name a file with --output", "unwritable") from None
+
+
+def export_texts(
+    kind: str, name: str, sources: list[StageSource], tallies: dict[str, Tallied], remarks: tuple[list[str], str]
+) -> Iterator[str]:
+    """The pieces of the export, in order; *remarks* are why results are stale, and on openings of the holdout."""
+    stale, opened = remarks
+    if kind == "csv":
+        yield csv_head()
+    elif kind == "junit":
+        yield JUNIT_HEAD + stale_suite(name, stale)
+    elif kind == "markdown":
+        yield "".join(f"{part}\n\n" for part in (f"# {markdown_text(name)}", *map(markdown_text, [*stale, opened])) if part)
+    for source in sources:
+        tally = tallies[source.stage]
+        if kind == "junit":
+            yield from junit_stage_lines(source, tally, name)
+        elif kind == "csv":
+            yield from csv_lines(source, tally)
+        elif kind == "jsonl":
+            yield from jsonl_lines(source, tally)
+        else:
+            yield from markdown_lines(source, tally, markdown_text)
+    if kind == "junit":
+        yield JUNIT_END
 
 # endregion
 
@@ -21358,7 +23670,7 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     """The answer of gate: recommendation, reasons, rates."""
     comparison = assessment.comparison
     hidden = project.dataset.holdout
-    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
@@ -21913,7 +24225,8 @@ def measured_variant(project: Project, name: str, value: str) -> Measured:
     repetitions = int(state.meta.get("repetitions", 1))
     if any(code == "invalid_evidence" for code, _ in state.problems):
         return Measured(name, StageTally(stage, repetitions, {}, []), state.meta, state.problems)
-    return Measured(name, tally_stage(stage, value, repetitions, set(project.dataset.cases)), state.meta, state.problems)
+    tally = tally_stage(stage, value, repetitions, set(project.dataset.cases), project.derived.metrics_of())
+    return Measured(name, tally, state.meta, state.problems)
 
 
 # --- Words -----------------------------------------------------------------------------
@@ -21926,7 +24239,7 @@ def pareto_message(document: JsonObject) -> str:
     if best is None:
         return f"none of {counted(len(entries), 'variant')} is known to meet every constraint"
     shown = entries[best]
-    return f"cheapest feasible: {visible(best)} ({money(shown['mean_cost_usd'])} a case, pass rate {rate_percent(shown['quality'])})"
+    return f"cheapest feasible: {visible(best)} ({dollars(shown['mean_cost_usd'])} a case, pass rate {rate_percent(shown['quality'])})"
 
 
 def variant_lines(document: JsonObject) -> list[str]:
@@ -21939,7 +24252,7 @@ def variant_lines(document: JsonObject) -> list[str]:
         numbers = [f"pass rate {rate_percent(entry['quality'])}"]
         if entry["interval"]:
             numbers[0] += f" ({interval_text({'low': entry['interval'][0], 'high': entry['interval'][1]})})"
-        numbers.append("unpriced" if entry["mean_cost_usd"] is None else f"{money(entry['mean_cost_usd'])} a case")
+        numbers.append("unpriced" if entry["mean_cost_usd"] is None else f"{dollars(entry['mean_cost_usd'])} a case")
         if "latency" in document["axes"]:
             latency = entry["latency_p95_ms"]
             numbers.append("p95 not measured" if latency is None else f"p95 {duration(latency / 1000)}")
@@ -22009,6 +24322,7 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         assumption("--rate", "R", "pass rate", TYPICAL_RATE),
         assumption("--noise", "S", "share of noise in the variance of a trial", TYPICAL_NOISE),
         assumption("--change", "V", "variance of the change over cases", TYPICAL_CHANGE),
+        assumption("--alike", "R", "correlation of the change of two cases of one cluster", TYPICAL_LIKENESS),
         Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
     ],
     "kaizen plan refund\nkaizen plan refund --effect 0.05 --jobs 4",
@@ -22017,28 +24331,33 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
     project = load_project(args.improvement)
-    quads, sides = pilot(project, args.baseline, args.candidate)
-    spread, sources = planning_spread(quads, sides, {"rate": args.rate, "noise": args.noise, "change": args.change})
-    own = len(project.dataset.cases)
     clusters = clusters_of(project.dataset.cases)
-    if clusters:
-        units = own - len(clusters) + len(set(clusters.values()))
-        units_text = f"the {counted(own, 'case')} are {counted(units, 'cluster')}"
-        sources.append(f"{units_text}; the table takes every case for independent; see reliability")
+    units = units_of(project.dataset.cases, clusters)
+    found = pilot(project, args.baseline, args.candidate, clusters)
+    assumed = {"rate": args.rate, "noise": args.noise, "change": args.change, "alike": args.alike}
+    spread, sources = planning_spread(found, units.part, assumed)
+    own = units.cases
+    effect = design_effect(found, units, spread, assumed) if units.units < own else None
+    if effect is not None:
+        worth = f"worth about {counted(round(own / effect), 'independent case')} at one trial (design effect {effect:.2g})"
+        sources.append(f"the {counted(own, 'case')} are {counted(units.units, 'cluster')}, {worth}; the table takes clusters of that size")
     cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
     trials = sorted(set(args.trials or USUAL_TRIALS))
-    document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)
+    document = plan_document(spread, units, sources, cases, trials, measured_means(found.sides), args.jobs, args.effect)
+    document["design_effect"] = effect
     message = f"what {counted(own, 'case')} and other numbers of them could show"
     return Answer(0, "planned", message, plan_lines(document, cases, trials, own), {"cases": own, **document})
 
 
-def pilot(project: Project, baseline: str, candidate: str) -> tuple[list[Quad], list[StageTally]]:
-    """([comparable cases of both stages], [the stages that are there]); nothing is run."""
+def pilot(project: Project, baseline: str, candidate: str, clusters: dict[str, str]) -> Pilot:
+    """The comparable cases of both stages and the stages that are there; nothing is run."""
     there = [stage for stage in (baseline, candidate) if os.path.exists(project.improvement.stage_file(stage))]
     if len(there) == 2 and baseline != candidate:
         assessment = assess(project, baseline, candidate)
-        return [share_quad(row) for row in comparable_rows(assessment.comparison["cases"])], list(assessment.tallies.values())
-    return [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)]
+        rows = comparable_rows(assessment.comparison["cases"])
+        names = [clusters.get(row["id"]) for row in rows] if clusters else []
+        return Pilot([share_quad(row) for row in rows], names, list(assessment.tallies.values()))
+    return Pilot([], [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)])
 
 
 def effect_text(effect: float) -> str:
@@ -22050,9 +24369,12 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
     """The tables for a terminal: effects, then cost and time where they were measured."""
     cells = {(cell["cases"], cell["trials"]): cell for cell in document["cells"]}
 
-    def table(key: str, shown: "dict[tuple[int, int], str]") -> list[str]:
+    def shown(amount: float | None, words: Callable[[float], str]) -> str:
+        return "too large" if amount is None else words(amount)
+
+    def table(key: str, texts: "dict[tuple[int, int], str]") -> list[str]:
         rows = [[key, *[counted(k, "trial") for k in trials]]]
-        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[shown[n, k] for k in trials]] for n in cases]
+        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[texts[n, k] for k in trials]] for n in cases]
         widths = [max(len(row[column]) for row in rows) for column in range(len(trials) + 1)]
         return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
@@ -22060,10 +24382,10 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
     lines += table("", {place: effect_text(cell["smallest_effect"]) for place, cell in cells.items()})
     if document["trial_cost_usd"] is not None:
         lines += ["cost of both stages in USD, from what was measured:"]
-        lines += table("", {place: f"{cell['cost_usd']:,.2f}" for place, cell in cells.items()})
+        lines += table("", {place: shown(cell["cost_usd"], money) for place, cell in cells.items()})
     if document["trial_seconds"] is not None:
         lines += [f"time of both stages at {counted(document['jobs'], 'job')}, from what was measured:"]
-        lines += table("", {place: duration(cell["seconds"]) for place, cell in cells.items()})
+        lines += table("", {place: shown(cell["seconds"], duration) for place, cell in cells.items()})
     else:
         lines.append("cost and time: not known before something was measured; run a few cases")
     if document["needed"]:
@@ -22227,6 +24549,9 @@ def reliability_document(
     first = next(iter(assessments.values()))
     entries = [rounded_floats(entry) for entry in entries]
     for entry, assessment in zip(entries, assessments.values(), strict=True):
+        costs = {role: cost_document(tally, float(settings["confidence"])) for role, tally in assessment.tallies.items()}
+        entry["costs"] = rounded_floats(costs)
+        entry["metrics"] = rounded_floats(assessment.comparison["metrics"])
         entry["evidence"] = assessment.comparison["evidence"]
         entry["problems"] = [{"code": code, "text": text} for code, text in assessment.problems]
         entry["evaluators_changed"] = changed_between(assessment)
@@ -22309,6 +24634,10 @@ def entry_lines(entry: JsonObject, document: JsonObject) -> list[str]:
         *[("excluded", f"{role} {excluded_text_of(entry, role)}") for role in ROLES_COMPARED if excluded_text_of(entry, role)],
         *[("", f"{problem['text']} ({problem['code']})") for problem in entry["problems"]],
     ]
+    names = {"baseline": document["baseline"]["stage"], "candidate": entry["stage"]}
+    if any(found["n"] for found in entry["costs"].values()):
+        rows.append(("cost", ", ".join(f"{names[role]} {cost_text(found)}" for role, found in entry["costs"].items())))
+    rows += [("metric", line) for line in derived_lines(entry["metrics"], names)]
     width = max(len(name) for name, _ in rows)
     lines = [verdict_text(entry, document["settings"]), *[f"  {name:<{width}}  {text}" for name, text in rows]]
     lines += [f"  {text}" for text in (smallest_effect_text(entry), settle_text(entry)) if text]
@@ -22386,7 +24715,7 @@ def project_under(project: Project, path: str) -> Project:
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite)
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
@@ -22398,7 +24727,7 @@ def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
         meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
         stages[role] = (replayed, meta)
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [])
+    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
 
 
 def replayed_tally(project: Project, stage: StageTally) -> StageTally:
@@ -22416,7 +24745,9 @@ def replayed_tally(project: Project, stage: StageTally) -> StageTally:
         if key[0] not in project.dataset.cases:
             unknown[key[0]] = None
             continue
-        cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite))
+        cases.setdefault(key[0], CaseTally()).add(
+            evaluate_observation(observation, project.dataset, project.suite), project.derived.names_of(key[0])
+        )
     repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage.stage, repetitions, cases, list(unknown))
 
@@ -22449,7 +24780,7 @@ def command_review(args: Namespace) -> Answer:
     comparison = assessment.comparison
     hidden = frozenset() if args.open_holdout else project.dataset.holdout
     lines = [*recommendation_lines(comparison, hidden), f"page: {paths['html']}"]
-    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
     following = f"open {paths['html']}, then: {decide_command(project.improvement)}"
     return Answer(0, comparison["recommendation"], headline(comparison), lines, {**data, "files": paths}, following)
@@ -22506,7 +24837,7 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     write_gate_files(project, assessment, args.junit, args.summary)
     comparison = assessment.comparison
     lines = [*recommendation_lines(comparison, project.dataset.holdout), *failures, f"page: {paths['html']}"]
-    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
@@ -22516,9 +24847,10 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
     improvement = project.improvement
     asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
-    tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
+    results, metrics_of = improvement.stage_file(args.stage, RESULTS), project.derived.metrics_of()
+    tally = tally_stage(args.stage, results, max(args.repetitions, 1), set(asked), metrics_of)
     state = stage_state(improvement, args.stage, project.dataset, project.suite)
-    document = single_stage_document(asked, tally, state.meta)
+    document = single_stage_document(asked, tally, state.meta, project.derived)
     rates = document["rates"]["candidate"]
     page = write_single_review(project, Assessment(document, {"candidate": state}, []))
     wanted = project.evaluation.acceptance["minimum_pass_rate"]
@@ -22531,9 +24863,12 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
-    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
+    lines = [verdict, f"  {args.stage}  {rate_text(rates)}"]
+    lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
+    lines += [*failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
-    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
+    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
+    data |= {"run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 
 
@@ -22899,7 +25234,12 @@ def run_command(arguments: list[str]) -> int:
 
 
 def print_answer(answer: Answer, wants_json: bool) -> int:
-    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
+    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code.
+
+    One without a message has put something else there itself.
+    """
+    if not answer.message:
+        return answer.code
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
         write_out(encode_readable({**document, "next": answer.next, **answer.data}))

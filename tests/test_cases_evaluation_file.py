@@ -122,15 +122,25 @@ class Policy(EvaluationCase):
     def test_a_file_without_evaluators_is_refused(self):
         self.assertEqual(self.places({"version": 1}), [": has no 'evaluators'"])
 
-    def test_derived_metrics_are_refused_once_because_nobody_measures_them(self):
-        for document in (
-            {"evaluators": [], "metrics": {"unsafe": "1 - rate(x)"}},
-            {"evaluators": [], "acceptance": {"metrics": {"unsafe": {"maximum": 0}}}},
-            {"evaluators": [], "metrics": {"unsafe": "1"}, "acceptance": {"metrics": {"unsafe": {"maximum": 0}}}},
-        ):
-            found = self.places(document)
-            self.assertEqual(len(found), 1)
-            self.assertIn("this version does not measure derived metrics", found[0])
+    def test_derived_metrics_and_their_bounds_are_checked_with_their_place(self):
+        self.assertEqual(
+            self.places(
+                {
+                    "evaluators": [{"id": "a", "type": "contains", "values": ["y"]}],
+                    "metrics": {"good": "rate(a)", "bad": "rate(a", "worse": 1, "\u200b": "rate(a)"},
+                    "acceptance": {"metrics": {"goood": {"maximum": 0}, "good": {"maximum": "0", "max": 1, "minimum": None}, "bad": {}}},
+                }
+            ),
+            [
+                "/acceptance/metrics/goood: unknown metric 'goood'",
+                "/acceptance/metrics/good/max: unknown key 'max'",
+                "/acceptance/metrics/good/maximum: must be a number, or null, not a text",
+                "/acceptance/metrics/bad: must be an object with a bound",
+                "/metrics/bad: character 7: has its end where ')' should stand",
+                '/metrics/worse: must be a text with an expression',
+                "/metrics/\u200b: the name must have 1 to 200 characters, none of them invisible",
+            ],
+        )
 
     def test_the_same_gate_twice_is_refused_with_file_and_key(self):
         shutil.copy(DATA / "field_cases" / "05-duplicate-key-in-policy" / "evaluation.json", "improvements/x/evaluation.json")

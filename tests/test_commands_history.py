@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import unittest
@@ -184,6 +185,13 @@ class Recording(support.TemporaryFolder):
         self.assertEqual(must("history", "list", "--history", "kept/here")["entries"], 1)
         self.assertFalse(os.path.exists(FOLDER))
 
+    def test_a_folder_that_holds_something_else_is_not_made_a_history(self):
+        improvement("refund", {"a": "n"}, {"a": "y"})
+        write(".notes.1.tmp", "mine")
+        answer = kaizen_json("history", "init", "refund", "--agent-version", "v1", "--history", ".")
+        self.assertEqual((answer["status"], answer["reason"]), (5, "no_history"))
+        self.assertEqual(sorted(os.listdir()), [".notes.1.tmp", "improvements"])
+
     def test_the_two_words_are_one_command(self):
         self.assertIn("needs a command behind it", run_cli("history").stderr)
         self.assertIn("did you mean 'record'?", run_cli("history", "recrod").stderr)
@@ -304,6 +312,120 @@ class Versions(support.TemporaryFolder):
             answer = kaizen_json("history", command)
             self.assertEqual((answer["status"], answer["reason"]), (5, "newer_version"))
             self.assertRegex(answer["message"], re.escape(path) + ": has schema version 7")
+
+
+class Forgeries(support.TemporaryFolder):
+    """A manifest or a ledger of another shape whose hashes fit: an error in one line, never a defect."""
+
+    ODD = (None, 7, -1.5, "x", [], {}, [None], {"x": 1}, True, [[1]], "\x1b[31m")
+
+    def paths(self, value, place=()):
+        """The place of every value in *value*."""
+        yield place
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, item in items:
+            yield from self.paths(item, (*place, key))
+
+    def changed(self, document, place, odd):
+        """A copy of *document* with *odd* at *place*; with ... the place is removed."""
+        copy = json.loads(json.dumps(document))
+        inner = copy
+        for key in place[:-1]:
+            inner = inner[key]
+        if odd is ...:
+            del inner[place[-1]]
+        else:
+            inner[place[-1]] = odd
+        return copy
+
+    def check_commands(self, what):
+        for argv in (("list",), ("show", "2"), ("diff", "2", "4"), ("validate",), ("promote", "6")):
+            done = run_cli("history", *argv)
+            self.assertIn(done.status, (0, 1, 2, 5), f"{what} {argv}: {done.stderr}")
+            self.assertNotIn("\x1b", done.stdout + done.stderr, what)
+
+    def test_forged_manifests(self):
+        copy_history(self.folder)
+        entries = kaizen.ledger_entries(FOLDER)
+        path = kaizen.manifest_path(FOLDER, entries[1]["run"])
+        manifest = kaizen.read_json_object(path)
+        chance = random.Random(3)
+        places = [place for place in self.paths(manifest) if place and place[0] != "files"] + [("files",), ("files", 0), ("files", 0, "sha256"), ("files", 2, "name")]
+        for place in chance.sample(places, 40):
+            odd = chance.choice((..., *self.ODD))
+            text = json.dumps(self.changed(manifest, place, odd))
+            write(path, text)
+            forged = []
+            for entry in entries:
+                fields = {key: value for key, value in entry.items() if key in ("manifest", "decision", "replaces")}
+                if entry["seq"] == 2:
+                    fields["manifest"] = kaizen.sha256_hex(text)
+                forged.append(kaizen.sealed_entry(forged, entry["at"], entry["kind"], entry["run"], **fields))
+            kaizen.write_ledger(FOLDER, forged)
+            self.check_commands(f"{place} = {odd!r}")
+
+    def test_forged_texts_show_no_control_characters(self):
+        copy_history(self.folder)
+        entries = kaizen.ledger_entries(FOLDER)
+        shutil.rmtree("improvements")  # so that the archived decision counts
+        forged, stated = [], {**entries[2]["decision"]["stated"], "status": "ac\x1b[1m", "decided_by": "\x1b[31mEve", "decided_at": "\x1b[5m"}
+        for entry in entries:
+            fields = {key: value for key, value in entry.items() if key in ("manifest", "decision", "replaces")}
+            if entry["kind"] == "promotion":
+                fields["decision"] = {**fields["decision"], "stated": stated}
+            else:
+                path = kaizen.manifest_path(FOLDER, entry["run"])
+                manifest = kaizen.read_json_object(path)
+                manifest.update(recommendation="\x1b[31m", label="\x1b[2J", agent_version="\x1b[H", improvement={"name": "x\x1b[31m'; rm -rf ~"}, recorded_at="\x1b[7m")
+                manifest["decision"] = stated
+                manifest["reasons"] = [{"code": "c", "rule": 3, "text": "\x1b[31mworse"}]
+                text = json.dumps(manifest)
+                write(path, text)
+                fields["manifest"] = kaizen.sha256_hex(text)
+            forged.append(kaizen.sealed_entry(forged, "\x1b[31mnow", entry["kind"], entry["run"], **fields))
+        kaizen.write_ledger(FOLDER, forged)
+        write("p.json", '{"acceptance": {"minimum_pass_rate": 0.99}}')
+        for argv in (("list",), *(("show", name) for name in "1256"), ("diff", "1", "2"), ("diff", "2", "5"), ("validate",), ("promote", "5"), ("promote", "6")):
+            done = run_cli("history", *argv)
+            self.assertIn(done.status, (0, 1, 5), done.stderr)
+            self.assertNotIn("\x1b", done.stdout + done.stderr, argv)
+        done = run_cli("replay-decision", "--policy", "p.json")
+        self.assertNotIn("\x1b", done.stdout + done.stderr)
+        self.assertIn("\\x1b[31mnow", run_cli("history", "show", "2").stdout)
+
+    def test_forged_promotions_and_entries(self):
+        copy_history(self.folder)
+        entries = kaizen.ledger_entries(FOLDER)
+        places = [(number, *place) for number in (0, 2) for place in self.paths(entries[number]) if place and place != ("hash",)]
+        chance = random.Random(4)
+        for number, *place in chance.sample(places, 25):
+            odd = chance.choice((..., *self.ODD))
+            forged = [dict(entry) for entry in entries]
+            forged[number] = self.changed(forged[number], place, odd)
+            for index, entry in enumerate(forged):
+                entry["prev"] = forged[index - 1]["hash"] if index and place != ["prev"] else entry.get("prev")
+                entry["hash"] = kaizen.entry_hash(entry)
+            kaizen.write_ledger(FOLDER, forged) if number else write(f"{FOLDER}/ledger.jsonl", kaizen.ledger_bytes(forged))
+            self.check_commands(f"{number} {place} = {odd!r}")
+
+    def test_forged_archives(self):
+        copy_history(self.folder)
+        entries = kaizen.ledger_entries(FOLDER)
+        path = kaizen.manifest_path(FOLDER, entries[1]["run"])
+        manifest = kaizen.read_json_object(path)
+        write("p.json", "{}")
+        for name in ("outcomes.json", "comparison.json", "cases.jsonl", "evaluation.json", "candidate.evaluated.meta.json"):
+            for content in (b"", b"[]", b"{}", b"\xff", b'{"cases": [[1]]}\n', b'{"cases": [["a", 0, "improved", 1, 2, null, 2]]}\n', b'{"baseline": {"stage": 1}}'):
+                files = [entry for entry in manifest["files"] if entry["name"] != name]
+                files.append(kaizen.store_object(FOLDER, kaizen.measured_source(kaizen.Source(name, content=content))))
+                text = json.dumps({**manifest, "files": files})
+                write(path, text)
+                forged = [kaizen.sealed_entry([], entries[0]["at"], "anchor", entries[0]["run"], manifest=entries[0]["manifest"])]
+                forged.append(kaizen.sealed_entry(forged, entries[1]["at"], "record", entries[1]["run"], manifest=kaizen.sha256_hex(text)))
+                kaizen.write_ledger(FOLDER, forged)
+                for argv in (("history", "diff", "1", "2"), ("history", "list"), ("replay-decision", "--policy", "p.json")):
+                    done = run_cli(*argv)
+                    self.assertIn(done.status, (0, 1, 2, 4, 5), f"{name} {content!r} {argv}: {done.stderr}")
 
 
 if __name__ == "__main__":

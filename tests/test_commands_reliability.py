@@ -1,6 +1,7 @@
 """`kaizen reliability`, `plan`, `noise` and `replay-decision`: what a person reads and what a program gets."""
 
 import json
+import math
 import re
 import shutil
 import sys
@@ -88,6 +89,20 @@ class Reliability(Improvement):
             # All alike is no proof that the next will be: one of +1 and one of -1 are added.
             self.assertGreater(entry["smallest_effect"]["value"], 0.1)
             shutil.rmtree("improvements")
+
+    def test_the_cost_of_a_trial_has_an_interval_over_cases(self):
+        before, after = suite((10, "nyn", "yyn"), (14, "yyy", "yyy"))
+        prices = {name: 0.01 + 0.001 * number for number, name in enumerate(before)}
+        stages = {"baseline": answers(before), "candidate": [{**row, "cost": {"total_usd": prices[row["case_id"]]}} for row in answers(after)]}
+        make_improvement("change", [{"id": name, "input": name} for name in before], {"version": 1, "evaluators": [CHECK]}, **stages)
+        costs = self.ask("reliability", "change")["candidates"][0]["costs"]
+        self.assertEqual(costs["baseline"], {"n": 0, "mean_usd": None, "interval": None, "small_sample": False})
+        found = costs["candidate"]
+        self.assertEqual((found["n"], found["mean_usd"], found["small_sample"]), (24, 0.0215, True))
+        # Student's interval: 0.0215 ± 2.0687 · 0.00707107 / √24; the bootstrap limits of equally spaced values are close to it.
+        for limit, student in zip(found["interval"], (0.018514, 0.024486), strict=True):
+            self.assertAlmostEqual(limit, student, delta=0.0001)
+        self.assertRegex(run_cli("reliability", "change").stdout, r"baseline not measured, candidate 0.0215 USD a trial \(0.0185\d* to 0.0244\d*\) over 24 cases")
 
     def test_two_cases_promise_nothing(self):
         self.make(*suite((2, "n", "y")))
@@ -244,6 +259,19 @@ class Plan(Improvement):
         cell = answer["cells"][0]
         self.assertEqual((cell["cost_usd"], cell["seconds"]), (20 * 3 * 2 * 0.25, 20 * 3 * 2 * 3.0 / 2))
 
+    def test_a_cost_beyond_all_numbers_is_told_as_that(self):
+        before, after = suite((4, "nyn", "yyn"), (4, "yyy", "yyy"))
+        measured = {"cost": {"total_usd": 1e308}, "execution": {"duration_ms": 1e300, "exit_code": 0, "attempts": [], "started_at": "", "worker": 0}}
+        stages = {stage: [{**row, **measured} for row in answers(table)] for stage, table in (("baseline", before), ("candidate", after))}
+        make_improvement("change", [{"id": name, "input": name} for name in before], {"version": 1, "evaluators": [CHECK]}, **stages)
+        self.assertIsNone(self.ask("plan", "change", "--cases", "20", "--trials", "3")["cells"][0]["cost_usd"])
+        for argv in (("plan", "change"), ("gate", "change"), ("review", "change"), ("reliability", "change")):
+            text = run_cli(*argv).stdout
+            self.assertLess(max(map(len, re.findall(r"[0-9,.]+", text))), 30, argv)
+        self.assertIn("too large", run_cli("plan", "change").stdout)
+        with open("improvements/change/review.html", encoding="utf-8") as page:
+            self.assertIn("$1e+308", page.read())
+
     def test_a_large_suite_can_be_planned_and_a_tiny_one_shows_nothing(self):
         make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
         self.assertEqual(self.ask("plan", "change", "--cases", "100000", "--trials", "1")["cells"][0]["cases"], 100_000)
@@ -253,7 +281,28 @@ class Plan(Improvement):
     def test_clusters_are_no_independent_cases(self):
         cases = [{"id": f"c{number}", "input": 1, "cluster": f"k{number // 10}"} for number in range(40)]
         make_improvement("change", [*cases, {"id": "alone", "input": 1}], {"version": 1, "evaluators": [CHECK]})
-        self.assertIn("the 41 cases are 5 clusters", " ".join(self.ask("plan", "change")["sources"]))
+        answer = self.ask("plan", "change", "--trials", "1", "--rate", "0.7", "--noise", "0.5", "--change", "0.05", "--alike", "0.4", "--effect", "0.2")
+        # Four clusters of ten and one of one: the mean of 1 / size is 0.28.
+        variance = 0.05 * (0.4 + 0.6 * 0.28) + 2 * 0.21 * 0.5 * 0.28
+        effect = answer["design_effect"]
+        self.assertAlmostEqual(effect, variance / 5 / ((0.05 + 0.21) / 41), delta=1e-12)
+        self.assertIn(f"the 41 cases are 5 clusters, worth about {round(41 / effect)} independent cases at one trial", " ".join(answer["sources"]))
+        self.assertIn("correlation of the change within a cluster assumed: 0.4", answer["sources"])
+        (own,) = [cell for cell in answer["cells"] if cell["cases"] == 41]
+        self.assertAlmostEqual(own["smallest_effect"], 2.8015852181 * (variance / 5) ** 0.5, delta=1e-9)
+        self.assertEqual((answer["unit"], answer["units"]), ("cluster", 5))
+        self.assertEqual(answer["needed"][0]["cases"], math.ceil(1.1 * 2.8015852181**2 * variance / 0.04 * 41 / 5))
+
+    def test_with_a_pilot_of_clusters_the_table_says_what_reliability_says(self):
+        before, after = suite((16, "nyn", "yyn"), (16, "yyy", "yyn"), (16, "nnn", "yyy"), (16, "yny", "nny"))
+        for trials in ("3", "1"):
+            shown = [{name: letters[: int(trials)] for name, letters in side.items()} for side in (before, after)]
+            self.make(*shown, fields=lambda name: {"cluster": f"k{int(name[1:]) // 4}"} if name != "c0000" else {})
+            plan = self.ask("plan", "change", "--cases", "64", "--trials", trials)
+            found = self.ask("reliability", "change")["candidates"][0]
+            self.assertEqual(found["smallest_effect"]["n"], plan["units"])
+            self.assertAlmostEqual(plan["cells"][0]["smallest_effect"], found["smallest_effect"]["value"], delta=1e-8)
+            shutil.rmtree("improvements")
 
     def test_a_share_is_between_0_and_1(self):
         make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})

@@ -45,7 +45,7 @@ class Page(TemporaryFolder):
     def test_the_defaults_are_those_of_the_program(self):
         for heading, block in (("### acceptance", kaizen.ACCEPTANCE), ("### reliability", kaizen.RELIABILITY)):
             told = {name: json.loads(row[1]) for row in rows(heading) for name in re.findall(r"`(\w+)`", row[0])}
-            self.assertEqual(told, {key: default for key, (_, default) in block.items() if key != "metrics"})
+            self.assertEqual(told, {key: default for key, (_, default) in block.items()})
 
 
 if __name__ == "__main__":

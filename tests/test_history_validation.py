@@ -51,6 +51,31 @@ class Tampering(Copied):
         self.assertTrue(any(name.endswith(".gz") for name in names))
         self.assertTrue({".gitattributes", "ledger.jsonl", "champion.json", "manifest.json"} <= set(names))
 
+    def test_the_hashes_are_those_that_anybody_can_compute(self):
+        """Without any of Kaizen: json, hashlib and gzip."""
+
+        def sha256(data):
+            return hashlib.sha256(data).hexdigest()
+
+        before = None
+        for line in (self.place / "ledger.jsonl").read_bytes().splitlines():
+            entry = json.loads(line)
+            sealed = entry.pop("hash")
+            self.assertEqual(entry["prev"], before)
+            before = "sha256:" + sha256(json.dumps(entry, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+            self.assertEqual(sealed, before)
+            files = [entry["decision"]["file"]] if entry["kind"] == "promotion" else None
+            if files is None:
+                data = (self.place / "runs" / entry["run"] / "manifest.json").read_bytes()
+                self.assertEqual(sha256(data), entry["manifest"])
+                files = json.loads(data)["files"]
+            for each in files:
+                path = self.place / "objects" / each["sha256"][:2] / (each["sha256"] + (".gz" if each["encoding"] else ""))
+                stored = path.read_bytes()
+                content = gzip.decompress(stored) if each["encoding"] else stored
+                self.assertEqual((sha256(stored), len(stored)), (each["stored_sha256"], each["stored_bytes"]))
+                self.assertEqual((sha256(content), len(content)), (each["sha256"], each["bytes"]))
+
     def test_every_file_changed_cut_emptied_removed_doubled(self):
         for path in self.files():
             data = path.read_bytes()

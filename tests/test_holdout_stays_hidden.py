@@ -106,6 +106,7 @@ class Holdout(support.TemporaryFolder):
             ("noise", "secret", "--passes", "2", *self.agent()),
             ("replay-decision", "secret", "--policy", str(self.place / "evaluation.json")),
             ("pareto", "secret"),
+            *[("export", "secret", "--format", kind) for kind in kaizen.EXPORT_FORMATS],
             ("feedback", "secret"),
             ("optimize", "secret", "--", sys.executable, "optimizer.py"),
             ("decide", "secret", "--status", "accepted", "--by", "Ada", "--because", "fine"),

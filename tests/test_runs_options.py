@@ -154,7 +154,7 @@ class Budgets(StageRun):
         self.runner(PRICED)
         done = self.run_stage("--max-cost", "0.2", status=4)
         self.assertEqual(list(self.statuses().values()), ["completed", "completed", "not_run", "not_run"])
-        self.assertIn("stopped: the cost has reached 0.2 of at most 0.2 USD", done.stdout)
+        self.assertIn("stopped: the cost has reached 0.20 of at most 0.20 USD", done.stdout)
         self.assertIn("cost 0.20 USD, 2 of 2 trials priced", done.stdout)
         self.assertIn("--max-cost 0.2 --progress none --resume -- ./agent", done.stdout)
         record = observation("c3")
@@ -165,7 +165,7 @@ class Budgets(StageRun):
     def test_beyond_the_cost_no_attempt_begins(self):
         self.runner("#!/bin/sh\necho '{\"error\": {\"type\": \"busy\", \"message\": \"m\", \"class\": \"environment\"}, \"cost\": {\"total_usd\": 0.3}}'\n")
         done = self.run_stage("--max-cost", "0.5", "--retries", "9", status=4)
-        self.assertIn("stopped: the cost has reached 0.6 of at most 0.5 USD", done.stdout)
+        self.assertIn("stopped: the cost has reached 0.60 of at most 0.50 USD", done.stdout)
         self.assertIn("cost 0.60 USD", done.stdout)
 
     def test_ten_dimes_are_a_dollar(self):
@@ -401,7 +401,7 @@ class Summary(StageRun):
         done = self.run_stage(status=4)
         self.assertIn("2 of 4 trials completed, 2 without usable evidence (1 error, 1 protocol_error)", done.stdout)
         self.assertIn("errors by class: 1 protocol and 1 runner", done.stdout)
-        self.assertIn("cost 0.012 USD, 1 of 4 trials priced", done.stdout)
+        self.assertIn("cost 0.0123 USD, 1 of 4 trials priced", done.stdout)
 
     def test_the_slowest_cases_are_named_but_no_holdout_case(self):
         cases = [{"id": f"c{index}", "input": 1, "split": "holdout" if index == 4 else "development"} for index in range(1, 6)]
@@ -443,6 +443,35 @@ class Estimates(StageRun):
         data = json.loads(self.run_stage("--estimate", "--json", command=()).stdout)
         self.assertEqual((data["seconds"], data["cost_usd"], data["timed"], data["priced"], data["trials"]), (6.0, 3.0, 2, 2, 4))
         self.assertEqual(data["stages"], ["s", "baseline"])
+
+    def test_what_a_resume_leaves_as_it_is_is_not_estimated(self):
+        self.observed("s", [("c1", 1, 1000, 1), ("c1", 2, 1000, 1), ("c2", 1, 3000, 1), ("c3", 1, 2000, 1)])
+        lines = read_lines("imp/s.jsonl")
+        lines[2] |= {"status": "error", "error": {"class": "agent", "type": "x", "message": "x"}}
+        lines[3] |= {"input_fingerprint": "sha256:" + "0" * 64}
+        write_lines("imp/s.jsonl", lines)
+        # Four cases twice; of c1 both are there, of c2 one, that of c3 was made from another input.
+        for options, trials, done, seconds in (((), 4, 0, 6.0), (("--repetitions", "2"), 8, 0, 12.0), (("--resume",), 5, 3, 7.0), (("--only", "errors"), 6, 2, 10.0), (("--overwrite",), 4, 0, 6.0)):
+            with self.subTest(options):
+                data = json.loads(self.run_stage("--estimate", "--json", *options, command=()).stdout)
+                self.assertEqual((data["trials"], data["done"], data["seconds"]), (trials, done, seconds))
+        self.assertIn("s: 5 trials would be run, 3 are there", self.run_stage("--estimate", "--resume", command=()).stdout)
+        ran = self.run_stage("--resume", "--json", status=4)
+        self.assertEqual(json.loads(ran.stdout)["ran"], 5)
+
+    def test_a_resume_is_estimated_with_the_repetitions_that_the_stage_has(self):
+        self.run_stage("--repetitions", "3")
+        lines = read_lines("imp/s.jsonl")
+        write_lines("imp/s.jsonl", lines[:5])
+        data = json.loads(self.run_stage("--estimate", "--resume", "--json").stdout)
+        self.assertEqual((data["trials"], data["done"]), (7, 5))
+
+    def test_figures_beyond_all_numbers_are_told_as_that(self):
+        self.observed("s", [(f"c{number}", 1, 1e300, 1e308) for number in (1, 2, 3, 4)])
+        done = self.run_stage("--estimate", command=())
+        self.assertIn("time about 1.1e+294 h", done.stdout)
+        self.assertIn("cost too large to add up", done.stdout)
+        self.assertIsNone(json.loads(self.run_stage("--estimate", "--json", command=()).stdout)["cost_usd"])
 
     def test_without_evidence_nothing_is_known(self):
         done = self.run_stage("--estimate", command=())

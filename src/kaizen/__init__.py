@@ -49,6 +49,7 @@ LAYERS = {
         "cases.improvement",
         "cases.case",
         "cases.dataset",
+        "cases.expressions",
         "cases.components",
         "cases.evaluation_file",
         "cases.decision",
@@ -97,6 +98,7 @@ LAYERS = {
     "policy": [
         "policy.comparison",
         "policy.acceptance",
+        "policy.derived",
         "policy.reliability",
         "policy.reliability_words",
         "policy.plan",
@@ -118,6 +120,7 @@ LAYERS = {
         "history.restoring",
     ],
     "exporters": [
+        "exporters.rows",
         "exporters.*",
     ],
     "web": [

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kaizen.cases.case import Case
 from kaizen.cases.components import check_optimization
 from kaizen.cases.dataset import CASES_FILE, EVALUATION_FILE, checked_includes, is_inside, note_unreadable
+from kaizen.cases.expressions import Expression, ExpressionError, parse_expression
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breach, Breaches, InputError
 from kaizen.foundation.files import read_text, shown_path
@@ -48,11 +49,12 @@ from kaizen.foundation.shapes import (
     Report,
     check_fields,
     check_no_others,
+    is_number,
     is_whole,
     list_of,
     or_null,
 )
-from kaizen.foundation.text import did_you_mean, quoted
+from kaizen.foundation.text import did_you_mean, listed, quoted, visible
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -67,6 +69,9 @@ EVALUATION_FIELDS = {
     **dict.fromkeys(("metrics", "acceptance", "reliability", "judge", "objectives", "optimization", "agreement"), OBJECT),
 }
 PASS_K_FIELDS = {"k": POSITIVE_COUNT, "rate": RATE}
+METRIC_BOUND = or_null(Kind(is_number, "a number", shows_value=True))
+METRIC_BOUND_FIELDS = dict.fromkeys(("minimum", "maximum", "maximum_rise", "maximum_fall"), METRIC_BOUND)
+MAX_METRIC_NAME = 200
 
 # key: (what it may hold, default). null is "no bound", so a key whose default is a number cannot be null.
 Block = dict[str, tuple[Kind, Any]]
@@ -101,7 +106,7 @@ class Evaluation(NamedTuple):
     """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
 
     `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent; `objectives`
-    bound variants that are weighed against each other, all None when nothing is asked;
+    bound variants that are weighed against each other, all None when nothing is asked; `metrics` are those that can be read;
     `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
     """
 
@@ -115,7 +120,7 @@ class Evaluation(NamedTuple):
     reliability: JsonObject | None
     objectives: JsonObject
     document: JsonObject
-    metrics: JsonObject
+    metrics: dict[str, Expression]
     file_hashes: dict[str, str]
     read_file: ReadFile
 
@@ -164,7 +169,7 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
         reliability=checked_block(document, "reliability", RELIABILITY, report) if "reliability" in document else None,
         objectives=checked_block(document, "objectives", OBJECTIVES, report),
         document=document,
-        metrics=object_field(document, "metrics"),
+        metrics=checked_metrics(document, report),
         file_hashes=hashes,
         read_file=read_file,
     )
@@ -201,16 +206,51 @@ def checked_block(document: JsonObject, name: str, block: Block, report: Report)
 
 
 def checked_acceptance(document: JsonObject, report: Report) -> JsonObject:
-    """The acceptance policy of *document*; derived metrics, which this version does not measure, are refused."""
+    """The acceptance policy of *document*."""
     acceptance = checked_block(document, "acceptance", ACCEPTANCE, report)
     wanted = acceptance["minimum_pass_k"]
     if isinstance(wanted, dict):
         check_no_others(wanted, PASS_K_FIELDS, "/acceptance/minimum_pass_k", report)
         check_fields(wanted, PASS_K_FIELDS, "/acceptance/minimum_pass_k", report, PASS_K_FIELDS)
-    pointer = "/metrics" if document.get("metrics") else "/acceptance/metrics" if acceptance["metrics"] else ""
-    if pointer:
-        report(pointer, "this version does not measure derived metrics", "take the block out: what is not measured cannot pass")
+    names = object_field(document, "metrics")
+    bounds = object_field(acceptance, "metrics")
+    check_no_others(bounds, names, "/acceptance/metrics", report, "metric")
+    for name, wanted in bounds.items():
+        pointer = f"/acceptance/metrics{pointer_token(name)}"
+        if not isinstance(wanted, dict) or not wanted:
+            report(pointer, "must be an object with a bound", f"one of {listed(METRIC_BOUND_FIELDS, last='or')}")
+            continue
+        check_no_others(wanted, METRIC_BOUND_FIELDS, pointer, report)
+        check_fields(wanted, METRIC_BOUND_FIELDS, pointer, report)
     return acceptance
+
+
+def checked_metrics(document: JsonObject, report: Report) -> dict[str, Expression]:
+    """The derived metrics of *document* that can be read; what is wrong with the others is reported."""
+    found: dict[str, Expression] = {}
+    for name, text in object_field(document, "metrics").items():
+        pointer = f"/metrics{pointer_token(name)}"
+        if not name.strip() or len(name) > MAX_METRIC_NAME or visible(name, None) != name:
+            report(pointer, f"the name must have 1 to {MAX_METRIC_NAME} characters, none of them invisible", "")
+        elif not isinstance(text, str):
+            report(pointer, "must be a text with an expression", 'for example "1 - rate(ID)"')
+        else:
+            try:
+                found[name] = parse_expression(text)
+            except ExpressionError as error:
+                report(pointer, f"character {error.place}: {error.message}", error.hint)
+    return found
+
+
+def metrics_of_entries(entries: list[Any]) -> dict[str, str]:
+    """{id: metric} of evaluator documents as read, for those that have a usable id; the metric is the id unless they say otherwise."""
+    found = {}
+    for entry in entries:
+        identity = entry.get("id") if isinstance(entry, dict) else None
+        if isinstance(identity, str):
+            metric = entry.get("metric")
+            found[identity] = metric if isinstance(metric, str) else identity
+    return found
 
 
 def exact_fraction(value: "int | float") -> "Fraction":

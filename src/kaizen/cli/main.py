@@ -62,7 +62,12 @@ def run_command(arguments: list[str]) -> int:
 
 
 def print_answer(answer: Answer, wants_json: bool) -> int:
-    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code."""
+    """Prints *answer* on standard output, as text or as one JSON document; returns its exit code.
+
+    One without a message has put something else there itself.
+    """
+    if not answer.message:
+        return answer.code
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
         write_out(encode_readable({**document, "next": answer.next, **answer.data}))

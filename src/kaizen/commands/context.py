@@ -13,6 +13,7 @@ from kaizen.evaluators.suite import Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.jsonio import JsonObject, read_json_object
 from kaizen.policy.comparison import StageTally, tally_stage
+from kaizen.policy.derived import DerivedMetrics, derived_metrics
 from kaizen.policy.recommendation import comparison_document
 
 
@@ -23,6 +24,7 @@ class Project(NamedTuple):
     evaluation: Evaluation
     dataset: Dataset
     suite: Suite
+    derived: DerivedMetrics
 
 
 class Assessment(NamedTuple):
@@ -54,7 +56,7 @@ def load_project(argument: str) -> Project:
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite)
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def require_stage(improvement: Improvement, stage: str) -> None:
@@ -77,7 +79,8 @@ def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]
     repetitions = int(state.meta.get("repetitions", 1))
     if any(code == "invalid_evidence" for code, _ in state.problems):
         return StageTally(stage, repetitions, {}, []), state
-    return tally_stage(stage, improvement.stage_file(stage, RESULTS), repetitions, set(project.dataset.cases)), state
+    results, case_ids = improvement.stage_file(stage, RESULTS), set(project.dataset.cases)
+    return tally_stage(stage, results, repetitions, case_ids, project.derived.metrics_of()), state
 
 
 def assess(project: Project, baseline: str, candidate: str) -> Assessment:
@@ -93,7 +96,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
     problems.sort(key=lambda problem: order.index(problem[0]))
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems)
+    document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 

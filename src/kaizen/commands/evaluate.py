@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from kaizen.commands.context import load_project, require_stage
+from kaizen.commands.context import Project, load_project, require_stage, tallied_stage
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.label import label_lines
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
@@ -11,6 +11,7 @@ from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.progress import Progress
 from kaizen.foundation.text import counted, percent
+from kaizen.policy.derived import derived_figures, derived_lines
 
 
 @command(
@@ -43,19 +44,28 @@ def command_evaluate(args: Namespace) -> Answer:
     for meta in metas:
         for part in {"by_evaluator", "labels"} & meta.keys():
             meta[part] = {name: row for name, row in meta[part].items() if name in open_names}
-    lines = []
+    lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
+        lines[-1:-1] = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta}
+            stage: {**{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta}, "metrics": derived[stage]}
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
     following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
+
+
+def stage_metrics(project: Project, stage: str) -> list[JsonObject]:
+    """The derived metrics of *stage*, whose results are there; each value stands under 'candidate'."""
+    if not project.evaluation.metrics:
+        return []
+    tally, _ = tallied_stage(project, stage)
+    return [entry.document for entry in derived_figures(project.derived, list(project.dataset.cases), {"candidate": tally})]
 
 
 def counts_sentence(stage: str, meta: JsonObject) -> str:

@@ -43,7 +43,7 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     """The answer of gate: recommendation, reasons, rates."""
     comparison = assessment.comparison
     hidden = project.dataset.holdout
-    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]

@@ -184,7 +184,7 @@ def history_answer(history: History, run: HistoryRun) -> JsonObject:
 def one_stage(project: Project, stage: str) -> Recorded:
     """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
     tally, state = tallied_stage(project, stage)
-    document = single_stage_document(list(project.dataset.cases), tally, state.meta)
+    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
     refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
     return Recorded(project, document, {"candidate": state})
 
@@ -244,7 +244,7 @@ def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Deci
         "evidence": comparison.get("evidence"),
         "recommendation": comparison["recommendation"],
         "reasons": reasons,
-        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason")},
+        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
         "decision": stated_decision(decision),
     }
 

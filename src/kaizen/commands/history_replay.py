@@ -2,7 +2,7 @@
 
 import os
 
-from kaizen.cases.evaluation_file import RELIABILITY, checked_acceptance, checked_block, nearest_line
+from kaizen.cases.evaluation_file import RELIABILITY, checked_acceptance, checked_block, checked_metrics, nearest_line
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import assess, load_project
 from kaizen.commands.replaying import project_under, replayed_comparison
@@ -10,7 +10,7 @@ from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_INCOMPLETE, Breaches, KaizenError
 from kaizen.foundation.files import make_folder, remove_folder, shown_path
 from kaizen.foundation.jsonio import JsonObject, checked_object
-from kaizen.foundation.text import counted
+from kaizen.foundation.text import counted, visible
 from kaizen.history.reading import COMPARISON_ARCHIVED, History, HistoryRun, archived_document, run_outcomes
 from kaizen.history.restoring import restore_run
 from kaizen.policy.replay import flips_document
@@ -42,7 +42,7 @@ def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
 
 
 def policy_blocks(path: str) -> JsonObject:
-    """The blocks `acceptance` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
+    """The blocks `acceptance`, `metrics` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
 
     A block that the file does not have is empty: the defaults count, not what the run was judged by.
     """
@@ -55,10 +55,11 @@ def policy_blocks(path: str) -> JsonObject:
             breaches.add(shown, nearest_line(text, pointer), pointer, message, hint)
 
         checked_acceptance(document, report)
+        checked_metrics(document, report)
         if "reliability" in document:
             checked_block(document, "reliability", RELIABILITY, report)
     breaches.raise_if_any()
-    return {"acceptance": document.get("acceptance", {}), "reliability": document.get("reliability")} if found else {}
+    return {key: document.get(key) for key in ("acceptance", "metrics", "reliability")} if found else {}
 
 
 def replayed_run(history: History, run: HistoryRun, place: str, policy: JsonObject, path: str) -> JsonObject:
@@ -99,4 +100,5 @@ def history_flips(history: History, policy: str, replayed: list[JsonObject], fai
     lines += [f"  not replayed: {row['id']}: {row['message']}" for row in failed]
     data: JsonObject = {"policy": policy, "runs": replayed, "flipped_promotions": [row["id"] for row in promoted], "not_replayed": failed}
     reason = "incomplete" if failed else "flips" if flipped else "stays"
+    lines = [visible(line, None) for line in lines]
     return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)

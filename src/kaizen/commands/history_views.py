@@ -65,7 +65,7 @@ def row_line(row: JsonObject) -> str:
     parts += [f"decision {decision['status']}"] if decision else []
     parts += ["superseded"] if row["superseded_by"] else []
     parts += ["champion"] if row["is_champion"] else ["promoted"] if row["promoted_at"] else []
-    return f"{row['id']}  {', '.join(parts)}"
+    return visible(f"{row['id']}  {', '.join(parts)}", None)
 
 
 @command(
@@ -91,7 +91,7 @@ def command_history_show(args: Namespace) -> Answer:
         lines += [f"  promoted {at}" for at in row["promoted_at"]]
     files = [{key: entry[key] for key in ("name", "sha256", "bytes")} for entry in run.manifest.get("files", [])]
     lines.append(f"  files: {len(files)}, " + ("every hash verifies" if not problems else f"{counted(len(problems), 'problem')}:"))
-    lines += [f"    {problem}" for problem in problems]
+    lines = [visible(line, None) for line in [*lines, *(f"    {problem}" for problem in problems)]]
     reason = "hash_mismatch" if problems else "shown"
     return Answer(EXIT_NO if problems else 0, reason, lines[0], lines, {"run": row, "files": files, "problems": problems})
 
@@ -179,7 +179,7 @@ def command_history_validate(args: Namespace) -> Answer:
         "problems": shown,
     }
     if problems:
-        lines = [f"{problem.text()} [{problem.hint}]" for problem in problems[:MAX_BREACHES_SHOWN]]
+        lines = [visible(f"{problem.text()} [{problem.hint}]", None) for problem in problems[:MAX_BREACHES_SHOWN]]
         lines += [f"and {len(problems) - MAX_BREACHES_SHOWN} more"] if len(problems) > MAX_BREACHES_SHOWN else []
         return Answer(EXIT_NO, problems[0].code, problems[0].text(), lines, data)
     extends = f", extends {args.anchor.strip()}" if args.anchor else ""

@@ -10,11 +10,11 @@ from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, has_results, 
 from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import shown_path, write_file
 from kaizen.foundation.jsonio import JsonObject, encode_readable
-from kaizen.foundation.text import counted, duration, quoted, visible
+from kaizen.foundation.text import counted, dollars, duration, quoted, visible
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.objectives import Measured, pareto_document
 from kaizen.web.pareto_page import pareto_page
-from kaizen.web.review_words import interval_text, money, rate_percent
+from kaizen.web.review_words import interval_text, rate_percent
 
 PARETO_FILES = {"json": "pareto.json", "html": "pareto.html"}
 VARIANT = Argument(
@@ -92,7 +92,8 @@ def measured_variant(project: Project, name: str, value: str) -> Measured:
     repetitions = int(state.meta.get("repetitions", 1))
     if any(code == "invalid_evidence" for code, _ in state.problems):
         return Measured(name, StageTally(stage, repetitions, {}, []), state.meta, state.problems)
-    return Measured(name, tally_stage(stage, value, repetitions, set(project.dataset.cases)), state.meta, state.problems)
+    tally = tally_stage(stage, value, repetitions, set(project.dataset.cases), project.derived.metrics_of())
+    return Measured(name, tally, state.meta, state.problems)
 
 
 # --- Words -----------------------------------------------------------------------------
@@ -105,7 +106,7 @@ def pareto_message(document: JsonObject) -> str:
     if best is None:
         return f"none of {counted(len(entries), 'variant')} is known to meet every constraint"
     shown = entries[best]
-    return f"cheapest feasible: {visible(best)} ({money(shown['mean_cost_usd'])} a case, pass rate {rate_percent(shown['quality'])})"
+    return f"cheapest feasible: {visible(best)} ({dollars(shown['mean_cost_usd'])} a case, pass rate {rate_percent(shown['quality'])})"
 
 
 def variant_lines(document: JsonObject) -> list[str]:
@@ -118,7 +119,7 @@ def variant_lines(document: JsonObject) -> list[str]:
         numbers = [f"pass rate {rate_percent(entry['quality'])}"]
         if entry["interval"]:
             numbers[0] += f" ({interval_text({'low': entry['interval'][0], 'high': entry['interval'][1]})})"
-        numbers.append("unpriced" if entry["mean_cost_usd"] is None else f"{money(entry['mean_cost_usd'])} a case")
+        numbers.append("unpriced" if entry["mean_cost_usd"] is None else f"{dollars(entry['mean_cost_usd'])} a case")
         if "latency" in document["axes"]:
             latency = entry["latency_p95_ms"]
             numbers.append("p95 not measured" if latency is None else f"p95 {duration(latency / 1000)}")

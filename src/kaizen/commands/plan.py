@@ -10,10 +10,20 @@ from kaizen.commands.reporting import BASELINE, CANDIDATE
 from kaizen.commands.run import count_argument
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, duration, quoted
-from kaizen.policy.comparison import StageTally
-from kaizen.policy.plan import TYPICAL_CHANGE, TYPICAL_NOISE, TYPICAL_RATE, measured_means, plan_document, planning_spread
-from kaizen.policy.reliability import Quad, clusters_of, comparable_rows, share_quad
+from kaizen.foundation.text import counted, duration, money, quoted
+from kaizen.policy.plan import (
+    TYPICAL_CHANGE,
+    TYPICAL_LIKENESS,
+    TYPICAL_NOISE,
+    TYPICAL_RATE,
+    Pilot,
+    design_effect,
+    measured_means,
+    plan_document,
+    planning_spread,
+    units_of,
+)
+from kaizen.policy.reliability import clusters_of, comparable_rows, share_quad
 
 USUAL_CASES = (20, 50, 100, 200, 500)
 USUAL_TRIALS = (1, 3, 5, 10)
@@ -70,6 +80,7 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         assumption("--rate", "R", "pass rate", TYPICAL_RATE),
         assumption("--noise", "S", "share of noise in the variance of a trial", TYPICAL_NOISE),
         assumption("--change", "V", "variance of the change over cases", TYPICAL_CHANGE),
+        assumption("--alike", "R", "correlation of the change of two cases of one cluster", TYPICAL_LIKENESS),
         Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
     ],
     "kaizen plan refund\nkaizen plan refund --effect 0.05 --jobs 4",
@@ -78,28 +89,33 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
     project = load_project(args.improvement)
-    quads, sides = pilot(project, args.baseline, args.candidate)
-    spread, sources = planning_spread(quads, sides, {"rate": args.rate, "noise": args.noise, "change": args.change})
-    own = len(project.dataset.cases)
     clusters = clusters_of(project.dataset.cases)
-    if clusters:
-        units = own - len(clusters) + len(set(clusters.values()))
-        units_text = f"the {counted(own, 'case')} are {counted(units, 'cluster')}"
-        sources.append(f"{units_text}; the table takes every case for independent; see reliability")
+    units = units_of(project.dataset.cases, clusters)
+    found = pilot(project, args.baseline, args.candidate, clusters)
+    assumed = {"rate": args.rate, "noise": args.noise, "change": args.change, "alike": args.alike}
+    spread, sources = planning_spread(found, units.part, assumed)
+    own = units.cases
+    effect = design_effect(found, units, spread, assumed) if units.units < own else None
+    if effect is not None:
+        worth = f"worth about {counted(round(own / effect), 'independent case')} at one trial (design effect {effect:.2g})"
+        sources.append(f"the {counted(own, 'case')} are {counted(units.units, 'cluster')}, {worth}; the table takes clusters of that size")
     cases = sorted(set(args.cases or [*USUAL_CASES, *([own] if own else [])]))
     trials = sorted(set(args.trials or USUAL_TRIALS))
-    document = plan_document(spread, sources, cases, trials, measured_means(sides), args.jobs, args.effect)
+    document = plan_document(spread, units, sources, cases, trials, measured_means(found.sides), args.jobs, args.effect)
+    document["design_effect"] = effect
     message = f"what {counted(own, 'case')} and other numbers of them could show"
     return Answer(0, "planned", message, plan_lines(document, cases, trials, own), {"cases": own, **document})
 
 
-def pilot(project: Project, baseline: str, candidate: str) -> tuple[list[Quad], list[StageTally]]:
-    """([comparable cases of both stages], [the stages that are there]); nothing is run."""
+def pilot(project: Project, baseline: str, candidate: str, clusters: dict[str, str]) -> Pilot:
+    """The comparable cases of both stages and the stages that are there; nothing is run."""
     there = [stage for stage in (baseline, candidate) if os.path.exists(project.improvement.stage_file(stage))]
     if len(there) == 2 and baseline != candidate:
         assessment = assess(project, baseline, candidate)
-        return [share_quad(row) for row in comparable_rows(assessment.comparison["cases"])], list(assessment.tallies.values())
-    return [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)]
+        rows = comparable_rows(assessment.comparison["cases"])
+        names = [clusters.get(row["id"]) for row in rows] if clusters else []
+        return Pilot([share_quad(row) for row in rows], names, list(assessment.tallies.values()))
+    return Pilot([], [], [tallied_stage(project, stage)[0] for stage in dict.fromkeys(there)])
 
 
 def effect_text(effect: float) -> str:
@@ -111,9 +127,12 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
     """The tables for a terminal: effects, then cost and time where they were measured."""
     cells = {(cell["cases"], cell["trials"]): cell for cell in document["cells"]}
 
-    def table(key: str, shown: "dict[tuple[int, int], str]") -> list[str]:
+    def shown(amount: float | None, words: Callable[[float], str]) -> str:
+        return "too large" if amount is None else words(amount)
+
+    def table(key: str, texts: "dict[tuple[int, int], str]") -> list[str]:
         rows = [[key, *[counted(k, "trial") for k in trials]]]
-        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[shown[n, k] for k in trials]] for n in cases]
+        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[texts[n, k] for k in trials]] for n in cases]
         widths = [max(len(row[column]) for row in rows) for column in range(len(trials) + 1)]
         return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
@@ -121,10 +140,10 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
     lines += table("", {place: effect_text(cell["smallest_effect"]) for place, cell in cells.items()})
     if document["trial_cost_usd"] is not None:
         lines += ["cost of both stages in USD, from what was measured:"]
-        lines += table("", {place: f"{cell['cost_usd']:,.2f}" for place, cell in cells.items()})
+        lines += table("", {place: shown(cell["cost_usd"], money) for place, cell in cells.items()})
     if document["trial_seconds"] is not None:
         lines += [f"time of both stages at {counted(document['jobs'], 'job')}, from what was measured:"]
-        lines += table("", {place: duration(cell["seconds"]) for place, cell in cells.items()})
+        lines += table("", {place: shown(cell["seconds"], duration) for place, cell in cells.items()})
     else:
         lines.append("cost and time: not known before something was measured; run a few cases")
     if document["needed"]:

@@ -9,10 +9,12 @@ from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, visible
-from kaizen.policy.reliability import ROLES_COMPARED, default_reliability, judge_family
+from kaizen.policy.derived import derived_lines
+from kaizen.policy.reliability import ROLES_COMPARED, cost_document, default_reliability, judge_family
 from kaizen.policy.reliability_words import (
     chance_text,
     change_text_of,
+    cost_text,
     excluded_text_of,
     fraction_percent,
     ids_text,
@@ -67,6 +69,9 @@ def reliability_document(
     first = next(iter(assessments.values()))
     entries = [rounded_floats(entry) for entry in entries]
     for entry, assessment in zip(entries, assessments.values(), strict=True):
+        costs = {role: cost_document(tally, float(settings["confidence"])) for role, tally in assessment.tallies.items()}
+        entry["costs"] = rounded_floats(costs)
+        entry["metrics"] = rounded_floats(assessment.comparison["metrics"])
         entry["evidence"] = assessment.comparison["evidence"]
         entry["problems"] = [{"code": code, "text": text} for code, text in assessment.problems]
         entry["evaluators_changed"] = changed_between(assessment)
@@ -149,6 +154,10 @@ def entry_lines(entry: JsonObject, document: JsonObject) -> list[str]:
         *[("excluded", f"{role} {excluded_text_of(entry, role)}") for role in ROLES_COMPARED if excluded_text_of(entry, role)],
         *[("", f"{problem['text']} ({problem['code']})") for problem in entry["problems"]],
     ]
+    names = {"baseline": document["baseline"]["stage"], "candidate": entry["stage"]}
+    if any(found["n"] for found in entry["costs"].values()):
+        rows.append(("cost", ", ".join(f"{names[role]} {cost_text(found)}" for role, found in entry["costs"].items())))
+    rows += [("metric", line) for line in derived_lines(entry["metrics"], names)]
     width = max(len(name) for name, _ in rows)
     lines = [verdict_text(entry, document["settings"]), *[f"  {name:<{width}}  {text}" for name, text in rows]]
     lines += [f"  {text}" for text in (smallest_effect_text(entry), settle_text(entry)) if text]

@@ -24,7 +24,9 @@ SHOWN_MOVES = 10
     [
         IMPROVEMENT._replace(options={"nargs": "?"}, text=f"{IMPROVEMENT.text}; without one: every comparison of the history"),
         Argument(
-            "--policy", "FILE", "the evaluation file to try, in the form of evaluation.json; of a history only acceptance and reliability"
+            "--policy",
+            "FILE",
+            "the evaluation file to try, in the form of evaluation.json; of a history only acceptance, metrics and reliability",
         ),
         Argument("--evaluation", "FILE", "the same, and its evaluators count for a history too"),
         BASELINE,

@@ -12,6 +12,7 @@ from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.policy.comparison import CaseTally, StageTally
+from kaizen.policy.derived import derived_metrics
 from kaizen.policy.recommendation import comparison_document
 from kaizen.runs.observation import iter_observations
 
@@ -30,7 +31,7 @@ def project_under(improvement: Improvement, path: str, own_place: bool = True) -
     breaches.raise_if_any()
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite)
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
 
 
 def replayed_comparison(project: Project, before: JsonObject) -> JsonObject:
@@ -40,7 +41,7 @@ def replayed_comparison(project: Project, before: JsonObject) -> JsonObject:
         meta = {"observations_sha256": before[role]["observations_sha256"]}
         stages[role] = (replayed_tally(project, before[role]["stage"]), meta)
     fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, [])
+    return comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
 
 
 def replayed_tally(project: Project, stage: str) -> StageTally:
@@ -58,6 +59,7 @@ def replayed_tally(project: Project, stage: str) -> StageTally:
         if key[0] not in project.dataset.cases:
             unknown[key[0]] = None
             continue
-        cases.setdefault(key[0], CaseTally()).add(evaluate_observation(observation, project.dataset, project.suite))
+        result = evaluate_observation(observation, project.dataset, project.suite)
+        cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
     repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage, repetitions, cases, list(unknown))

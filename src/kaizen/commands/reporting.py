@@ -11,6 +11,7 @@ from kaizen.evaluators.stage_results import RESULTS
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, read_json_object
 from kaizen.foundation.text import counted, listed, percent, visible
+from kaizen.policy.derived import derived_lines
 from kaizen.policy.reliability import Compared, clusters_of, default_reliability, detailed_entry, judge_family
 from kaizen.web.review import ReviewData, StageView, review_markdown, write_review_page
 
@@ -132,11 +133,17 @@ def rate_text(rates: JsonObject) -> str:
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"
 
 
+def stage_names(comparison: JsonObject) -> dict[str, str]:
+    """The stage names by role of *comparison*."""
+    return {role: comparison[role]["stage"] for role in ("baseline", "candidate") if role in comparison}
+
+
 def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list[str]:
     """The recommendation for a terminal: headline, rates, counts, further reasons, regressions first, notes."""
     lines = [headline(comparison)]
     width = max(len(comparison[role]["stage"]) for role in ("baseline", "candidate"))
     lines += [f"  {comparison[role]['stage']:<{width}}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate")]
+    lines += [f"  {line}" for line in derived_lines(comparison["metrics"], stage_names(comparison))]
     counts = comparison["counts"]
     order = ("regressed", "weakened", "not_comparable", "improved", "strengthened", "unchanged")
     lines.append(

@@ -38,7 +38,7 @@ def command_review(args: Namespace) -> Answer:
     comparison = assessment.comparison
     hidden = frozenset() if args.open_holdout else project.dataset.holdout
     lines = [*recommendation_lines(comparison, hidden), f"page: {paths['html']}"]
-    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
     following = f"open {paths['html']}, then: {decide_command(project.improvement)}"
     return Answer(0, comparison["recommendation"], headline(comparison), lines, {**data, "files": paths}, following)

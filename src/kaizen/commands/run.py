@@ -4,27 +4,24 @@ import os
 import re
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from kaizen.commands.check_runner import checked_runner
 from kaizen.commands.context import Project, diagnose, load_project
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import float_or_none
 from kaizen.foundation.progress import PROGRESS_MODES
 from kaizen.foundation.redact import environment_secrets, redact_arguments
-from kaizen.foundation.text import counted, duration, listed, quoted, visible
+from kaizen.foundation.text import counted, duration, listed, money, quoted, visible
 from kaizen.runs.bridge import PERSISTENT, PLAIN, PROCESS, REPLAY, RunRequest, RunSummary, run_stage
 from kaizen.runs.budget import RETRY_REASONS, Budget
-from kaizen.runs.estimate import Estimate, estimate_run
-from kaizen.runs.journal import ONLY_ERRORS, OVERWRITE, REFUSE, RESUME, RESUME_OVERWRITE
+from kaizen.runs.estimate import Estimate, done_trials, estimate_run
+from kaizen.runs.journal import ONLY_ERRORS, OVERWRITE, REFUSE, RESUME, RESUME_OVERWRITE, UNFINISHED
 from kaizen.runs.observation import COMPLETED
 from kaizen.runs.plan import select_cases
-from kaizen.runs.shards import is_in_shard, parse_shard
+from kaizen.runs.shards import is_in_shard, parse_shard, shard_stage
 from kaizen.runs.tally import RunTally
-
-if TYPE_CHECKING:
-    from decimal import Decimal
 
 NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
@@ -228,7 +225,7 @@ def run_answer(args: Namespace, summary: RunSummary) -> Answer:
         "errors": summary.examples,
         "error_classes": summary.tally.classes,
         "slowest": [{"case_id": name, "trial": trial, "duration_ms": round(-ms, 3)} for ms, name, trial in summary.tally.slowest],
-        "cost_usd": float(summary.tally.cost) if summary.tally.priced else None,
+        "cost_usd": float_or_none(summary.tally.cost) if summary.tally.priced else None,
         "priced": summary.tally.priced,
         "notes": summary.notes,
         "files": files,
@@ -242,26 +239,29 @@ def tally_lines(tally: RunTally) -> list[str]:
     if len(tally.classes) > 1:
         lines.append(f"errors by class: {listed([f'{number:,} {name}' for name, number in sorted(tally.classes.items())])}")
     if tally.priced:
-        lines.append(f"cost {dollars(tally.cost)}, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
+        lines.append(f"cost {money(tally.cost)} USD, {tally.priced:,} of {counted(tally.ran, 'trial')} priced")
     slow = [f"{quoted(name, 40)} {duration(-ms / 1000)}" for ms, name, _ in tally.slowest if -ms >= NOTABLE_MS]
     if slow and tally.ran > len(slow):
         lines.append(f"slowest: {listed(slow)}")
     return lines
 
 
-def dollars(amount: "float | Decimal") -> str:
-    """'0.0123 USD': two decimals, or as many as show two digits."""
-    return f"{amount:,.2f} USD" if amount >= 0.1 or not amount else f"{float(amount):.2g} USD"
-
-
 def estimate_answer(args: Namespace, project: Project) -> Answer:
     """What the run that *args* describe will take and cost, as far as earlier evidence tells."""
     cases = select_cases(project.dataset, args.id, args.tag, args.split)
     shard = parse_shard(args.shard, os.environ) if args.shard else None
-    trials = [case for case in cases if shard is None or is_in_shard(case.id, shard)] * max(args.repetitions, 1)
+    cases = [case for case in cases if shard is None or is_in_shard(case.id, shard)]
+    stage, suffix = shard_stage(args.stage, shard) if shard else args.stage, UNFINISHED if args.overwrite else ""
+    files = [project.improvement.stage_file(stage, kind) + suffix for kind in (".jsonl", ".meta.json")]
+    goes_on = bool(args.resume or args.only) and os.path.exists(files[0])
+    done, known = done_trials(files[0], files[1], {case.id: case for case in cases}, bool(args.only)) if goes_on else (set(), 1)
+    repetitions = args.repetitions or known
+    trials = [case for trial in range(1, repetitions + 1) for case in cases if (case.id, trial) not in done]
+    kept = len(cases) * repetitions - len(trials)
     found = estimate_run(project.improvement, args.stage, trials)
-    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run", *(f"  {line}" for line in estimate_lines(found, args.jobs))]
-    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs}
+    lines = [f"{args.stage}: {counted(found.trials, 'trial')} would be run" + (f", {kept:,} are there" if kept else "")]
+    lines += [f"  {line}" for line in estimate_lines(found, args.jobs)] if trials else []
+    data = {**found._asdict(), "stage": args.stage, "jobs": args.jobs, "done": kept}
     return Answer(EXIT_DONE, "estimated", ", ".join(line.strip() for line in lines), lines, data)
 
 
@@ -269,12 +269,12 @@ def estimate_lines(found: Estimate, jobs: int) -> list[str]:
     """Time and cost of the estimate, each with the share it rests on."""
     if found.seconds is None and found.cost_usd is None:
         return ["time and cost are not known: no earlier trial of these cases was measured"]
-    time, cost = "time not known", "cost not known: none of them is priced"
+    time, cost = "time not known", f"cost {'too large to add up' if found.priced else 'not known: none of them is priced'}"
     if found.seconds is not None:
         seconds = duration(found.seconds / min(jobs, found.timed))
         time = f"time about {seconds} with --jobs {jobs}, {found.timed:,} of {found.trials:,} measured"
     if found.cost_usd is not None:
-        cost = f"cost about {dollars(found.cost_usd)}, {found.priced:,} of {found.trials:,} priced"
+        cost = f"cost about {money(found.cost_usd)} USD, {found.priced:,} of {found.trials:,} priced"
     return [time, cost, f"as it went in {listed([quoted(stage) for stage in found.stages])}; what is not measured is not in the sums"]
 
 

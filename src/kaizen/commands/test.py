@@ -6,7 +6,16 @@ from argparse import Namespace
 from kaizen.cases.evaluation_file import exact_fraction
 from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.gate import GATE_EXITS, JUNIT, SUMMARY, write_gate_files
-from kaizen.commands.reporting import BASELINE, headline, rate_text, recommendation_lines, shown_reasons, write_review, write_single_review
+from kaizen.commands.reporting import (
+    BASELINE,
+    headline,
+    rate_text,
+    recommendation_lines,
+    shown_reasons,
+    stage_names,
+    write_review,
+    write_single_review,
+)
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, stage_state
@@ -15,6 +24,7 @@ from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import counted, percent, visible
 from kaizen.policy.acceptance import exact_percent
 from kaizen.policy.comparison import tally_stage
+from kaizen.policy.derived import derived_lines
 from kaizen.policy.recommendation import single_stage_document
 from kaizen.runs.bridge import run_stage
 from kaizen.runs.journal import OVERWRITE
@@ -65,7 +75,7 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     write_gate_files(project, assessment, args.junit, args.summary)
     comparison = assessment.comparison
     lines = [*recommendation_lines(comparison, project.dataset.holdout), *failures, f"page: {paths['html']}"]
-    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence", "notes")}
+    data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
@@ -75,9 +85,10 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     """The answer without a baseline: the stage's pass rate against `minimum_pass_rate`, every trial of which must be measured."""
     improvement = project.improvement
     asked = [case.id for case in select_cases(project.dataset, args.id, args.tag, args.split)]
-    tally = tally_stage(args.stage, improvement.stage_file(args.stage, RESULTS), max(args.repetitions, 1), set(asked))
+    results, metrics_of = improvement.stage_file(args.stage, RESULTS), project.derived.metrics_of()
+    tally = tally_stage(args.stage, results, max(args.repetitions, 1), set(asked), metrics_of)
     state = stage_state(improvement, args.stage, project.dataset, project.suite)
-    document = single_stage_document(asked, tally, state.meta)
+    document = single_stage_document(asked, tally, state.meta, project.derived)
     rates = document["rates"]["candidate"]
     page = write_single_review(project, Assessment(document, {"candidate": state}, []))
     wanted = project.evaluation.acceptance["minimum_pass_rate"]
@@ -90,9 +101,12 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
-    lines = [verdict, f"  {args.stage}  {rate_text(rates)}", *failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
+    lines = [verdict, f"  {args.stage}  {rate_text(rates)}"]
+    lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
+    lines += [*failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
-    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "run": ran.data, "files": {"html": page}}
+    data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
+    data |= {"run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
 
 

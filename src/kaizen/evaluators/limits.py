@@ -11,7 +11,7 @@ from kaizen.evaluators.outcomes import ConfigurationError, NotMeasurable, Outcom
 from kaizen.evaluators.paths import output_text
 from kaizen.evaluators.registry import Check, Parameter, View, evaluator, is_json_number
 from kaizen.evaluators.trail import view_trail
-from kaizen.foundation.jsonio import JsonObject, pointer_token
+from kaizen.foundation.jsonio import JsonObject, float_or_none, pointer_token
 from kaizen.foundation.text import did_you_mean, listed, quoted
 
 
@@ -29,14 +29,14 @@ def trial_duration_ms(observation: JsonObject) -> float | None:
 
 
 def trial_cost_usd(observation: JsonObject) -> float | None:
-    """US dollars that the trial cost, earlier attempts included; None when any of them has no price."""
+    """US dollars that the trial cost, earlier attempts included; None when any of them has no price, or no float holds the sum."""
     execution = observation.get("execution")
     attempts = execution.get("attempts") if isinstance(execution, dict) else None
     prices = [number_at(observation, "cost", "total_usd")]
     prices += [number_at(attempt, "cost", "total_usd") for attempt in (attempts if isinstance(attempts, list) else [])]
     if any(price is None for price in prices):
         return None
-    return prices[0] if len(prices) == 1 else float(sum(exact_value(price) for price in prices))
+    return prices[0] if len(prices) == 1 else float_or_none(sum(exact_value(price) for price in prices))
 
 
 # --- What can be bounded -----------------------------------------------------------------

@@ -14,14 +14,15 @@ from typing import Any
 
 from kaizen.cases.case import Case
 from kaizen.cases.dataset import Dataset
-from kaizen.cases.evaluation_file import Evaluation, case_entries
+from kaizen.cases.evaluation_file import Evaluation, case_entries, metrics_of_entries
+from kaizen.cases.expressions import ExpressionError, check_metric_names
 from kaizen.evaluators.decimals import exact_mean
 from kaizen.evaluators.envelope import PreparedEntry, prepare_entry
 from kaizen.evaluators.limits import trial_cost_usd, trial_duration_ms
 from kaizen.evaluators.outcomes import ERROR, FAIL, NOT_APPLICABLE, PASS, ConfigurationError, Outcome, errored
 from kaizen.evaluators.regex_timer import PatternTimeout
 from kaizen.foundation.errors import Breaches
-from kaizen.foundation.jsonio import JsonObject, fingerprint
+from kaizen.foundation.jsonio import JsonObject, fingerprint, pointer_token
 from kaizen.foundation.text import counted, quoted, visible
 
 DECIDING = ("hard", "gate")
@@ -167,6 +168,7 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
         entries.append(entry)
     suite = Suite(entries, evaluation)
     check_cases(suite, dataset, breaches)
+    check_metrics(evaluation, dataset, breaches)
     brought = any(case.document.get("evaluators") for case in dataset.cases.values())
     if entries and not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
         message = "no evaluator decides (severity hard or gate), so no trial can pass"
@@ -214,6 +216,24 @@ def note_case_value(entry: PreparedEntry, case: Case, breaches: Breaches) -> str
     except PatternTimeout as timeout:
         breaches.add(case.path, case.line, "", f"evaluator {quoted(entry.id)}: {timeout.reason}")
     return ""
+
+
+def check_metrics(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) -> None:
+    """Reports each derived metric that asks of a metric no entry has; names that only holdout cases bring are not suggested."""
+    if not evaluation.metrics:
+        return
+    known = set(metrics_of_entries(evaluation.evaluators).values())
+    shown = set(known)
+    for case in dataset.cases.values():
+        own = set(metrics_of_entries(case_entries(case, evaluation, Breaches())).values()) if case.document.get("evaluators") else set()
+        known |= own
+        shown |= own if case.id not in dataset.holdout else set()
+    for name, expression in evaluation.metrics.items():
+        try:
+            check_metric_names(expression, known, shown)
+        except ExpressionError as error:
+            pointer = f"/metrics{pointer_token(name)}"
+            breaches.add(evaluation.path, evaluation.line(pointer), pointer, f"character {error.place}: {error.message}", error.hint)
 
 
 def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:

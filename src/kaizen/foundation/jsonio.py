@@ -188,6 +188,19 @@ def canonical_json(value: Any) -> str:
     return encode_sorted(integral_as_int(value)) if ".0" in text else text
 
 
+def float_or_none(value: Any) -> float | None:
+    """The number *value* (of any kind) as a float that JSON can hold; None when it is beyond one.
+
+    >>> float_or_none(0.5), float_or_none(10**400), float_or_none(1e308 * 10)
+    (0.5, None, None)
+    """
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if abs(number) != float("inf") else None
+
+
 def integral_as_int(value: Any) -> Any:
     """*value* with each float of integral value below 2^53 as an int."""
     if isinstance(value, float):

@@ -3,10 +3,12 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from typing import Any
 
 # C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text. Kept as text: `re` compiles
 # it when it is first used, which not every command does.
 UNSAFE = "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+LARGEST_AMOUNT = 1e12  # of dollars or seconds; above, digits say nothing that the power of ten does not
 ESCAPED_CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -94,8 +96,28 @@ def percent(numerator: int, denominator: int, digits: int = 2) -> str:
     return f"{'-' if scaled < 0 else ''}{whole}{decimals} %"
 
 
+def money(amount: Any) -> str:
+    """US dollars, a number of any kind, with as many decimals as a small price needs and no more digits than a price has.
+
+    >>> [money(amount) for amount in (1234.5, 0.5, 0.0021, 0.0000004, 0, 1e308)]
+    ['1,234.50', '0.50', '0.0021', '4e-07', '0.00', '1e+308']
+    """
+    if abs(amount) >= LARGEST_AMOUNT:
+        return f"{amount:.3g}".lower()
+    if not 0 < abs(amount) < 1:
+        return f"{amount:,.2f}"
+    return f"{float(amount):.2g}" if abs(amount) < 0.000001 else f"{amount:.6f}".rstrip("0").ljust(4, "0")
+
+
+def dollars(amount: Any) -> str:
+    """`money` with its sign in front: '$1.25'."""
+    return f"${money(amount)}"
+
+
 def duration(seconds: float) -> str:
-    """'850 ms', '12.3 s', '4 min 05 s', '2 h 03 min'."""
+    """'850 ms', '12.3 s', '4 min 05 s', '2 h 03 min', '1.2e+20 h'."""
+    if seconds >= LARGEST_AMOUNT:
+        return f"{seconds / 3600:.2g} h"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

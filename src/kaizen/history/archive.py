@@ -8,16 +8,14 @@ no more is unpacked than the manifest says there is.
 
 import hashlib
 import os
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from kaizen.cases.dataset import is_inside
 from kaizen.foundation.errors import InputError, RefusedError
 from kaizen.foundation.files import BLOCK, make_folder, open_for_reading, replacing, shown_path
-from kaizen.foundation.jsonio import JsonObject, parse_json
-from kaizen.foundation.shapes import is_whole
-from kaizen.history.ledger import HEX_DIGEST, LINE_ENDS_HINT, RESTORE_HINT
+from kaizen.foundation.jsonio import JsonError, JsonObject, parse_json
+from kaizen.history.ledger import LINE_ENDS_HINT, RESTORE_HINT
 
 OBJECTS_FOLDER = "objects"
 LARGE_BYTES = 64 << 10  # a file above this size is compressed
@@ -116,17 +114,6 @@ def refuse_leaving(folder: str, path: str) -> None:
         raise RefusedError(message, "put the folder itself in the place of the link", "link_leaves_folder")
 
 
-def is_archived_entry(entry: object) -> bool:
-    """True when *entry* has what an entry of a manifest's files must have; its hash is then safe as a name."""
-    return (
-        isinstance(entry, dict)
-        and isinstance(entry.get("name"), str)
-        and all(isinstance(entry.get(key), str) and re.fullmatch(HEX_DIGEST, entry[key]) for key in ("sha256", "stored_sha256"))
-        and all(is_whole(entry.get(key)) and entry[key] >= 0 for key in ("bytes", "stored_bytes"))
-        and entry.get("encoding") in (None, "gzip")
-    )
-
-
 def entry_object(entry: JsonObject) -> str:
     """The object that the manifest's *entry* names, as `object_name` gives it."""
     return object_name(entry["sha256"], entry["encoding"] == "gzip")
@@ -194,6 +181,9 @@ def object_bytes(folder: str, entry: JsonObject) -> bytes:
 
 
 def object_json(folder: str, entry: JsonObject) -> JsonObject:
-    """The JSON object in the archived file *entry*. Raises ArchiveError."""
-    value = parse_json(object_bytes(folder, entry).decode("utf-8"))
+    """The JSON object in the archived file *entry*; {} when it holds none. Raises ArchiveError."""
+    try:
+        value = parse_json(object_bytes(folder, entry).decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        value = None
     return value if isinstance(value, dict) else {}

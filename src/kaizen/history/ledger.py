@@ -15,7 +15,7 @@ import re
 from typing import Any, NamedTuple
 
 from kaizen.foundation.errors import InputError, RefusedError
-from kaizen.foundation.files import read_bytes, shown_path, write_file
+from kaizen.foundation.files import read_bytes, refuse_link_out, shown_path, write_file
 from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, decode_line, encode_readable, fingerprint
 
 LEDGER_FILE, CHAMPION_FILE = "ledger.jsonl", "champion.json"
@@ -23,6 +23,7 @@ HISTORY_VERSION = 1
 ANCHOR, RECORD, PROMOTION = "anchor", "record", "promotion"
 RUN_ID = r"\d{4,12}-[a-z0-9-]{1,60}"
 HEX_DIGEST = r"[0-9a-f]{64}"
+STATED_TEXTS = ("status", "evidence", "decided_by", "decided_at", "rationale", "via")
 CONFLICT_MARKS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 ANCHOR_DIGITS = 24  # of the 64 that a hash has: 96 bits
 FORK_HINT = (
@@ -69,11 +70,17 @@ def ledger_bytes(entries: list[JsonObject]) -> bytes:
 def ledger_entries(folder: str) -> list[JsonObject]:
     """The entries of the ledger in the history *folder*, checked. Raises RefusedError with the first thing that is wrong."""
     path = os.path.join(folder, LEDGER_FILE)
-    entries, problems = parsed_ledger(read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT"), shown_path(path))
+    entries, problems = parsed_ledger(ledger_data(path), shown_path(path))
     if problems:
         first = problems[0]
         raise RefusedError(first.text(), first.hint, first.code)
     return entries
+
+
+def ledger_data(path: str) -> bytes:
+    """The bytes of the ledger *path*. Raises InputError when there is none, RefusedError for a link out of its folder."""
+    refuse_link_out(path)
+    return read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
 
 
 def parsed_ledger(data: bytes, shown: str) -> tuple[list[JsonObject], list[LedgerProblem]]:
@@ -132,17 +139,40 @@ def newer_version(version: object) -> tuple[str, str, str]:
 
 def is_entry(entry: JsonObject) -> bool:
     """True when *entry* has the fields of its kind; its id is then safe as the name of a folder."""
-    kind, run = entry.get("kind"), entry.get("run")
-    detail = entry.get("decision") if kind == PROMOTION else entry.get("manifest")
-    has_detail = isinstance(detail, dict) if kind == PROMOTION else isinstance(detail, str) and re.fullmatch(HEX_DIGEST, detail)
+    kind, run, detail = entry.get("kind"), entry.get("run"), entry.get("manifest")
+    has_detail = isinstance(detail, str) and re.fullmatch(HEX_DIGEST, detail) is not None
+    if kind == PROMOTION:
+        decision = entry.get("decision")
+        has_detail = isinstance(decision, dict) and is_archived_entry(decision.get("file")) and is_stated_decision(decision.get("stated"))
     return (
         entry.get("version") == HISTORY_VERSION
         and kind in (ANCHOR, RECORD, PROMOTION)
         and isinstance(run, str)
         and re.fullmatch(RUN_ID, run) is not None
-        and isinstance(entry.get("seq"), int)
+        and type(entry.get("seq")) is int
         and isinstance(entry.get("at"), str)
-        and bool(has_detail)
+        and has_detail
+    )
+
+
+def is_archived_entry(entry: object) -> bool:
+    """True when *entry* has what an entry of a manifest's files must have; its hash is then safe as a name."""
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and all(isinstance(entry.get(key), str) and re.fullmatch(HEX_DIGEST, entry[key]) for key in ("sha256", "stored_sha256"))
+        and all(type(entry.get(key)) is int and entry[key] >= 0 for key in ("bytes", "stored_bytes"))
+        and entry.get("encoding") in (None, "gzip")
+    )
+
+
+def is_stated_decision(stated: object) -> bool:
+    """True when *stated* has the fields of a decision, each a text but for the list of conditions."""
+    return (
+        isinstance(stated, dict)
+        and stated.keys() == {*STATED_TEXTS, "conditions"}
+        and isinstance(stated["conditions"], list)
+        and all(isinstance(text, str) for text in [*stated["conditions"], *(stated[key] for key in STATED_TEXTS)])
     )
 
 

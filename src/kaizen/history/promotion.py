@@ -75,13 +75,22 @@ def rule_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
         reasons = [entry["text"] for entry in run.manifest["reasons"]]
         because = f": {visible(reasons[0])}" if reasons else ""
         hint = "change the agent until it is eligible, or the policy in evaluation.json, which makes other evidence to decide about"
-        return Obstacle("not_eligible", f"{run.id}: the recommendation is {run.manifest['recommendation']}{because}", hint)
+        return Obstacle(
+            "not_eligible", f"{run.id}: the recommendation is {visible(str(run.manifest['recommendation']), 40)}{because}", hint
+        )
     return None
+
+
+def improvement_argument(run: HistoryRun) -> str:
+    """The improvement of *run* as a command that is printed for a shell names it."""
+    from shlex import quote
+
+    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
 
 
 def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
     """The cohort of *run* has no anchor; says how it differs from the cohort that was begun last."""
-    name = run.manifest["improvement"].get("name", "IMPROVEMENT")
+    name = improvement_argument(run)
     hint = f"begin its cohort with its baseline: kaizen history init {name} --agent-version V"
     others = [each for each in history.runs.values() if each.entry["kind"] == ANCHOR and each.manifest]
     if not others:
@@ -106,7 +115,7 @@ def is_compared_with(history: History, run: HistoryRun, wanted: HistoryRun) -> b
 
 def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | None:
     """What *decision* lacks for a promotion of *run*; None when it accepts exactly its evidence."""
-    name = run.manifest["improvement"].get("name", "IMPROVEMENT")
+    name = improvement_argument(run)
     decide = f"run: kaizen decide {name} --status accepted --by NAME --because TEXT"
     if decision is None:
         return Obstacle(
@@ -115,14 +124,15 @@ def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | 
     if decision.status == "pending":
         return Obstacle("pending", f"{run.id}: the decision is pending", f"a person decides; {decide}")
     if decision.evidence != run.manifest["evidence"]:
-        text = (
-            f"{run.id}: the decision is about other evidence ({visible(decision.evidence, 19)} instead of {run.manifest['evidence'][:19]})"
-        )
+        found, wanted = (visible(text, 19) for text in (decision.evidence, run.manifest["evidence"]))
+        text = f"{run.id}: the decision is about other evidence ({found} instead of {wanted})"
         return Obstacle("stale_decision", text, f"run: kaizen review {name}, look at the page, then {decide}")
     if decision.status not in ACCEPTED_STATUSES:
         by = f" by {quoted(decision.decided_by)}" if decision.decided_by else ""
         return Obstacle(
-            "rejected", f"{run.id}: was {decision.status}{by}", "a rejected version is not promoted; make a better one, and record that"
+            "rejected",
+            f"{run.id}: was {visible(decision.status, 40)}{by}",
+            "a rejected version is not promoted; make a better one, and record that",
         )
     return None
 

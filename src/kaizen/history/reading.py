@@ -15,15 +15,28 @@ there when it was compared. Nothing here writes.
 import os
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kaizen.cases.case import case_fingerprint_document, is_holdout
 from kaizen.cases.dataset import is_inside
 from kaizen.foundation.errors import InputError, RefusedError
 from kaizen.foundation.files import read_bytes, refuse_link_out, shown_path
 from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, fingerprint, parse_json, parse_line, sha256_hex
+from kaizen.foundation.shapes import (
+    ANY_TEXT,
+    ANYTHING,
+    COUNT,
+    OBJECT,
+    POSITIVE_COUNT,
+    TEXT,
+    Kind,
+    check_fields,
+    is_number,
+    list_of,
+    or_null,
+)
 from kaizen.foundation.text import did_you_mean, listed, quoted, visible
-from kaizen.history.archive import entry_object, is_archived_entry, object_blocks, object_bytes, object_json
+from kaizen.history.archive import ArchiveError, entry_object, object_blocks, object_bytes, object_json
 from kaizen.history.ledger import (
     ANCHOR,
     HISTORY_VERSION,
@@ -31,6 +44,8 @@ from kaizen.history.ledger import (
     PROMOTION,
     RESTORE_HINT,
     champion_entry,
+    is_archived_entry,
+    is_stated_decision,
     ledger_entries,
     newer_version,
 )
@@ -40,6 +55,27 @@ RUNS_FOLDER = "runs"
 MANIFEST_FILE = "manifest.json"
 CASES_ARCHIVED, OUTCOMES_ARCHIVED, COMPARISON_ARCHIVED = "cases.jsonl", "outcomes.json", "comparison.json"
 OUTCOMES_VERSION = 1
+MANIFEST_FIELDS = {
+    **dict.fromkeys(("version", "id", "kind", "label", "agent_version", "recorded_at"), ANYTHING),
+    **dict.fromkeys(("label", "agent_version", "recorded_at"), TEXT),
+    **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
+    **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
+    **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
+    **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
+}
+NUMBER = Kind(is_number, "a number")
+COHORT_FIELDS = {
+    **dict.fromkeys(("dataset_fingerprint", "evaluator_fingerprint"), TEXT),
+    **dict.fromkeys(("cases", "holdout"), COUNT),
+    "evaluators": OBJECT,
+}
+STAGE_FIELDS = dict.fromkeys(("stage", "observations_sha256", "results_sha256"), TEXT)
+RATE_FIELDS = {
+    **dict.fromkeys(("passed", "failed", "errors", "planned", "not_run", "cases", "cases_measured", "priced", "timed"), COUNT),
+    **dict.fromkeys(("low", "high", "mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    "rate": or_null(OBJECT),
+}
+FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": NUMBER}
 
 
 class HistoryRun(NamedTuple):
@@ -187,18 +223,33 @@ def read_manifest(folder: str, entry: JsonObject) -> JsonObject:
 
 
 def is_manifest(manifest: JsonObject, entry: JsonObject) -> bool:
-    """True when *manifest* has the fields that readers rely on, and is about the run of *entry*."""
-    cohort, files = manifest.get("cohort"), manifest.get("files")
-    return (
-        manifest.get("version") == HISTORY_VERSION
-        and (manifest.get("id"), manifest.get("kind")) == (entry["run"], entry["kind"])
-        and all(isinstance(manifest.get(key), str) for key in ("label", "agent_version", "recorded_at"))
-        and isinstance(cohort, dict)
-        and all(isinstance(cohort.get(key), str) for key in ("dataset_fingerprint", "evaluator_fingerprint"))
-        and all(isinstance(manifest.get(key), dict) for key in ("improvement", "stages", "rates", "counts"))
-        and isinstance(files, list)
-        and all(map(is_archived_entry, files))
-    )
+    """True when *manifest* has the fields that readers rely on, each of its kind, and is about the run of *entry*."""
+    wrong: list[str] = []
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        wrong.append(pointer)
+
+    def check(document: object, kinds: dict[str, Kind]) -> None:
+        if isinstance(document, dict):
+            check_fields(document, kinds, "", report, kinds)
+        else:
+            wrong.append("")
+
+    check(manifest, MANIFEST_FIELDS)
+    if wrong or (manifest["version"], manifest["id"], manifest["kind"]) != (HISTORY_VERSION, entry["run"], entry["kind"]):
+        return False
+    roles = sorted(manifest["stages"])
+    check(manifest["cohort"], COHORT_FIELDS)
+    for reason in manifest["reasons"]:
+        check(reason, {"text": ANY_TEXT})
+    for role in roles:
+        check(manifest["stages"][role], STAGE_FIELDS)
+        check(manifest["rates"].get(role), RATE_FIELDS)
+        if not wrong and manifest["rates"][role]["rate"] is not None:
+            check(manifest["rates"][role]["rate"], FRACTION_FIELDS)
+    has_decision = manifest["decision"] is None or is_stated_decision(manifest["decision"])
+    is_whole_run = roles in (["candidate"], ["baseline", "candidate"]) and (manifest["evidence"] is None) == (len(roles) == 1)
+    return not wrong and has_decision and is_whole_run and all(map(is_archived_entry, manifest["files"]))
 
 
 def cohort_id(cohort: JsonObject) -> str:
@@ -233,8 +284,8 @@ def run_row(history: History, run: HistoryRun) -> JsonObject:
     {"id", "seq", "kind" ("anchor" or "record"), "recorded_at", "problem" ("" or why nothing below can be trusted: then it ends
     here, with the promotions), "label", "agent_version", "improvement" (its name), "cohort", "cases", "holdout" (counts),
     "recommendation" (None for a run that was not compared), "reasons" [{code, rule, text}], "counts", "rates" {"candidate": …,
-    "baseline": …} as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at, rationale,
-    conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
+    "baseline": …} and "metrics" as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at,
+    rationale, conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
     (id of a later record of the same evidence, or None), "compared_with" (id of the run that its baseline is, or None)}.
     """
     champion = history.champion()
@@ -251,7 +302,7 @@ def run_row(history: History, run: HistoryRun) -> JsonObject:
     manifest = run.manifest
     row.update({key: manifest[key] for key in ("label", "agent_version")}, improvement=str(manifest["improvement"].get("name", "")))
     row.update(cohort=run.cohort(), cases=manifest["cohort"].get("cases"), holdout=manifest["cohort"].get("holdout"))
-    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "evidence")})
+    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "metrics", "evidence")})
     row["decision"] = run.promotions[-1]["decision"]["stated"] if run.promotions else manifest.get("decision")
     later = [each.id for each in history.runs.values() if each.entry["seq"] > run.entry["seq"] and is_same_evidence(each, run)]
     known = compared_run(history, run)
@@ -278,14 +329,42 @@ def compared_run(history: History, run: HistoryRun) -> HistoryRun | None:
 
 
 def archived_document(history: History, run: HistoryRun, name: str) -> JsonObject:
-    """The JSON object in the archived file *name* of *run*; {} when the run has no such file. Raises ArchiveError."""
+    """The JSON object in the archived file *name* of *run*. Raises ArchiveError, also when it has not the form of that file."""
     entry = run.file(name)
-    return object_json(history.folder, entry) if entry else {}
+    document = object_json(history.folder, entry) if entry else {}
+    if not (is_outcomes(document) if name == OUTCOMES_ARCHIVED else is_comparison(document)):
+        raise ArchiveError(f"{run.id}: {name} is not what a recording writes", RESTORE_HINT, "invalid_file")
+    return document
+
+
+def is_outcomes(document: JsonObject) -> bool:
+    """True when *document* has the form that `outcomes_document` gives."""
+    rows = document.get("cases")
+    return isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows)
+
+
+def is_outcome_row(row: list[Any]) -> bool:
+    """True for [id, holdout, change, passed, valid, passed, valid]; change and the first two counts may be None."""
+    if len(row) != 7 or type(row[0]) is not str or type(row[5]) is not int or type(row[6]) is not int:
+        return False
+    return row[3] is row[4] is row[2] is None or type(row[3]) is type(row[4]) is int and type(row[2]) is str
+
+
+def is_comparison(document: JsonObject) -> bool:
+    """True when *document* has what a replay reads of comparison.json."""
+    sides = [document.get(role) for role in ("baseline", "candidate")]
+    return (
+        all(isinstance(side, dict) and isinstance(side.get("stage"), str) and "observations_sha256" in side for side in sides)
+        and isinstance(document.get("recommendation"), str)
+        and all(isinstance(row, dict) and "id" in row and "change" in row for row in document.get("cases") or [0])
+        and all(isinstance(each, dict) and {"code", "rule", "text"} <= each.keys() for each in document.get("reasons", [0]))
+        and {"counts", "rates", "delta", "evidence"} <= document.keys()
+    )
 
 
 def run_outcomes(history: History, run: HistoryRun) -> Iterator[CaseOutcome]:
     """Each case of *run*, in the order of its cases; ids of holdout cases are not to be shown. Raises ArchiveError."""
-    for case_id, secret, change, *counts in archived_document(history, run, OUTCOMES_ARCHIVED).get("cases", []):
+    for case_id, secret, change, *counts in archived_document(history, run, OUTCOMES_ARCHIVED)["cases"]:
         before = (counts[0], counts[1]) if counts[0] is not None else None
         yield CaseOutcome(case_id, bool(secret), change, before, (counts[2], counts[3]))
 
@@ -355,7 +434,7 @@ def archived_cases(history: History, run: HistoryRun) -> dict[str, tuple[str, bo
     entry = run.file(CASES_ARCHIVED)
     lines = object_bytes(history.folder, entry).split(b"\n") if entry else []
     cases = [parse_line(line, f"{run.id}, {CASES_ARCHIVED}") for line in lines if line]
-    return {str(case["id"]): (fingerprint(case_fingerprint_document(case)), is_holdout(case)) for case in cases}
+    return {str(case.get("id")): (fingerprint(case_fingerprint_document(case)), is_holdout(case)) for case in cases}
 
 
 def key_differences(before: dict[str, str], after: dict[str, str]) -> dict[str, list[str]]:

@@ -117,6 +117,8 @@ def history_for_writing(folder: str) -> History:
 
     Raises RefusedError when it is not whole: nothing is appended to a history that cannot be trusted.
     """
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        refuse_other_folder(folder)
     for name in (RUNS_FOLDER, OBJECTS_FOLDER):
         refuse_leaving(folder, os.path.join(folder, name))
     sweep_half_written(folder)
@@ -139,6 +141,15 @@ def history_for_writing(folder: str) -> History:
         raise RefusedError(message, hint, "unknown_runs")
     refuse_other_champion(history)
     return history
+
+
+def refuse_other_folder(folder: str) -> None:
+    """Raises RefusedError when *folder*, which holds no ledger, holds anything that no recording has begun."""
+    ours = (ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE, CHAMPION_FILE, RUNS_FOLDER, OBJECTS_FOLDER)
+    others = [name for name in list_folder(folder) if name not in ours and not re.fullmatch(HALF_WRITTEN, name)]
+    if others:
+        message = f"{shown_path(folder)}: is no history, it holds {listed(map(quoted, others), 3)}; nothing was written"
+        raise RefusedError(message, "name an empty or new folder with --history", "no_history")
 
 
 def known_runs(folder: str) -> list[str]:

@@ -27,7 +27,7 @@ def restore_run(history: History, run: HistoryRun, folder: str, policy: JsonObje
         if not is_inside(folder, path):
             raise ArchiveError(f"{run.id}: {quoted(entry['name'])} leads out of the folder; not restored", "", "link_leaves_folder")
         if entry["name"] == EVALUATION_FILE:
-            document = {**object_json(history.folder, entry), **policy, "include": None}
+            document = {**object_json(history.folder, entry), **policy, "include": None, "optimization": None}
             write_json(path, {key: value for key, value in document.items() if value is not None})
             continue
         with replacing(path) as stream:

@@ -10,10 +10,10 @@ import re
 import stat
 
 from kaizen.cases.decision import Decision
-from kaizen.foundation.errors import InputError
-from kaizen.foundation.files import read_bytes, shown_path
+from kaizen.foundation.errors import KaizenError
+from kaizen.foundation.files import read_bytes, refuse_link_out, refuse_reading, shown_path
 from kaizen.foundation.jsonio import JsonError, JsonObject, parse_json
-from kaizen.history.archive import entry_object, is_archived_entry
+from kaizen.history.archive import entry_object
 from kaizen.history.ledger import (
     CHAMPION_FILE,
     CONFLICT_MARKS,
@@ -25,6 +25,7 @@ from kaizen.history.ledger import (
     LedgerProblem,
     anchor_problem,
     champion_text,
+    ledger_data,
     parsed_ledger,
 )
 from kaizen.history.promotion import decision_obstacle, rule_obstacle
@@ -42,8 +43,7 @@ def history_problems(folder: str, anchor: str = "") -> tuple[History, list[Ledge
     """
     path = os.path.join(folder, LEDGER_FILE)
     shown = shown_path(path)
-    data = read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
-    entries, problems = parsed_ledger(data, shown)
+    entries, problems = parsed_ledger(ledger_data(path), shown)
     unique = list({entry["run"]: entry for entry in reversed(entries) if entry["kind"] != PROMOTION}.values())
     history = History(folder, entries, runs_of(entries, {entry["run"]: loaded_run(folder, entry) for entry in reversed(unique)}))
     problems += champion_problems(folder, entries, bool(problems))
@@ -58,6 +58,8 @@ def history_problems(folder: str, anchor: str = "") -> tuple[History, list[Ledge
 def fixed_problem(path: str, expected: bytes, code: str, words: str) -> list[LedgerProblem]:
     """The problem of the file *path*, when it does not hold *expected*."""
     shown = shown_path(path)
+    if os.path.islink(path):
+        return []  # named with the other links
     if not os.path.isfile(path):
         return [LedgerProblem(shown, 0, code, "is missing")]
     data = read_bytes(path)
@@ -86,9 +88,10 @@ def champion_problems(folder: str, entries: list[JsonObject], is_broken: bool) -
 def stated_entries(path: str) -> int | None:
     """The number of entries that champion.json at *path* knows; None when it does not say."""
     try:
+        refuse_link_out(path)
         document = parse_json(read_bytes(path).decode("utf-8"))
         return int(document["entries"])
-    except (InputError, JsonError, UnicodeDecodeError, TypeError, KeyError, ValueError):
+    except (KaizenError, JsonError, UnicodeDecodeError, TypeError, KeyError, ValueError):
         return None
 
 
@@ -120,8 +123,7 @@ def told_problem(text: str) -> LedgerProblem:
 
 def archived_entries(run: HistoryRun) -> list[JsonObject]:
     """The entries of all files that *run* and its promotions rest on."""
-    decisions = [entry["decision"].get("file") for entry in run.promotions]
-    return [*run.manifest.get("files", []), *filter(is_archived_entry, decisions)]
+    return [*run.manifest.get("files", []), *(entry["decision"]["file"] for entry in run.promotions)]
 
 
 def promotion_problems(history: History, shown: str) -> list[LedgerProblem]:
@@ -137,19 +139,11 @@ def promotion_problems(history: History, shown: str) -> list[LedgerProblem]:
         elif not run.manifest:
             continue  # its manifest is named already
         else:
-            obstacle = rule_obstacle(before, run) or decision_obstacle(run, promotion_decision(entry))
+            obstacle = rule_obstacle(before, run) or decision_obstacle(run, Decision(**entry["decision"]["stated"], path=""))
             words = f"a promotion that the rules do not allow: {obstacle.text}" if obstacle else ""
         if words:
             found.append(LedgerProblem(shown, entry["seq"], "forged_promotion", words))
     return found
-
-
-def promotion_decision(entry: JsonObject) -> Decision | None:
-    """The decision that the promotion *entry* rests on; None when it states none or its file is not named."""
-    try:
-        return Decision(**entry["decision"]["stated"], path="") if is_archived_entry(entry["decision"]["file"]) else None
-    except (TypeError, KeyError):
-        return None
 
 
 def stray_problems(history: History) -> list[LedgerProblem]:
@@ -167,7 +161,7 @@ def stray_problems(history: History) -> list[LedgerProblem]:
                 LedgerProblem(shown, 0, "link", "is a symbolic link, which a history never holds", "put the file itself in its place")
             )
         elif name == UNFINISHED_FILE or re.fullmatch(HALF_WRITTEN, os.path.basename(name)):
-            words = "a recording was stopped; the ledger is as it was before or after it"
+            words = "a recording is under way or was stopped; the ledger is as it was before or after it"
             found.append(LedgerProblem(shown, 0, "unfinished", words, "record again: that clears away what was left"))
         elif name not in expected and not (broken and name.startswith("objects/")):
             words = "is named nowhere in the history: it was added, or what named it is gone"
@@ -179,11 +173,12 @@ def found_names(folder: str) -> list[tuple[str, int]]:
     """(path from *folder* with '/', mode) of everything below it but folders; links are named and not followed."""
     found, waiting = [], [folder]
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                mode = entry.stat(follow_symlinks=False).st_mode
-                if stat.S_ISDIR(mode):
-                    waiting.append(entry.path)
-                else:
-                    found.append((os.path.relpath(entry.path, folder).replace(os.sep, "/"), mode))
+        place = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                modes = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+        except OSError as error:
+            refuse_reading(place, error)
+        waiting += [path for path, mode in modes if stat.S_ISDIR(mode)]
+        found += [(os.path.relpath(path, folder).replace(os.sep, "/"), mode) for path, mode in modes if not stat.S_ISDIR(mode)]
     return found

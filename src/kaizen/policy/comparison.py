@@ -5,6 +5,7 @@ passed part of its valid trials. A case is not comparable when on either side fe
 half of the planned trials are valid; nothing is assumed about the missing ones.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
@@ -19,10 +20,35 @@ if TYPE_CHECKING:
 CHANGES = ("improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
 
 
-class CaseTally:
-    """What the trials of one case came to in one stage."""
+class AnswerTally:
+    """What the entries of one metric said of the trials of one case: counts of answers, and the scores there are."""
 
-    __slots__ = ("costs", "durations", "errors", "failed", "hard", "passed", "scores")
+    __slots__ = ("errors", "failed", "not_applicable", "passed", "scores")
+
+    def __init__(self) -> None:
+        self.passed = self.failed = self.errors = self.not_applicable = 0
+        self.scores: list[float] = []
+
+    def measured(self) -> int:
+        """Answers that passed or failed."""
+        return self.passed + self.failed
+
+    def total(self) -> int:
+        """All answers."""
+        return self.passed + self.failed + self.errors + self.not_applicable
+
+    def add(self, entry: JsonObject) -> None:
+        """Counts one of the `evaluations` of a result."""
+        name = {"pass": "passed", "fail": "failed", "error": "errors"}.get(entry["status"], "not_applicable")
+        setattr(self, name, getattr(self, name) + 1)
+        if entry["score"] is not None:
+            self.scores.append(entry["score"])
+
+
+class CaseTally:
+    """What the trials of one case came to in one stage; `answers` by metric, of those that derived metrics ask for."""
+
+    __slots__ = ("answers", "costs", "durations", "errors", "failed", "hard", "passed", "scores")
 
     def __init__(self) -> None:
         self.passed = 0
@@ -32,13 +58,18 @@ class CaseTally:
         self.scores: list[float] = []
         self.costs: list[float] = []
         self.durations: list[float] = []
+        self.answers: dict[str, AnswerTally] = {}
 
     def valid(self) -> int:
         """Trials that passed or failed."""
         return self.passed + self.failed
 
-    def add(self, result: JsonObject) -> None:
-        """Counts one result line."""
+    def add(self, result: JsonObject, metrics: dict[str, str] | None = None) -> None:
+        """Counts one result line; *metrics* is {entry id: metric} of what derived metrics ask for."""
+        for entry in result["evaluations"] if metrics else ():
+            metric = (metrics or {}).get(entry["id"])
+            if metric is not None:
+                self.answers.setdefault(metric, AnswerTally()).add(entry)
         outcome = result["outcome"]
         if outcome == "pass":
             self.passed += 1
@@ -66,8 +97,17 @@ class StageTally(NamedTuple):
         return self.cases.get(case_id) or CaseTally()
 
 
-def tally_stage(stage: str, path: str, repetitions: int, case_ids: "dict[str, object] | set[str]") -> StageTally:
-    """Reads the results file *path* once and counts; results of ids that are not in *case_ids* are left out and named."""
+def tally_stage(
+    stage: str,
+    path: str,
+    repetitions: int,
+    case_ids: "dict[str, object] | set[str]",
+    metrics_of: Callable[[str], dict[str, str]] | None = None,
+) -> StageTally:
+    """Reads the results file *path* once and counts; results of ids that are not in *case_ids* are left out and named.
+
+    *metrics_of* gives for a case id what `CaseTally.add` takes.
+    """
     cases: dict[str, CaseTally] = {}
     unknown: dict[str, None] = {}
     for line in read_json_lines(path):
@@ -78,7 +118,7 @@ def tally_stage(stage: str, path: str, repetitions: int, case_ids: "dict[str, ob
         tally = cases.get(case_id)
         if tally is None:
             tally = cases[case_id] = CaseTally()
-        tally.add(line.value)
+        tally.add(line.value, metrics_of(case_id) if metrics_of else None)
     return StageTally(stage, repetitions, cases, list(unknown))
 
 

@@ -13,6 +13,7 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted
 from kaizen.policy.acceptance import exact_percent, number_text, ratio_side
 from kaizen.policy.comparison import StageTally, fraction_document, stage_rates
+from kaizen.policy.derived import derived_metrics
 from kaizen.policy.recommendation import EXCLUDED_LIMIT, comparison_document, veto_rules
 from kaizen.stats.aggregates import case_weighted_rate, percentile, quantile_ranks
 from kaizen.stats.multiple import Variant, pareto_front
@@ -129,7 +130,7 @@ def unmet_constraints(
         policy = evaluation._replace(reliability=None)
         stages = {"baseline": (baseline.tally, baseline.meta), "candidate": (variant.tally, variant.meta)}
         problems = [(code, f"baseline: {text}") for code, text in baseline.problems]
-        fired = comparison_document(policy, cases, stages, ("", ""), problems)["reasons"]
+        fired = comparison_document(policy, cases, stages, ("", ""), problems, derived_metrics(policy, cases))["reasons"]
     unmet = []
     for entry in fired:
         status = "infeasible" if entry["rule"] in (2, 3, 4) else "not_comparable"

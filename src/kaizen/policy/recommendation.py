@@ -23,6 +23,7 @@ from kaizen.policy.comparison import (
     stage_rates,
     tally_document,
 )
+from kaizen.policy.derived import NO_METRICS, DerivedMetrics, Figures, derived_figures, missed_metrics
 from kaizen.policy.reliability import Compared, clusters_of, gate_codes, judge_family, reliability_entry
 from kaizen.policy.reliability_words import obstacle_text
 
@@ -44,12 +45,13 @@ def comparison_document(
     stages: dict[str, tuple[StageTally, JsonObject]],
     fingerprints: tuple[str, str],
     problems: list[tuple[str, str]],
+    derived: DerivedMetrics = NO_METRICS,
 ) -> JsonObject:
     """The document of comparison.json.
 
     *stages* holds for 'baseline' and 'candidate' the tally and the results meta; *fingerprints* are those of
     the dataset and the evaluators now; *problems* are (reason code, sentence) that make the evidence
-    unusable (rule 1): then every case is not comparable.
+    unusable (rule 1): then every case is not comparable. *derived* is what `metrics` asks for.
     """
     (before, before_meta), (after, after_meta) = stages["baseline"], stages["candidate"]
     case_ids = list(cases)
@@ -58,15 +60,16 @@ def comparison_document(
         for row in rows:
             row.update(change="not_comparable", reason=problems[0][0], newly_flaky=False)
     delta = paired_delta(rows)
+    figures = derived_figures(derived, case_ids, {"baseline": before, "candidate": after})
     reasons = [reason(1, code, text) for code, text in problems]
-    reasons += [] if problems else fired_rules(evaluation, cases, rows, (before, after), delta)
+    reasons += [] if problems else fired_rules(evaluation, cases, rows, (before, after), delta, figures)
     reasons.sort(key=lambda entry: int(entry["rule"]))
     flaky = [row["id"] for row in rows if is_flaky(after.tally(row["id"]))]
     return {
         "version": 1,
         "baseline": stage_document(before, before_meta),
         "candidate": stage_document(after, after_meta),
-        "evidence": evidence_digest(before_meta, after_meta, fingerprints, evaluation),
+        "evidence": evidence_digest(before_meta, after_meta, fingerprints, evaluation, derived),
         "dataset_fingerprint": fingerprints[0],
         "evaluator_fingerprint": fingerprints[1],
         "recommendation": recommendation_of(reasons),
@@ -76,6 +79,7 @@ def comparison_document(
         "rates": {"baseline": stage_rates(case_ids, before), "candidate": stage_rates(case_ids, after)},
         "delta": fraction_document(delta),
         "delta_reason": None if delta is not None else "no_comparable_cases",
+        "metrics": [entry.document for entry in figures],
         "flaky": flaky,
         "newly_flaky": [row["id"] for row in rows if row["newly_flaky"]],
         "splits": split_rates(rows, {case_id: case.document["split"] for case_id, case in cases.items() if "split" in case.document}),
@@ -83,8 +87,8 @@ def comparison_document(
     }
 
 
-def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject) -> JsonObject:
-    """The document that a page shows when there is no baseline: rates and cases of one stage, nothing about a change."""
+def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObject, derived: DerivedMetrics = NO_METRICS) -> JsonObject:
+    """The document that a page shows when there is no baseline: rates, metrics and cases of one stage, nothing about a change."""
     rows: list[JsonObject] = []
     for case_id in case_ids:
         tally = stage.tally(case_id)
@@ -100,6 +104,7 @@ def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObje
         "rates": {"candidate": stage_rates(case_ids, stage)},
         "delta": None,
         "delta_reason": "no_baseline",
+        "metrics": [entry.document for entry in derived_figures(derived, case_ids, {"candidate": stage})],
         "flaky": [case_id for case_id in case_ids if is_flaky(stage.tally(case_id))],
         "newly_flaky": [],
         "splits": {},
@@ -117,10 +122,13 @@ def stage_document(stage: StageTally, meta: JsonObject) -> JsonObject:
     }
 
 
-def evidence_digest(before: JsonObject, after: JsonObject, fingerprints: tuple[str, str], evaluation: Evaluation) -> str:
-    """What a decision is about: the digest of both stages' observations and results, both fingerprints, and the policy."""
+def evidence_digest(
+    before: JsonObject, after: JsonObject, fingerprints: tuple[str, str], evaluation: Evaluation, derived: DerivedMetrics
+) -> str:
+    """What a decision is about: the digest of both stages' observations and results, both fingerprints, the policy, derived metrics."""
     digests = [[meta.get("observations_sha256"), meta.get("results_sha256")] for meta in (before, after)]
-    return fingerprint([digests, list(fingerprints), evaluation.acceptance, evaluation.reliability])
+    metrics = [{name: expression.text for name, expression in derived.expressions.items()}] if derived.expressions else []
+    return fingerprint([digests, list(fingerprints), evaluation.acceptance, evaluation.reliability, *metrics])
 
 
 def recommendation_of(reasons: list[JsonObject]) -> str:
@@ -131,7 +139,12 @@ def recommendation_of(reasons: list[JsonObject]) -> str:
 
 
 def fired_rules(
-    evaluation: Evaluation, cases: dict[str, Case], rows: list[JsonObject], stages: tuple[StageTally, StageTally], delta: "Fraction | None"
+    evaluation: Evaluation,
+    cases: dict[str, Case],
+    rows: list[JsonObject],
+    stages: tuple[StageTally, StageTally],
+    delta: "Fraction | None",
+    figures: list[Figures],
 ) -> list[JsonObject]:
     """The reasons of rules 2 to 6 that fire."""
     (before, after), acceptance = stages, evaluation.acceptance
@@ -141,6 +154,7 @@ def fired_rules(
     ratios = missed_ratios(acceptance, before, after, comparable)
     pass_k = missed_pass_k(acceptance, after, case_ids)
     measured = [*missed_thresholds(acceptance, change_counts(rows), delta, stages, case_ids), *ratios, *([pass_k] if pass_k else [])]
+    measured += missed_metrics(acceptance["metrics"], figures)
     found, unmeasured = veto_rules(acceptance, cases, rows, after), []
     for item in measured:
         if not isinstance(item, Missed):

@@ -17,7 +17,7 @@ from kaizen.policy.comparison import StageTally, fraction_document, missingness_
 from kaizen.stats.aggregates import case_weighted_rate, mean, pass_at_k, pass_hat_k, pass_rate, percentile, quantile_ranks, stability
 from kaizen.stats.exact_tests import mcnemar, sign_flip, suite_permutation
 from kaizen.stats.intervals import Interval, effective_size, wilson_interval
-from kaizen.stats.lattice import Counts, PairedMean, ResampledMean, expanded_tail, paired_mean
+from kaizen.stats.lattice import Counts, PairedMean, ResampledMean, expanded_tail, mean_interval, paired_mean
 from kaizen.stats.multiple import holm, informative_cases_needed
 from kaizen.stats.planning import POWER, measured_spread, quantiles_sum, smoothed_variance
 
@@ -251,6 +251,13 @@ def duration_document(stage: StageTally, confidence: float) -> JsonObject:
         reason = "no_values" if not values else "no_upper_bound" if high is None else None
         found[name] = {"value_ms": percentile(values, percent).value, "low_ms": limits[0], "high_ms": limits[1], "reason": reason}
     return found
+
+
+def cost_document(stage: StageTally, confidence: float) -> JsonObject:
+    """The mean cost of a trial in US dollars over cases, each with the mean of its priced trials, and its interval."""
+    values = [mean(tally.costs) or 0.0 for _, tally in sorted(stage.cases.items()) if tally.costs]
+    interval = mean_interval(values, confidence)
+    return {"n": len(values), "mean_usd": mean(values), "interval": limits_document(interval), "small_sample": 0 < len(values) < 30}
 
 
 # --- What it would take ----------------------------------------------------------------

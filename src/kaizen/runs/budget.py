@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kaizen.foundation.clock import monotonic_seconds
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted
+from kaizen.foundation.text import counted, money
 from kaizen.runs.observation import Attempt
 from kaizen.runs.tally import RunTally
 
@@ -29,7 +29,7 @@ class Budget(NamedTuple):
             from decimal import Decimal
 
             if tally.spent >= Decimal(repr(self.max_cost_usd)):
-                return "max_cost", f"the cost has reached {tally.spent:f} of at most {self.max_cost_usd:g} USD"
+                return "max_cost", f"the cost has reached {money(tally.spent)} of at most {money(self.max_cost_usd)} USD"
             if tally.unpriced:
                 what = counted(tally.unpriced, "attempt" if tally.priced == tally.ran else "trial")
                 return "cost_unknown", f"{what} reported no cost, so --max-cost {self.max_cost_usd:g} could not be kept"

@@ -10,7 +10,10 @@ from typing import NamedTuple
 
 from kaizen.cases.case import Case
 from kaizen.cases.improvement import Improvement
+from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import float_or_none, read_json_object
 from kaizen.foundation.shapes import is_number
+from kaizen.runs.journal import checked_repetitions, line_fault
 from kaizen.runs.observation import iter_observations
 from kaizen.runs.tally import attempt_cost
 
@@ -50,7 +53,28 @@ def estimate_run(improvement: Improvement, stage: str, trials: Iterable[Case]) -
     records = [known[case.id] for case in wanted if case.id in known]
     times = [record.ms / record.timed / 1000 for record in records if record.timed]
     costs = [record.cost / record.priced for record in records if record.priced]
-    return Estimate(len(wanted), len(times), sum(times) if times else None, len(costs), sum(costs) if costs else None, used)
+    return Estimate(len(wanted), len(times), total(times), len(costs), total(costs), used)
+
+
+def total(amounts: list[float]) -> float | None:
+    """The sum of *amounts*; None for none, and where no float holds it."""
+    return float_or_none(sum(amounts)) if amounts else None
+
+
+def done_trials(path: str, meta_path: str, cases: dict[str, Case], only_errors: bool) -> tuple[set[tuple[str, int]], int]:
+    """((case id, trial) of the lines of the stage file *path* that a resume leaves as they are, repetitions of the stage).
+
+    With *only_errors* completed trials alone are left.
+    """
+    done, highest = set(), 1
+    for line in iter_observations(path):
+        highest = max(highest, line.value["trial"])
+        case = cases.get(line.value["case_id"])
+        if case is not None and not line_fault(line.value, case, only_errors):
+            done.add((case.id, line.value["trial"]))
+    if not os.path.exists(meta_path):
+        return done, highest
+    return done, checked_repetitions(read_json_object(meta_path), shown_path(meta_path))
 
 
 def case_records(path: str, wanted: "set[str]") -> dict[str, CaseRecord]:

@@ -121,6 +121,15 @@ def append_lines(path: str, lines: "list[bytes] | Iterator[bytes]") -> int:
     return written
 
 
+def line_fault(value: JsonObject, case: Case, drops_errors: bool) -> str:
+    """Why the observation *value* of *case* does not count when the run goes on; '' when it does."""
+    if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
+        return "made from another input"
+    if value["status"] in (NOT_RUN, CANCELLED):
+        return "of trials that never ran"
+    return "without usable evidence" if drops_errors and value["status"] != COMPLETED else ""
+
+
 def move_file(path: str, target: str) -> None:
     """Puts the file *path* in the place of *target*, at once. Raises InputError."""
     try:
@@ -346,13 +355,7 @@ class StageWriter:
         case = self.dataset.cases.get(value["case_id"])
         if case is None or slot < 0:
             return "of cases that are gone"
-        if value.get("input_fingerprint", case.input_fingerprint) != case.input_fingerprint:
-            return "made from another input"
-        if self.index.statuses[slot]:
-            return TWICE
-        if value["status"] in (NOT_RUN, CANCELLED):
-            return "of trials that never ran"
-        return "without usable evidence" if case.id in selected and value["status"] != COMPLETED else ""
+        return (TWICE if self.index.statuses[slot] else "") or line_fault(value, case, case.id in selected)
 
     def lines_at(self, offsets: "list[int] | Iterator[int]") -> Iterator[bytes]:
         """The lines of the file at *offsets*, without their line ends."""

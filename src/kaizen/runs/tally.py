@@ -6,7 +6,7 @@ Nothing kept here grows with the number of trials, and no text of it names a hol
 from typing import TYPE_CHECKING
 
 from kaizen.cases.case import Case
-from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.jsonio import JsonObject, float_or_none
 from kaizen.foundation.shapes import is_number
 from kaizen.foundation.text import quoted, visible
 from kaizen.runs.observation import Attempt
@@ -61,7 +61,10 @@ class RunTally:
         self.spent += Decimal(repr(price or 0))
 
     def add_cost(self, prices: list[float | None]) -> float | None:
-        """Adds the *prices* of a trial's attempts; returns their sum, None, and nothing added, when one is not known."""
+        """Adds the *prices* of a trial's attempts and returns their sum, None where no float holds it.
+
+        None, and nothing added, when one of them is not known.
+        """
         if None in prices:
             return None
         from decimal import Decimal
@@ -69,7 +72,7 @@ class RunTally:
         cost = sum(Decimal(repr(price)) for price in prices)
         self.priced += 1
         self.cost += cost
-        return float(cost)
+        return float_or_none(cost)
 
     def note_example(self, case: Case, trial: int, error: JsonObject) -> None:
         """Keeps an error to tell of, if none with this message is kept; of a holdout case only its class."""

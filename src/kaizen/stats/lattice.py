@@ -281,11 +281,14 @@ def paired_mean(counts: Counts, confidence: float = 0.95, minimum_informative: i
 
 
 def mean_interval(values: list[float], confidence: float = 0.95) -> Interval | None:
-    """Expanded percentile limits for the mean of *values*, such as the pass^k of each case or durations.
+    """Expanded percentile limits for the mean of *values*, such as the mean cost of each case.
 
-    None for fewer than two values (`no_values`).
+    None for fewer than two values (`no_values`), and for values whose squares no float holds.
     """
     from fractions import Fraction
 
     counts = {Fraction(repr(value)): times for value, times in Counter(values).items()}
-    return ResampledMean(counts).limits(expanded_tail(len(values), confidence)) if len(values) > 1 else None
+    try:
+        return ResampledMean(counts).limits(expanded_tail(len(values), confidence)) if len(values) > 1 else None
+    except OverflowError:
+        return None

@@ -44,17 +44,33 @@ def trial_variance(case_values: Sequence[tuple[int, int]]) -> float | None:
     return math.fsum(known) / len(known) if known else None
 
 
-def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None:
+def unit_means(values: Sequence[float], clusters: Sequence[str | None]) -> tuple[list[float], float]:
+    """(the mean of *values* in each cluster, mean over them of 1 / size); a value whose cluster is None is one of its own.
+
+    >>> unit_means([1.0, 0.0, 1.0], ["a", "a", None])
+    ([0.5, 1.0], 0.75)
+    """
+    grouped: dict[object, list[float]] = {}
+    for number, (value, cluster) in enumerate(zip(values, clusters, strict=True)):
+        grouped.setdefault(number if cluster is None else cluster, []).append(value)
+    means = [math.fsum(members) / len(members) for members in grouped.values()]
+    return means, math.fsum(1 / len(members) for members in grouped.values()) / (len(grouped) or 1)
+
+
+def measured_spread(pairs: Sequence[tuple[int, int, int, int]], clusters: Sequence[str | None] = ()) -> Spread | None:
     """The spread in *pairs* [(baseline passed, valid, candidate passed, valid)] of comparable cases.
 
-    Where fewer than twelve cases differ the variance of the differences is smoothed as in the plus-two interval, so
-    that a suite in which nothing moved does not promise to see everything. None for fewer than two cases
+    With *clusters*, a name or None for each pair, the spread of cluster means: the noise of a trial in one is that of a
+    case times the mean of 1 / size, as in two-stage sampling (L. Kish 1965, Survey Sampling, chapter 5).
+    Where fewer than twelve units differ the variance of the differences is smoothed as in the plus-two interval, so
+    that a suite in which nothing moved does not promise to see everything. None for fewer than two cases, or clusters
     (`fewer_than_two_comparable_cases`).
     """
-    n = len(pairs)
+    differences = [after / valid_after - before / valid_before for before, valid_before, after, valid_after in pairs]
+    differences, part = unit_means(differences, clusters) if clusters else (differences, 1.0)
+    n = len(differences)
     if n < 2:
         return None
-    differences = [after / valid_after - before / valid_before for before, valid_before, after, valid_after in pairs]
     centre = math.fsum(differences) / n
     variance = math.fsum((value - centre) ** 2 for value in differences) / (n - 1)
     variance = smoothed_variance(variance, n, math.fsum(differences), sum(value != 0 for value in differences))
@@ -62,8 +78,9 @@ def measured_spread(pairs: Sequence[tuple[int, int, int, int]]) -> Spread | None
     if noise[0] is None or noise[1] is None:
         return Spread(variance, 0.0, 0.0, False)
     # Of each side's noise the part that its own number of trials leaves, averaged over the cases.
-    shares = [math.fsum(1 / pair[side] for pair in pairs) / n for side in (1, 3)]
-    return Spread(max(0.0, variance - noise[0] * shares[0] - noise[1] * shares[1]), noise[0], noise[1], True)
+    shares = [math.fsum(1 / pair[side] for pair in pairs) / len(pairs) for side in (1, 3)]
+    sigma2 = noise[0] * part, noise[1] * part
+    return Spread(max(0.0, variance - sigma2[0] * shares[0] - sigma2[1] * shares[1]), *sigma2, True)
 
 
 def smoothed_variance(variance: float, n: int, total: float, informative: int) -> float:

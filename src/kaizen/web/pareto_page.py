@@ -7,10 +7,10 @@ import math
 
 from kaizen.embed import asset_text
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, duration
+from kaizen.foundation.text import counted, dollars, duration
 from kaizen.web.page import fill_template, html_text, page_frame
 from kaizen.web.review_html import figure_html, list_html, table_html
-from kaizen.web.review_words import NOT_MEASURED, capitalised, interval_text, money, rate_percent
+from kaizen.web.review_words import NOT_MEASURED, capitalised, interval_text, rate_percent
 
 PARETO_HTML = asset_text("pareto.html")
 PARETO_CSS = asset_text("pareto.css")
@@ -72,7 +72,7 @@ def front_plot(entries: list[JsonObject]) -> str:
     for number in range(round(right / step) + 1):
         x = f"{100 * number * step / right:.3f}%"
         shapes += f'<line x1="{x}" x2="{x}" y1="0" y2="100%"/>'
-        shapes += f'<text class="scale" x="{x}" y="100%" dy="1.5em" text-anchor="middle">{html_text(money(number * step))}</text>'
+        shapes += f'<text class="scale" x="{x}" y="100%" dy="1.5em" text-anchor="middle">{html_text(dollars(number * step))}</text>'
     for entry in entries:
         if entry["interval"]:
             low, high = (height(limit) for limit in entry["interval"])
@@ -107,7 +107,7 @@ def variants_table(caption: str, document: JsonObject, entries: list[JsonObject]
         rate = figure_html(rate_percent(entry["quality"]))
         if entry["interval"]:
             rate += f" <small>{figure_html(interval_text({'low': entry['interval'][0], 'high': entry['interval'][1]}))}</small>"
-        cost = NOT_MEASURED if entry["mean_cost_usd"] is None else money(entry["mean_cost_usd"])
+        cost = NOT_MEASURED if entry["mean_cost_usd"] is None else dollars(entry["mean_cost_usd"])
         row = [f"<b>{html_text(entry['name'])}</b> <small>{html_text(', '.join(marks))}</small>", rate, html_text(cost)]
         if "latency" in document["axes"]:
             row.append(html_text(latency_text(entry)))

@@ -11,6 +11,7 @@ from kaizen.web.review_words import (
     capitalised,
     decision_sentence,
     delta_text,
+    derived_rows,
     number_rows,
     rate_percent,
     side_text,
@@ -102,6 +103,16 @@ def numbers_html(comparison: JsonObject, names: dict[str, str]) -> str:
     if len(names) < 2:
         return table
     return f'{table}\n<p class="delta">Change of the pass rate: <strong>{html_text(delta_text(comparison))}</strong></p>'
+
+
+def derived_html(comparison: JsonObject, names: dict[str, str]) -> str:
+    """The derived metrics with what they rest on; '' when there are none."""
+    rows = []
+    for name, expression, sides, change in derived_rows(comparison, list(names)):
+        cells = [f"{figure_html(value)} <small>{figure_html(small)}</small>" for value, small in sides]
+        rows.append([f"{html_text(name)} <small>{html_text(expression)}</small>", *cells, *([figure_html(change)] if change else [])])
+    columns = ["Metric", *role_columns(names), *(["Change"] if len(names) > 1 else [])]
+    return table_html("Derived metrics", columns, rows, "figures") if rows else ""
 
 
 def splits_html(comparison: JsonObject, names: dict[str, str]) -> str:

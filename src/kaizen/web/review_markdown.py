@@ -15,6 +15,7 @@ from kaizen.web.review_words import (
     change_sentence,
     decision_sentence,
     delta_text,
+    derived_rows,
     headline_parts,
     number_rows,
     side_text,
@@ -78,6 +79,16 @@ def markdown_table(comparison: JsonObject, names: dict[str, str]) -> list[str]:
     return lines
 
 
+def derived_table(comparison: JsonObject, names: dict[str, str]) -> list[str]:
+    """The derived metrics as a table."""
+    columns = ["metric", *names.values(), *(["change"] if len(names) > 1 else [])]
+    lines = ["| " + " | ".join(map(markdown_text, columns)) + " |", "|---" * len(columns) + "|"]
+    for name, expression, sides, change in derived_rows(comparison, list(names)):
+        cells = [f"{value} ({small})" for value, small in sides] + ([change] if change else [])
+        lines.append("| " + " | ".join(map(markdown_text, [f"{name} = {expression}", *cells])) + " |")
+    return lines
+
+
 def case_lines(rows: list[MarkdownRow], roles: list[str]) -> list[str]:
     """One item a case, at most 50, then a count."""
     lines = []
@@ -110,6 +121,8 @@ def head_lines(comparison: JsonObject, name: str, names: dict[str, str], hidden:
     if comparison["notes"]:
         lines += ["What is not known:", "", *[f"- {markdown_item(note)}" for note in comparison["notes"]], ""]
     lines += [*markdown_table(comparison, names), ""]
+    if comparison["metrics"]:
+        lines += [*derived_table(comparison, names), ""]
     if len(names) > 1:
         lines += [f"Change of the pass rate: {markdown_text(delta_text(comparison))}", ""]
     if len(comparison["reasons"]) > 1:

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, duration, percent
+from kaizen.foundation.text import counted, dollars, duration, percent
+from kaizen.policy.derived import basis_text_of, derived_delta_text, derived_text
 
 NOT_MEASURED = "not measured"
 VERDICTS = {"eligible": "Eligible", "rejected": "Rejected", "manual_review": "Manual review", None: "One stage measured"}
@@ -130,13 +131,6 @@ def basis_text(rates: JsonObject) -> str:
     return text + (f", {rates['passed'] + rates['failed']:,} trials worth {n_eff:.1f} independent ones" if is_repeated else "")
 
 
-def money(value: float) -> str:
-    """US dollars with as many decimals as a small price needs: '$1.25', '$0.0021'."""
-    if 0 < value < 0.000001:
-        return f"${value:.2g}"
-    return f"${value:.2f}" if value >= 1 else f"${value:.6f}".rstrip("0").ljust(5, "0")
-
-
 def covered(value: str, rates: JsonObject, key: str, word: str) -> tuple[str, str]:
     """(value, '600 of 600 trials priced'); the coverage is '' when comparison.json does not count it."""
     return value, f"{rates[key]:,} of {counted(rates['planned'], 'trial')} {word}" if rates.get(key) is not None else ""
@@ -154,9 +148,18 @@ def number_rows(rates: JsonObject) -> list[tuple[str, str, str]]:
         ("Errors, no verdict", f"{rates['errors']:,}", planned),
         ("Not run", f"{rates['not_run']:,}", planned),
         ("Mean score", *covered(NOT_MEASURED if score is None else f"{score:.3f}", rates, "scored", "scored")),
-        ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else money(cost), rates, "priced", "priced")),
+        ("Mean cost of a trial", *covered(NOT_MEASURED if cost is None else dollars(cost), rates, "priced", "priced")),
         ("Median duration", *covered(NOT_MEASURED if time is None else duration(time / 1000), rates, "timed", "timed")),
     ]
+
+
+def derived_rows(comparison: JsonObject, roles: list[str]) -> list[tuple[str, str, list[tuple[str, str]], str]]:
+    """(name, expression, (value, small print) by role, change or '') of each derived metric."""
+    found = []
+    for entry in comparison["metrics"]:
+        sides = [(derived_text(entry[role]), basis_text_of(entry[role])) for role in roles]
+        found.append((entry["name"], entry["expression"], sides, derived_delta_text(entry) if len(roles) > 1 else ""))
+    return found
 
 
 def delta_text(comparison: JsonObject) -> str:
