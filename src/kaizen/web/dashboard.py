@@ -13,12 +13,12 @@ from kaizen.web.dashboard_words import (
     Said,
     board_answers,
     board_verdict,
-    cost_text,
     day,
     run_name,
     stated_text,
     subject_row,
-    time_text,
+    trial_cost,
+    trial_time,
 )
 from kaizen.web.page import fill_template, html_text, page_frame, script_data
 from kaizen.web.review_html import figure_html, list_html, table_html
@@ -272,7 +272,7 @@ def run_html(board: Board, row: JsonObject) -> str:
         f"{figure_html(rate_percent(rates['rate']))} <small>{figure_html(small)}</small>",
         change_html(board, row),
         figure_html(moved_text(row)),
-        f"{html_text(cost_text(rates))}, {html_text(time_text(rates))}",
+        f"{html_text(trial_cost(rates))}, {html_text(trial_time(rates))}",
         recommendation_html(row),
         decision_html_of(row),
         hashes,

@@ -11,11 +11,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, duration, listed
-from kaizen.web.dashboard_words import cost_text, run_name, stated_text, time_text
+from kaizen.foundation.text import counted, duration, listed, money
+from kaizen.web.dashboard_words import run_name, stated_text, trial_cost, trial_time
 from kaizen.web.page import html_text
 from kaizen.web.pareto_page import round_step, short_name
-from kaizen.web.review_words import interval_text, money, rate_percent
+from kaizen.web.review_words import interval_text, rate_percent
 
 # Drawn around the middle of a mark, in pixels.
 MARK_SHAPES = {
@@ -191,7 +191,7 @@ def track_lines(panel: Panel, rows: list[JsonObject], band: CohortBand) -> list[
 def run_title(row: JsonObject) -> str:
     """What the pointer is told about a run."""
     rates = row["rates"]["candidate"]
-    parts = [rate_percent(rates["rate"]), interval_text(rates), cost_text(rates), time_text(rates), stated_text(row)]
+    parts = [rate_percent(rates["rate"]), interval_text(rates), trial_cost(rates), trial_time(rates), stated_text(row)]
     return f"{run_name(row)}, {row['label'][:60]}: " + ", ".join(filter(None, parts))
 
 

@@ -7,7 +7,7 @@ cohorts are put together.
 from typing import NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, duration, listed, visible
+from kaizen.foundation.text import counted, duration, listed, money, visible
 from kaizen.web.dashboard_data import Board
 from kaizen.web.review_words import (
     NOT_MEASURED,
@@ -17,7 +17,6 @@ from kaizen.web.review_words import (
     change_sentence,
     delta_text,
     interval_text,
-    money,
     rate_percent,
     sentence_end,
 )
@@ -205,12 +204,12 @@ def trust_answer(board: Board) -> Said:
     )
 
 
-def cost_text(rates: JsonObject) -> str:
+def trial_cost(rates: JsonObject) -> str:
     """Mean cost of a trial; 'not measured' for none."""
     return NOT_MEASURED if rates.get("mean_cost_usd") is None else money(rates["mean_cost_usd"])
 
 
-def time_text(rates: JsonObject) -> str:
+def trial_time(rates: JsonObject) -> str:
     """Median duration of a trial; 'not measured' for none."""
     return NOT_MEASURED if rates.get("median_duration_ms") is None else duration(rates["median_duration_ms"] / 1000)
 
