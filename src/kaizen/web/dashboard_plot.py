@@ -124,7 +124,7 @@ def board_panels(rows: list[JsonObject]) -> list[Panel]:
     top = min(1.0, math.ceil(max(known, default=1) / step - 1e-9) * step)
     panels = [Panel("quality", "Pass rate", rates, limits, percent_text, bottom, max(top, bottom + step), step)]
     for kind, title, key, text in (
-        ("cost", "Mean cost of a trial", "mean_cost_usd", money),
+        ("cost", "Mean cost of a trial, USD", "mean_cost_usd", money),
         ("time", "Median duration", "median_duration_ms", time_label),
     ):
         values = [side.get(key) for side in sides]

@@ -206,7 +206,7 @@ def trust_answer(board: Board) -> Said:
 
 def trial_cost(rates: JsonObject) -> str:
     """Mean cost of a trial; 'not measured' for none."""
-    return NOT_MEASURED if rates.get("mean_cost_usd") is None else money(rates["mean_cost_usd"])
+    return NOT_MEASURED if rates.get("mean_cost_usd") is None else f"{money(rates['mean_cost_usd'])} USD"
 
 
 def trial_time(rates: JsonObject) -> str:
