@@ -74,7 +74,7 @@ class DashboardTestCase(support.TemporaryFolder):
         for run_id, number, *_ in data["runs"]:
             which, characters = data["columns"][run_id]
             spans = data["lists"][which]
-            places = [place for first, length in zip(spans[::2], spans[1::2]) for place in range(first, first + length)]
+            places = [place for first, length in zip(spans[::2], spans[1::2], strict=False) for place in range(first, first + length)]
             found[number] = {data["cases"][place]: states[character] for place, character in zip(places, characters, strict=True)}
         return found
 
@@ -252,7 +252,7 @@ class Holdout(DashboardTestCase):
 
     def test_no_id_is_on_the_page_and_it_is_counted(self):
         cells = {"a": (3, 3), "kanarienvogel-1": (0, 3), "kanarienvogel-2": (0, 3)}
-        text = self.made(anchor("v1", {name: (3, 3) for name in cells}, holdout={"kanarienvogel-1", "kanarienvogel-2"}), compared("v2", cells, {name: (3, 3) for name in cells}, holdout={"kanarienvogel-1", "kanarienvogel-2"}, decision=PENDING))
+        text = self.made(anchor("v1", dict.fromkeys(cells, (3, 3)), holdout={"kanarienvogel-1", "kanarienvogel-2"}), compared("v2", cells, dict.fromkeys(cells, (3, 3)), holdout={"kanarienvogel-1", "kanarienvogel-2"}, decision=PENDING))
         self.assertNotIn("kanarienvogel", self.raw)
         self.assertIn("Regressed: 2 holdout cases.", text)
         self.assertIn("2 holdout cases are counted in the rates, and not shown.", text)
