@@ -21,6 +21,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/errors.py         Errors that know their exit status, and the collector of breaches for validation.
 #     foundation/clock.py          The clock: the one place that asks what time it is, so that tests can replace it.
 #     foundation/text.py           Text for people: safe to print, cut with a note, counted, slugged, nearest name.
+#     foundation/globs.py          Globs of paths inside a folder: `--keep`, and the file globs of evaluators.
 #     foundation/files.py          Reading and writing files: the only door to the disk.
 #     foundation/identity.py       Version and digest of the running program.
 #     foundation/jsonio.py         Strict JSON and JSON Lines: what is accepted, how it is written, fingerprints, pointers.
@@ -57,7 +58,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     cases/dataset.py             All cases of an improvement: its own test_cases.jsonl, then the files that it includes.
 #     cases/expressions.py         Derived metrics: arithmetic over named metrics, read by hand and worked out exactly.
 #     cases/components.py          The `optimization` block: the texts that an optimizer may propose anew.
+#     cases/judge_block.py         The `judge` and `agreement` blocks of evaluation.json, checked with their places.
 #     cases/evaluation_file.py     evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
+#     cases/labels.py              Labels of experts, one a line; a later line of the same rater replaces an earlier one.
 #     cases/decision.py            decision.yaml: what a person decided, and about which evidence.
 #     cases/scaffold.py            A new improvement folder: an issue to describe, two example cases, one evaluator.
 #
@@ -67,10 +70,14 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     runs/protocol.py             Runner protocol 1.2: the request a runner gets, and what counts as its answer.
 #     runs/commit.py               Which commit a run was made from, asked of git without running what a repo configures.
 #     runs/plan.py                 What a run is asked to do: which cases, and with which seeds.
+#     runs/masked_copies.py        Copies of kept files with their secrets masked, made while they are copied.
 #     runs/kept_files.py           Files around a trial: the workspace it begins with, what is kept and measured after it.
 #     runs/journal.py              The files of a stage while it is run: observations, meta file, what was superseded.
 #     runs/replay.py               Replay: recorded answers in place of a runner.
 #     runs/workers.py              Workers: who answers trials. The bridge knows their interface only.
+#     runs/crew.py                 A crew: threads that work off tasks while the main thread goes on in its own order.
+#     runs/judge_protocol.py       Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#     runs/judges.py               Asking judges: a process for each question, or one that answers many, a line each way.
 #     runs/plain.py                Plain runners: the case's input as text in, the output as text out.
 #     runs/persistent.py           Persistent runners: one process answers many trials, a JSON object a line each way.
 #     runs/queue.py                The trials still to be handed out, those of one serial group one at a time.
@@ -97,35 +104,59 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/consent.py        Whether a user's message says yes.
 #     evaluators/spoken.py         Whether a value was said in messages, in the forms in which people write it.
 #     evaluators/envelope.py       The envelope: what every entry may say beside its type's parameters; making it ready.
+#     evaluators/admission.py      Whether what was told admits a failure, or says that a thing was done. English words.
 #     evaluators/assignment.py     The pairing of two lists, one to one, that gains most in all.
 #     evaluators/catalogue.py      The catalogue of evaluator types: terminal, --json, docs/evaluators.md.
 #     evaluators/combine.py        Combinators: all, any, none, at_least of several entries, in three-valued logic.
 #     evaluators/conduct.py        Whether the agent asked before it acted: the evaluator `confirmation`.
 #     evaluators/dates.py          Dates as people write them: 2026-03-05, 5 March 2026, 05.03.2026, 3/25/2026.
+#     evaluators/demands.py        Several demands on one run, and the outcome that follows from them.
+#     evaluators/disclosed.py      Where texts stand in evidence, and what is found in them: for `leak` and `integrity`.
 #     evaluators/edits.py          How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
+#     evaluators/effects.py        What a run changed in the world: the evaluator `effects`.
+#     evaluators/errors.py         What went wrong in a run and what the agent made of it: the evaluator `errors`.
 #     evaluators/field_comparison.py A document compared with a reference, field by field; lists paired one to one.
 #     evaluators/field_rules.py    The rules of `fields`: what each op compares, and what a rule may hold.
 #     evaluators/fields.py         The evaluator `fields`: a document compared with a reference, field by field.
+#     evaluators/files.py          What became of the work folder: the evaluator `files`.
 #     evaluators/html_form.py      Whether a text is well-formed HTML: complete tags, in order, each closed that has to be.
+#     evaluators/identifiers.py    Personal identifiers in a text: where one stands, by shape and by its check digits.
+#     evaluators/integrity.py      Whether the agent kept to its bounds: the evaluator `integrity`.
 #     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
+#     evaluators/judge.py          The evaluator `judge`: a program of the user's scores what no rule can see.
+#     evaluators/judgements.py     `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
 #     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
+#     evaluators/leak.py           The evaluator `leak`: secrets, personal identifiers, planted strings that get out.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
+#     evaluators/loops.py          Whether the agent went round in circles: the evaluator `loops`.
 #     evaluators/numbers.py        The evaluator `number`: which number a text says, and whether it is the right one.
+#     evaluators/occurrences.py    What a text states that can be looked up: ids, numbers, dates, addresses, quotes.
 #     evaluators/overlaps.py       How many words and n-grams two texts share: token F1, Jaccard, BLEU, ROUGE.
 #     evaluators/pairing.py        Pairing listed with recorded steps, one to one and as many as possible.
 #     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
+#     evaluators/policy.py         What an agent may do, may not do, and may do with approval: the evaluator `policy`.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/programs.py       The evaluators `command` and `program`: checks that start a program of the user's.
+#     evaluators/provenance.py     Whether what is stated stood somewhere before: the evaluator `provenance`.
 #     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
 #     evaluators/similarity.py     The evaluator `similarity`: how near the text is to a reference, by a named measure.
+#     evaluators/state.py          What the agent did to the world: the evaluator `state`.
 #     evaluators/structure.py      The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 #     evaluators/text.py           Evaluators over text and plain values: equals, contains, matches, length.
+#     evaluators/tool_schema.py    Whether each tool call is one that its tool accepts: the evaluator `tool_schema`.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
+#     evaluators/standing.py       What keeps a judge from gating: its standing among experts, as `agreement` recorded it.
 #     evaluators/suite.py          The suite: all evaluators of an improvement, ready to look at its observations.
+#     evaluators/outside.py        What evaluators need from outside: answers of judges, and programs that are run.
 #     evaluators/stage_results.py  Evaluating a stage: its results, their meta file, and when they are stale.
+#     evaluators/rejudging.py      The judge asked again about the same evidence, to tell its noise from the agent's.
 #
 #   policy
 #     policy/comparison.py         Baseline against candidate, case by case: shares, changes, rates.
+#     policy/verdict.py            The verdict on one trial: its results mapped through the `judge` block (formats.md 3).
+#     policy/agreement.py          Does the judge decide like the experts: the document of agreement.json, without words.
+#     policy/agreement_words.py    Sentences and lines about the agreement of a judge with experts.
 #     policy/acceptance.py         The thresholds of `acceptance`, compared on exact fractions.
 #     policy/derived.py            Derived metrics: their values in a stage, their change, the bounds of `acceptance`.
 #     policy/reliability.py        How sure the change is: intervals, tests, noise, and what it would take to be surer.
@@ -139,10 +170,32 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     policy/feedback.py           What an optimizer may learn from a stage: every trial but those of the holdout.
 #     policy/optimizer.py          Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
 #
+#   history
+#     history/ledger.py            The ledger: one line an event, each with the hash of the line before.
+#     history/archive.py           The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#     history/reading.py           Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#     history/recording.py         Adding to a history: one writer at a time, whole or not at all.
+#     history/promotion.py         When a run may become champion, and what to do when it may not.
+#     history/validation.py        Whether a history is still what was written: every file, every byte, every rule.
+#     history/restoring.py         An archived run put back as an improvement folder, to be evaluated again.
+#
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
 #     exporters/junit.py           JUnit XML for CI systems: one test case a case, or of one stage one a trial.
 #     exporters/tables.py          Results as CSV, JSON Lines and Markdown, made one trial at a time.
+#
+#   importers
+#     importers/yaml_values.py     Values of YAML that stand on a line or in brackets: a cursor over the lines reads them.
+#     importers/yaml_subset.py     The part of YAML 1.2 that configurations use; nothing in it names or makes an object.
+#     importers/gathered.py        What an importer finds in a file: cases, checks, answers, what became of each part.
+#     importers/patterns.py        Regular expressions of JavaScript, as Python's `re` writes them with the flag a.
+#     importers/promptfoo_checks.py promptfoo's assertions as entries: the table of what each becomes, and what differs.
+#     importers/promptfoo_entries.py The assertions of one promptfoo test as named entries: sets, weights, thresholds.
+#     importers/tables.py          Tables of cases: CSV and JSON Lines, with a map from columns to the fields of a case.
+#     importers/promptfoo_suite.py A promptfoo configuration or CSV as cases: defaults, scenarios, lists in vars, files.
+#     importers/inspect_log.py     Inspect's logs in JSON: samples as cases, scorers as entries, recorded answers.
+#     importers/openai_evals.py    Samples of OpenAI's evals: JSON Lines with `input` and `ideal`.
+#     importers/destination.py     Writes what was gathered: a new improvement, or more cases for one that is there.
 #
 #   web
 #     web/page.py                  The frame all pages share: one look, a strict content policy, and text that stays data.
@@ -152,6 +205,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/review_html.py           The parts of the review page that need no JavaScript: sentence, numbers, reasons.
 #     web/review_markdown.py       review.md: the review as a comment on a pull request, at most 60,000 characters.
 #     web/reliability_section.py   The page's section on how sure the change is: interval plot, strip of cases, table.
+#     web/verdict_section.py       What a review says of verdicts: how many of each, and how the judges stand.
 #     web/review.py                review.html and review.md: what improved, what regressed, and the command to decide.
 #     web/pareto_page.py           The page of `kaizen pareto`: quality against cost, and why others are left out.
 #
@@ -159,18 +213,28 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/table.py            The table of commands, and how a module adds one to it.
 #     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
 #     commands/openings.py         The log of what touches the holdout: openings, exports and seals, proposals.
+#     commands/verdicts.py         What `judge`, `agreement` and the review share: the results of a stage as written.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+#     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
+#     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
+#     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
+#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
+#     commands/history_replay.py   `kaizen replay-decision` over a history: what would flip.
+#     commands/history_views.py    `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
+#     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
+#     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
+#     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
 #     commands/optimize.py         `kaizen optimize`: a program proposes new texts from feedback; none is run.
@@ -541,6 +605,54 @@ def duration(seconds: float) -> str:
 
 # endregion
 
+# region foundation/globs.py
+# =============================================================================
+# Globs of paths inside a folder: `--keep`, and the file globs of evaluators.
+#
+#     *.py          files of the folder itself: `*` and `?` stay within a part of the path
+#     src/**/*.py   below src, at any depth: `**` spans folders
+#     out, out/     the file out, and everything in the folder out
+#
+# Brackets are letters. Time grows with the length of the path times that of the glob: where a
+# wildcard has found its earliest end nothing is tried again, as no later one could do more.
+# =============================================================================
+
+SPANS = {"**": ".*?", "**/": "(?:.*?/)??"}
+
+
+@lru_cache(1000)
+def glob_pattern(glob: str) -> "re.Pattern[str]":
+    """The pattern that matches the paths *glob* means. Raises ValueError for one that leaves the folder, or is empty.
+
+    >>> bool(glob_pattern("src/**/*.py").match("src/a/b.py")), bool(glob_pattern("*.py").match("src/a.py"))
+    (True, False)
+    """
+    if not glob or glob.startswith("/") or ".." in glob.split("/"):
+        raise ValueError("a pattern is relative to the folder and stays in it")
+    glob = re.sub(r"(?:(?<=/)|^)(?:\*\*/)+", "**/", re.sub(r"\*{3,}", "**", glob.removeprefix("./")))
+    glob += "**" if glob.endswith("/") else ""
+    is_name = not re.search(r"[*?]", glob.rpartition("/")[2])  # which may be that of a folder
+    pieces = re.split(r"((?:(?<=/)|^)\*\*/|\*\*|\*)", glob)
+    names, spans = "", ""  # what follows up to the next `**`, and from there on
+    tail = r"(?:/.*)?\Z" if is_name else r"\Z"
+    for number, (wildcard, fixed) in reversed(list(enumerate(zip(["", *pieces[1::2]], pieces[::2], strict=True)))):
+        text = "".join("[^/]" if letter == "?" else re.escape(letter) for letter in fixed) + tail
+        tail = ""
+        if wildcard == "*":
+            names = f"(?=(?P<g{number}>[^/]*?{text}))(?P=g{number})" + names
+        else:
+            spans = (f"(?=(?P<g{number}>{SPANS[wildcard]}{text}{names}))(?P=g{number})" if wildcard else text + names) + spans
+            names = ""
+    return re.compile(spans, re.DOTALL)
+
+
+def glob_test(globs: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a path inside the folder is one that any of *globs* means; none is that leads out of it. Raises ValueError."""
+    matches = [glob_pattern(glob).match for glob in globs]
+    return lambda path: not path.startswith(("/", "../")) and path != ".." and any(match(path) for match in matches)
+
+# endregion
+
 # region foundation/files.py
 # =============================================================================
 # Reading and writing files: the only door to the disk.
@@ -743,8 +855,10 @@ def silence_descriptor(descriptor: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
-def copy_file(source: str, target: str) -> tuple[str, int]:
+def copy_file(source: str, target: str, change: Callable[[bytes], bytes] | None = None) -> tuple[str, int]:
     """(SHA-256 in hexadecimal, bytes) of the regular file *source*, copied to the new file *target* with its permissions.
+
+    *change* says what is written for each block that is read, and at the end for b"".
 
     A link is not followed. Not synced: whoever records the hash can tell a copy that a crash cut short. Raises InputError.
     """
@@ -765,7 +879,9 @@ def copy_file(source: str, target: str) -> tuple[str, int]:
             while block := os.read(reading, BLOCK):
                 digest.update(block)
                 size += len(block)
-                write_all(writing, block, target)
+                write_all(writing, change(block) if change else block, target)
+            if change:
+                write_all(writing, change(b""), target)
         finally:
             os.close(writing)
     except OSError as error:
@@ -1064,6 +1180,15 @@ def integral_as_int(value: Any) -> Any:
     return value
 
 
+def rounded_floats(value: Any) -> Any:
+    """*value* with every float at nine digits: the last ones may differ between machines, the file may not."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: rounded_floats(item) for key, item in value.items()}
+    return [rounded_floats(item) for item in value] if isinstance(value, list) else value
+
+
 def sha256_hex(data: str | bytes) -> str:
     """SHA-256 of *data* (text as UTF-8) in hexadecimal."""
     return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()
@@ -1327,8 +1452,9 @@ class FileLock:
             if is_same_file(self.descriptor, self.path):
                 break
             os.close(self.descriptor)  # its former owner removed it between our open and our lock
-        os.ftruncate(self.descriptor, 0)
-        os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
+        with suppress(OSError):  # without room for it the lock holds all the same, and does not say whose it is
+            os.ftruncate(self.descriptor, 0)
+            os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
@@ -3272,6 +3398,11 @@ def redact_arguments(argv: Sequence[str], exact: Sequence[str] = ()) -> list[str
     return shown
 
 
+def redact_shown(text: str) -> str:
+    """*text* as it may be shown: secrets masked, and the values of secret variables of this process."""
+    return redact_text(text, environment_secrets(os.environ))[0]
+
+
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     """The values of the variables of *environ* whose names tell a secret, longest first.
 
@@ -3986,6 +4117,8 @@ REASONS = {
     "no_values": "there is no value",
     "insufficient_evidence": "the evidence does not decide",
     "degenerate_resamples": "more than 5 % of the resamples leave the quantity undefined",
+    "too_few_labelled_cases": "on one of the two sides there are fewer than 10 cases on which experts agree",
+    "uninformative_judge": "the judge is right no more often than chance",
     "no_upper_bound": "too few values for an upper limit",
 }
 
@@ -5016,6 +5149,7 @@ WEIGHTS: dict[str, Callable[[int, int], int]] = {
 }
 SPARSE = 10  # fewer disagreements, or fewer cases off the commonest label, and the bootstrap alone is too narrow
 MINIMUM_PAIRS = 20  # below, no verdict
+MINIMUM_SIDE = 10  # labelled cases on a side: in simulations the 95 % interval held the truth in 94.5 % at worst, with 3 in 91 %
 
 
 class Kappa(NamedTuple):
@@ -5194,9 +5328,9 @@ def consensus(labels: Iterable[Label]) -> tuple[Label, str]:
     return (label, "consensus") if 2 * votes > total else (None, "contested")
 
 
-def kappa_of(pairs: Iterable[tuple[Label, Label]]) -> Kappa:
-    """Kappa of *pairs* of labels, abstentions left out."""
-    return cohen_kappa(label_table(pairs)[1])
+def kappa_of(pairs: Iterable[tuple[Label, Label]], labels: Sequence[str] | None = None, weights: str = "nominal") -> Kappa:
+    """Kappa of *pairs* of labels, abstentions left out; with other *weights* than 'nominal' the order of *labels* counts."""
+    return cohen_kappa(label_table(pairs, labels)[1], weights)
 
 
 class Band(NamedTuple):
@@ -5214,7 +5348,9 @@ class Band(NamedTuple):
     leave_one_out: list[tuple[str, Kappa, Kappa]]
 
 
-def human_band(rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[str]) -> Band:
+def human_band(
+    rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[str], labels: Sequence[str] | None = None, weights: str = "nominal"
+) -> Band:
     """The band of *rows* [(judge's label, labels in the order of *experts*)]; None abstained.
 
     Judge-against-consensus is printed but never compared with expert-against-expert: the consensus is cleaner than one
@@ -5222,7 +5358,7 @@ def human_band(rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[
     """
 
     def kappa_between(a: Callable[[Any], Label], b: Callable[[Any], Label]) -> Kappa:
-        return kappa_of((a(row), b(row)) for row in rows)
+        return kappa_of(((a(row), b(row)) for row in rows), labels, weights)
 
     def expert(j: int) -> Callable[[Any], Label]:
         return lambda row: row[1][j]
@@ -5245,10 +5381,134 @@ def human_band(rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[
         against,
         mean([kappa.kappa for _, _, kappa in pairwise if kappa.kappa is not None]),
         mean([kappa.kappa for _, kappa in against if kappa.kappa is not None]),
-        kappa_of((label, agreed) for label, agreed, _ in verdicts),
+        kappa_of(((label, agreed) for label, agreed, _ in verdicts), labels, weights),
         dict(counts),
         [(experts[j], kappa_between(judge, others(j)), kappa_between(expert(j), others(j))) for j in places] if len(experts) > 2 else [],
     )
+
+
+class LevelDifference(NamedTuple):
+    """Mean kappa of a judge with each expert minus mean kappa of expert pairs, its interval, resamples, the reason for no interval.
+
+    `left_out` counts pairs with fewer than 20 cases in common: one case would weigh as much as a thousand of another pair.
+    """
+
+    judge: float | None
+    experts: float | None
+    difference: float | None
+    interval: Interval | None
+    resamples: int
+    reason: str | None
+    left_out: int
+
+
+def level_difference(
+    rows: Sequence[tuple[Label, Sequence[Label]]],
+    labels: Sequence[str],
+    seed: int,
+    weights: str = "nominal",
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> LevelDifference:
+    """How the judge of *rows* [(judge's label, labels of the experts)] stands among the experts, on the same cases.
+
+    The interval is the expanded percentile of a paired bootstrap over cases. Reasons for none: `insufficient_evidence`
+    when on a side no pair has 20 cases, `no_expected_disagreement` when no pair has a kappa, `degenerate_resamples`.
+    """
+    from struct import unpack
+
+    place = {label: number for number, label in enumerate(labels)}
+    groups = Counter(tuple(-1 if label is None else place[label] for label in (judge, *experts)) for judge, experts in rows)
+    sides = len(next(iter(groups), ()))
+    every = list(combinations(range(sides), 2))
+    common = {(a, b): sum(count for row, count in groups.items() if row[a] >= 0 <= row[b]) for a, b in every}
+    pairs = [pair for pair in every if common[pair] >= MINIMUM_PAIRS]  # those of the judge, who is 0, come first
+    of_judge = sum(a == 0 for a, _ in pairs)
+    left_out = sum(0 < common[pair] < MINIMUM_PAIRS for pair in every)
+    if not of_judge or of_judge == len(pairs):
+        return LevelDifference(None, None, None, None, 0, "insufficient_evidence", left_out)
+    cells = len(labels) ** 2
+    # The tables of all pairs as one number of 32-bit cells, so that a resample is a sum of a few products.
+    packed = {
+        row: sum(1 << 32 * (number * cells + row[a] * len(labels) + row[b]) for number, (a, b) in enumerate(pairs) if row[a] >= 0 <= row[b])
+        for row in groups
+    }
+    kappa = kappa_of_cells(len(labels), weights)
+
+    def means(drawn: Iterable[tuple[tuple[int, ...], int]]) -> tuple[float | None, float | None]:
+        total = sum(packed[row] * count for row, count in drawn)
+        counts = unpack(f"<{len(pairs) * cells}I", total.to_bytes(4 * len(pairs) * cells, "little"))
+        found = [kappa(counts[start : start + cells]) for start in range(0, len(counts), cells)]
+        known = [[value for value in part if value is not None] for part in (found[:of_judge], found[of_judge:])]
+        return mean(known[0]), mean(known[1])
+
+    def difference(drawn: Iterable[tuple[tuple[int, ...], int]]) -> float | None:
+        judge, experts = means(drawn)
+        return None if judge is None or experts is None else judge - experts
+
+    judge, experts = means(groups.items())
+    if judge is None or experts is None:
+        return LevelDifference(judge, experts, None, None, 0, "no_expected_disagreement", left_out)
+    draws, tail = resampled(groups, difference, seed, resamples), expanded_tail(len(rows), confidence)
+    low, high = draws.quantile(tail), draws.quantile(1 - tail)
+    interval = None if low is None or high is None else Interval(low, high)
+    return LevelDifference(judge, experts, judge - experts, interval, resamples, None if interval else "degenerate_resamples", left_out)
+
+
+def kappa_of_cells(size: int, weights: str) -> Callable[[Sequence[int]], float | None]:
+    """A function that gives kappa of the *size* × *size* counts of a table, row by row; None where it is not defined."""
+    weight = WEIGHTS[weights]
+    unlike = [weight(i, j) for i in range(size) for j in range(size)]
+
+    def kappa(counts: Sequence[int]) -> float | None:
+        rows = [sum(counts[start : start + size]) for start in range(0, size * size, size)]
+        columns = [sum(counts[start::size]) for start in range(size)]
+        expected = sum(each * rows[cell // size] * columns[cell % size] for cell, each in enumerate(unlike) if each)
+        observed = sum(each * counts[cell] for cell, each in enumerate(unlike) if each)
+        return 1 - sum(rows) * observed / expected if expected else None
+
+    return kappa
+
+
+class CorrectedRate(NamedTuple):
+    """A rate corrected for the measured error of the judge that said it, its interval, and the reason when there is none."""
+
+    rate: float | None
+    interval: Interval | None
+    reason: str | None
+
+
+def rogan_gladen(
+    rate: float, n: float, sensitivity: tuple[int, int], specificity: tuple[int, int], confidence: float = 0.95
+) -> CorrectedRate:
+    """The share of passes behind the *rate* of *n* that a judge passed, from (right, cases) where experts say pass and say fail.
+
+    The estimate is (rate + specificity - 1) / (sensitivity + specificity - 1), inside [0, 1]. Fewer than 10 cases on
+    a side: None (`too_few_labelled_cases`); a judge no better than chance: None (`uninformative_judge`).
+    Sources: W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test, American Journal of
+    Epidemiology 107, 71-76; interval: Z. Lang, J. Reiczigel (2014), Confidence limits for prevalence of disease adjusted for
+    estimated sensitivity and specificity, Preventive Veterinary Medicine 113, 13-22.
+
+    >>> round(rogan_gladen(0.5, 200, (90, 100), (80, 100)).rate, 6)  # (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1)
+    0.428571
+    """
+    if min(sensitivity[1], specificity[1]) < MINIMUM_SIDE or n <= 0:
+        return CorrectedRate(None, None, "too_few_labelled_cases")
+    hit, clear = (right / cases for right, cases in (sensitivity, specificity))
+    if hit + clear <= 1:
+        return CorrectedRate(None, None, "uninformative_judge")
+    z = normal_quantile(confidence)
+    # Smoothed as the paper does: z²/2 successes of z² for the rate, one of two for each side.
+    size, seen = n + z * z, (n * rate + z * z / 2) / (n + z * z)
+    (hit_, hits), (clear_, clears) = (((right + 1) / (cases + 2), cases + 2) for right, cases in (sensitivity, specificity))
+    worth = hit_ + clear_ - 1
+    if worth <= 0:
+        return CorrectedRate(None, None, "uninformative_judge")
+    share, hit_spread, clear_spread = (seen + clear_ - 1) / worth, hit_ * (1 - hit_) / hits, clear_ * (1 - clear_) / clears
+    shift = 2 * z * z * (share * hit_spread - (1 - share) * clear_spread)
+    half = z * math.sqrt(seen * (1 - seen) / size + share**2 * hit_spread + (1 - share) ** 2 * clear_spread) / worth
+    inside = [min(1.0, max(0.0, value)) for value in ((rate + clear - 1) / (hit + clear - 1), share + shift - half, share + shift + half)]
+    return CorrectedRate(inside[0], Interval(min(inside[0], inside[1]), max(inside[0], inside[2])), None)
 
 # endregion
 
@@ -6271,6 +6531,147 @@ def component_texts(improvement: Improvement, block: JsonObject) -> dict[str, st
 
 # endregion
 
+# region cases/judge_block.py
+# =============================================================================
+# The `judge` and `agreement` blocks of evaluation.json, checked with their places.
+#
+#     {"judge": {"name": "refund-policy-judge", "version": "0.1.0",
+#       "criteria": [{"id": "policy_compliance", "weight": 3, "evaluators": ["policy_*"]}],
+#       "hard_rules": [{"id": "amount_ceiling", "evaluator": "amount_le_500", "message": "…"}],
+#       "verdicts": [{"verdict": "approve", "minimum_score": 0.8}, {"verdict": "reject"}],
+#       "minimum_confidence": 0.6, "actions": {"policy_compliance": "explain_the_policy"}},
+#      "agreement": {"required": true, "weights": "nominal"}}
+# =============================================================================
+
+REJECT, INSUFFICIENT = "reject", "insufficient_evidence"
+MINIMUM_CONFIDENCE = 0.6
+OBJECTS = list_of(OBJECT, "objects")
+JUDGE_FIELDS: dict[str, Kind] = {
+    "name": TEXT,
+    "version": TEXT,
+    "criteria": OBJECTS,
+    "hard_rules": OBJECTS,
+    "verdicts": OBJECTS,
+    "minimum_confidence": RATE,
+    "actions": OBJECT,
+}
+# list: (fields of its objects, those that are required, the one that names the object)
+JUDGE_LISTS: dict[str, tuple[dict[str, Kind], tuple[str, ...], str]] = {
+    "criteria": ({"id": TEXT, "weight": RATIO, "evaluators": list_of(TEXT, "evaluator names")}, ("id", "evaluators"), "id"),
+    "hard_rules": ({"id": TEXT, "evaluator": TEXT, "message": TEXT}, ("id", "evaluator", "message"), "id"),
+    "verdicts": ({"verdict": TEXT, "minimum_score": RATE}, ("verdict",), "verdict"),
+}
+AGREEMENT_DEFAULTS: JsonObject = {"required": False, "weights": "nominal"}
+AGREEMENT_FIELDS: dict[str, Kind] = {"required": BOOLEAN, "weights": one_of("nominal", "linear", "quadratic")}
+
+
+def checked_judge(document: JsonObject, report: Report) -> JsonObject | None:
+    """The `judge` block of *document* with its defaults filled in; None when there is none. What is wrong is reported."""
+    block = document.get("judge")
+    if not isinstance(block, dict):
+        return None
+    check_no_others(block, JUDGE_FIELDS, "/judge", report)
+    check_fields(block, JUDGE_FIELDS, "/judge", report, ("name", "criteria", "verdicts"))
+    lists = {name: checked_named(block, name, report) for name in JUDGE_LISTS}
+    for name in ("criteria", "verdicts"):
+        if block.get(name) == []:
+            report(f"/judge/{name}", "is empty", "write at least one")
+    for index, criterion in enumerate(lists["criteria"]):
+        if criterion.get("evaluators") == []:
+            report(f"/judge/criteria/{index}/evaluators", "is empty", "name the evaluators that measure it; a name may hold *")
+    check_verdict_order(lists["verdicts"], report)
+    known = [criterion.get("id") for criterion in lists["criteria"]]
+    actions = block.get("actions") if isinstance(block.get("actions"), dict) else {}
+    for name, action in (actions or {}).items():
+        place = "/judge/actions" + pointer_token(name)
+        if name not in known:
+            report(place, f"no criterion is called {quoted(name)}", did_you_mean(name, [each for each in known if isinstance(each, str)]))
+        elif not TEXT.accepts(action):
+            report(place, f"must be {TEXT.words}", "")
+    return {
+        "name": block.get("name"),
+        "version": block.get("version", ""),
+        "criteria": [{"weight": 1, **criterion} for criterion in lists["criteria"]],
+        "hard_rules": lists["hard_rules"],
+        "verdicts": lists["verdicts"],
+        "minimum_confidence": block.get("minimum_confidence", MINIMUM_CONFIDENCE),
+        "actions": actions,
+    }
+
+
+def checked_named(block: JsonObject, name: str, report: Report) -> list[JsonObject]:
+    """The objects of the list *name* of *block*; what is wrong with one, and a name that comes twice, is reported."""
+    fields, required, key = JUDGE_LISTS[name]
+    found = [item for item in block[name] if isinstance(item, dict)] if isinstance(block.get(name), list) else []
+    seen: set[Any] = set()
+    for index, item in enumerate(found):
+        place = f"/judge/{name}/{index}"
+        check_no_others(item, fields, place, report)
+        check_fields(item, fields, place, report, required)
+        identity = item.get(key)
+        if isinstance(identity, str) and identity in seen:
+            report(f"{place}/{key}", f"{quoted(identity)} comes twice", "give each a name of its own")
+        seen.add(identity if isinstance(identity, str) else None)
+    return found
+
+
+def check_verdict_order(verdicts: list[JsonObject], report: Report) -> None:
+    """Reports a reserved name, minima that do not fall from verdict to verdict, a last one that has a minimum, another that has none."""
+    lowest = 1.1
+    for index, item in enumerate(verdicts):
+        place, least = f"/judge/verdicts/{index}", item.get("minimum_score")
+        if item.get("verdict") == INSUFFICIENT:
+            report(f"{place}/verdict", f"{quoted(INSUFFICIENT)} is what Kaizen says when evidence is missing", "choose another word")
+        if index == len(verdicts) - 1:
+            if least is not None and is_number(least) and least > 0:
+                report(f"{place}/minimum_score", "the last verdict has a minimum, so a score below it has no verdict", "take it out")
+        elif least is None:
+            report(place, "has no 'minimum_score', so no verdict behind it is ever given", "only the last verdict has none")
+        elif is_number(least):
+            if least >= lowest:
+                report(f"{place}/minimum_score", "is not below the one before it", "order verdicts from the highest minimum to the lowest")
+            lowest = least
+
+
+def checked_agreement(document: JsonObject, report: Report) -> JsonObject:
+    """The `agreement` block of *document* with its defaults filled in; what is wrong is reported."""
+    block = document.get("agreement")
+    given = block if isinstance(block, dict) else {}
+    check_no_others(given, AGREEMENT_FIELDS, "/agreement", report)
+    check_fields(given, AGREEMENT_FIELDS, "/agreement", report)
+    return {**AGREEMENT_DEFAULTS, **given}
+
+
+def verdict_names(block: JsonObject) -> list[str]:
+    """The verdicts of *block* in its order, with `reject`, which a violated hard rule gives; experts choose among them."""
+    names = [item["verdict"] for item in block["verdicts"]]
+    return names if REJECT in names else [*names, REJECT]
+
+
+def check_judge_names(block: JsonObject, names: Iterable[str], report: Report) -> None:
+    """Reports each name in criteria and hard rules of *block* that fits no evaluator of *names*."""
+    known = list(names)
+    wanted = [
+        (f"/judge/criteria/{index}/evaluators/{number}", pattern)
+        for index, criterion in enumerate(block["criteria"])
+        for number, pattern in enumerate(criterion.get("evaluators", ()))
+    ]
+    wanted += [(f"/judge/hard_rules/{index}/evaluator", rule.get("evaluator")) for index, rule in enumerate(block["hard_rules"])]
+    for pointer, pattern in wanted:
+        if isinstance(pattern, str) and not any(map(judge_pattern(pattern).fullmatch, known)):
+            report(pointer, f"no evaluator is called {quoted(pattern)}", did_you_mean(pattern, known))
+
+
+def judge_pattern(name: str) -> "re.Pattern[str]":
+    """*name* as a pattern in which `*` alone is special; to be used with `fullmatch`.
+
+    >>> bool(judge_pattern("policy_*").fullmatch("policy_a.b")), bool(judge_pattern("a.b").fullmatch("axb"))
+    (True, False)
+    """
+    return re.compile(".*".join(map(re.escape, name.split("*"))), re.DOTALL)
+
+# endregion
+
 # region cases/evaluation_file.py
 # =============================================================================
 # evaluation.json: evaluators, policy, optional blocks; defaults and references filled in.
@@ -6333,7 +6734,7 @@ ReadFile = Callable[[str], Any]
 class Evaluation(NamedTuple):
     """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
 
-    `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent; `objectives`
+    `path` is as shown, `text` and `document` are as read; `reliability` and `judge` are None when the block is absent; `objectives`
     bound variants that are weighed against each other, all None when nothing is asked; `metrics` are those that can be read;
     `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
     """
@@ -6351,6 +6752,9 @@ class Evaluation(NamedTuple):
     metrics: dict[str, Expression]
     file_hashes: dict[str, str]
     read_file: ReadFile
+    judge: JsonObject | None = None
+    agreement: JsonObject = AGREEMENT_DEFAULTS
+    improvement: Improvement | None = None
 
     def line(self, pointer: str) -> int | None:
         """The line of *pointer*, or of the nearest place above it that stands in the file."""
@@ -6400,6 +6804,9 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
         metrics=checked_metrics(document, report),
         file_hashes=hashes,
         read_file=read_file,
+        judge=checked_judge(document, report),
+        agreement=checked_agreement(document, report),
+        improvement=improvement,
     )
 
 
@@ -6608,6 +7015,115 @@ def parsed_file(name: str, text: str) -> Any:
 
 # endregion
 
+# region cases/labels.py
+# =============================================================================
+# Labels of experts, one a line; a later line of the same rater replaces an earlier one.
+#
+#     {"case_id": "refund-001", "rater": "ada", "label": "approve"}
+#     {"case_id": "refund-002", "rater": "ada", "of": "tone", "abstain": true, "note": "two claims in one"}
+#
+# `of` names the evaluator that the label is about; without it the label is about the verdict of the
+# `judge` block. `output` is the fingerprint of the output that the rater saw: a label of another
+# output than the one that was judged does not count.
+# =============================================================================
+
+LABELS_FILE, AGREEMENT_FILE = "labels.jsonl", "agreement.json"
+LABEL_FIELDS = {
+    **dict.fromkeys(("case_id", "rater", "of", "output"), TEXT),
+    "label": or_null(TEXT),
+    "abstain": BOOLEAN,
+    "note": ANY_TEXT,
+}
+
+
+class Given(NamedTuple):
+    """What one rater said of one case: the label, None for an abstention; fingerprint of the output that was seen, '' when not noted."""
+
+    label: str | None
+    output: str
+
+
+class Labels(NamedTuple):
+    """The labels about one subject: by case id, then rater; how many lines were replaced, how many are about other subjects.
+
+    `fingerprint` is 'sha256:…' of who said what of which case; the order of lines does not count.
+    """
+
+    by_case: dict[str, dict[str, Given]]
+    replaced: int
+    about_others: int
+    fingerprint: str
+
+    def raters(self) -> list[str]:
+        """Everybody who labelled something, in the order of their names."""
+        return sorted({rater for row in self.by_case.values() for rater in row})
+
+
+def check_label(label: JsonObject, case_ids: Container[str], report: Report) -> bool:
+    """True when *label* has the shape of a label, about a case of *case_ids*; what is wrong is reported."""
+    wrong = []
+
+    def note(pointer: str, message: str, hint: str) -> None:
+        wrong.append(pointer)
+        report(pointer, message, hint)
+
+    check_fields(label, LABEL_FIELDS, "", note, ("case_id", "rater"))
+    check_no_others(label, LABEL_FIELDS, "", note)
+    if label.get("label") is None and label.get("abstain") is not True:
+        note("", "has neither a label nor an abstention", 'write "label": "…", or "abstain": true')
+    elif label.get("label") is not None and label.get("abstain") is True:
+        note("", "has a label and an abstention", "take one of the two out")
+    if isinstance(label.get("case_id"), str) and label["case_id"] not in case_ids:
+        note("/case_id", "names a case that is not there", "use the id of a case in test_cases.jsonl")
+    return not wrong
+
+
+def read_labels(
+    path: str,
+    subject: str,
+    default: str | None,
+    names: Sequence[str],
+    case_ids: Container[str],
+    breaches: Breaches,
+    hidden: Container[str] = (),
+) -> Labels:
+    """The labels in the file *path* about *subject* (an evaluator's id, '' for the verdict), each one of *names*.
+
+    A line without `of` is about *default*. What is wrong goes to *breaches*, quoting nothing of cases in *hidden*; the caller raises.
+    """
+    shown = shown_path(path)
+    by_case: dict[str, dict[str, Given]] = {}
+    replaced = about_others = 0
+    for line in checked_lines(path, breaches):
+        label, number = line.value, line.number
+
+        def report(pointer: str, message: str, hint: str, number: int = number) -> None:
+            breaches.add(shown, number, pointer, message, hint)
+
+        if isinstance(label.get("case_id"), str) and label["case_id"] in hidden:
+            breaches.conceal(shown, number)
+        if not check_label(label, case_ids, report):
+            continue
+        if label.get("of", default) != subject:
+            about_others += 1
+            continue
+        word = label.get("label")
+        if word is not None and word not in names:
+            report("/label", f"{quoted(word)} is no label here", did_you_mean(word, names))
+            continue
+        row = by_case.setdefault(label["case_id"], {})
+        replaced += label["rater"] in row
+        row[label["rater"]] = Given(word, label.get("output", ""))
+    said = {case_id: {rater: list(given) for rater, given in row.items()} for case_id, row in by_case.items()}
+    return Labels(by_case, replaced, about_others, fingerprint(said))
+
+
+def output_fingerprint(observation: JsonObject) -> str:
+    """'sha256:…' of the output of *observation*, as a label names it."""
+    return fingerprint(observation.get("output"))
+
+# endregion
+
 # region cases/decision.py
 # =============================================================================
 # decision.yaml: what a person decided, and about which evidence.
@@ -6718,15 +7234,14 @@ IMPROVEMENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])
 REGRESSION_DATASET = "datasets/regression.jsonl"
 
 
-def scaffold_improvement(name: str) -> tuple[Improvement, list[str], list[str]]:
-    """The new improvement *name* under improvements/, the names of its files, and the datasets that it includes.
+def check_new_improvement(name: str, wording: str = "kaizen init") -> Improvement:
+    """The improvement *name* under improvements/, which is not there yet; *wording* is what stands before a name on the command line.
 
-    That is datasets/regression.jsonl when it exists. Raises UsageError for a name that is no plain folder name,
-    RefusedError when something is there already.
+    Raises UsageError for a name that is no plain folder name, RefusedError when something is there already.
     """
     if not IMPROVEMENT_NAME.match(name):
         last = os.path.basename(name.replace("\\", "/").rstrip("/"))
-        hint = f"the folder is made under {IMPROVEMENTS_FOLDER}/, so write: kaizen init {last}"
+        hint = f"the folder is made under {IMPROVEMENTS_FOLDER}/, so write: {wording} {last}"
         raise UsageError(
             f"{quoted(name)} cannot name an improvement",
             hint if IMPROVEMENT_NAME.match(last) else "use 1 to 64 letters, digits, '-', '_' or '.', with a letter or digit in front",
@@ -6735,13 +7250,23 @@ def scaffold_improvement(name: str) -> tuple[Improvement, list[str], list[str]]:
     folder = improvement.folder
     if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
         raise RefusedError(f"{improvement.shown()}: is there already; nothing was changed", "choose another name", "existing_folder")
+    return improvement
+
+
+def scaffold_improvement(name: str, contents: dict[str, str] | None = None) -> tuple[Improvement, list[str], list[str]]:
+    """The new improvement *name* under improvements/, the names of its files, and the datasets that it includes.
+
+    *contents* are its files by name in place of the example. datasets/regression.jsonl is included when it exists.
+    Raises what `check_new_improvement` does.
+    """
+    improvement = check_new_improvement(name)
+    if contents is None:
+        contents = {"issue.md": INIT_ISSUE.replace("IMPROVEMENT", name), CASES_FILE: INIT_CASES, EVALUATION_FILE: INIT_EVALUATION}
     make_folder(improvement.folder)
     includes = [REGRESSION_DATASET] if os.path.isfile(os.path.join(improvement.outer_folder(), REGRESSION_DATASET)) else []
     line = f'\n  "include": ["../../{REGRESSION_DATASET}"],' if includes else ""
-    evaluation = INIT_EVALUATION.replace('"version": 1,', f'"version": 1,{line}')
-    contents = {"issue.md": INIT_ISSUE.replace("IMPROVEMENT", name), CASES_FILE: INIT_CASES, EVALUATION_FILE: evaluation}
     for file, text in contents.items():
-        create_file(improvement.path(file), text)
+        create_file(improvement.path(file), text.replace('"version": 1,', f'"version": 1,{line}', 1) if file == EVALUATION_FILE else text)
     return improvement, list(contents), includes
 
 # endregion
@@ -7225,7 +7750,7 @@ def git_failure(ended: Ended) -> str:
         return "not in a git repository"
     if "must be run in a work tree" in text:
         return "the git repository has no work tree"
-    return visible(text.split("\n", 1)[0]) or f"git ended with exit code {ended.exit_code}"
+    return visible(redact_shown(text.split("\n", 1)[0])) or f"git ended with exit code {ended.exit_code}"
 
 
 def filters_off(configured: Ended) -> dict[str, str]:
@@ -7311,6 +7836,69 @@ def case_splits(case: Case) -> list[str]:
 
 # endregion
 
+# region runs/masked_copies.py
+# =============================================================================
+# Copies of kept files with their secrets masked, made while they are copied.
+#
+# A file is looked at in parts of about a MiB that end where a line does, and not inside a private key;
+# a line without end is cut behind a blank, a comma or a quote after 8 MiB. A file that is no text (no UTF-8,
+# or with a NUL) cannot be masked without being broken: one that holds a secret must not be kept.
+# =============================================================================
+
+MASKED_PART = 1 << 20  # bytes looked at together
+LONGEST_PART = 8 << 20
+PART_ENDS = (b" ", b"\t", b",", b";", b'"', b"'")
+
+
+class CopyMasker:
+    """What changes the blocks of one file while it is copied: called with each block, with b"" at its end.
+
+    `counts` are the secrets found by family; `is_text` whether all of it was text.
+    """
+
+    def __init__(self, exact: Sequence[str]) -> None:
+        self.exact = exact
+        self.counts: dict[str, int] = {}
+        self.is_text = True
+        self.held: list[bytes] = []  # blocks that are not written yet
+        self.wanted = MASKED_PART  # bytes to be held before they are looked at
+
+    def __call__(self, block: bytes) -> bytes:
+        self.held.append(block)
+        if block and sum(map(len, self.held)) < self.wanted:
+            return b""
+        data = b"".join(self.held)
+        end = part_end(data) if block else len(data)
+        self.held = [data[end:]]
+        self.wanted = MASKED_PART if end else 2 * len(data)
+        return self.masked(data[:end])
+
+    def masked(self, part: bytes) -> bytes:
+        """*part* with its secrets masked and counted; the same bytes when it holds none."""
+        try:
+            text = part.decode("utf-8")
+            self.is_text = self.is_text and "\0" not in text
+        except UnicodeDecodeError:
+            text = part.decode("latin-1")
+            self.is_text = False
+        hot = [value for value in self.exact if value in text]
+        rules = rules_for(part)
+        changed = mask_text(text, rules, hot, self.counts) if rules or hot else text
+        return part if changed == text else changed.encode("utf-8")
+
+
+def part_end(data: bytes) -> int:
+    """Where the part at the beginning of *data* ends, behind a line end; 0 when more must be known first."""
+    end = data.rfind(b"\n") + 1
+    key = data.rfind(b"-----BEGIN ", 0, end)
+    if key >= 0 and data.find(b"-----END ", key) < 0:
+        end = data.rfind(b"\n", 0, key) + 1
+    if not end and len(data) >= LONGEST_PART:
+        end = max(data.rfind(each) + 1 for each in PART_ENDS) or len(data)
+    return end
+
+# endregion
+
 # region runs/kept_files.py
 # =============================================================================
 # Files around a trial: the workspace it begins with, what is kept and measured after it.
@@ -7323,7 +7911,9 @@ def case_splits(case: Case) -> list[str]:
 #     {"src/app.py": {"change": "modified", "sha256": "…", "bytes": 812, "added_lines": 3, "removed_lines": 1, "text": "…"}}
 #
 # No link is followed. Lines are counted of text of up to 1 MiB; a count or text that is not
-# there was not measured.
+# there was not measured. What is measured is the file as the trial left it; in the copy that is kept
+# secrets are masked, and then `masked` says how many. A file that is no text and holds a secret is
+# not kept, nor is one with a secret in its name.
 # =============================================================================
 
 WORKSPACE_LIMIT = 1 << 30  # bytes of a workspace
@@ -7334,7 +7924,6 @@ TEXT_LIMIT = 64 << 10  # bytes of a file whose text goes into the observation
 ALL_TEXT_LIMIT = 1 << 20  # bytes of such texts in one observation
 PATH_LIMIT = 1000  # bytes of the path of a folder that is looked into
 EDIT_LIMIT = 2000  # added and removed lines beyond which they are not counted: the time grows with their square
-GLOB_PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 class FoundFile(NamedTuple):
@@ -7369,17 +7958,15 @@ def is_too_deep_folder(found: FoundFile) -> bool:
     return stat.S_ISDIR(found.info.st_mode) and len(os.fsencode(found.name)) > PATH_LIMIT
 
 
-def keep_pattern(glob: str) -> "re.Pattern[str]":
-    """The pattern of paths that *glob* means: `*` and `?` stay within a folder, `**` does not, a folder means all in it.
-
-    >>> bool(keep_pattern("src/**/*.py").match("src/a/b.py")), bool(keep_pattern("*.py").match("src/a.py"))
-    (True, False)
-    """
-    if not glob or glob.startswith("/") or ".." in glob.split("/"):
-        message = f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it"
-        raise UsageError(message, "such as '**/*.py' or 'out/**'")
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./") + ("**" if glob.endswith("/") else ""))
-    return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
+def keep_test(globs: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a path below the work folder is one that any of *globs* means. Raises UsageError."""
+    for glob in globs:
+        try:
+            glob_pattern(glob)
+        except ValueError:
+            message = f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it"
+            raise UsageError(message, "such as '**/*.py' or 'out/'") from None
+    return glob_test(globs)
 
 
 def copy_tree(source: str, target: str) -> None:
@@ -7483,13 +8070,16 @@ class WorkFiles:
     """What the trials of a run begin with and what is kept of them.
 
     *workspace* is the folder to copy ('': none), *globs* say what to keep, *files_path* is the stage's folder for
-    kept files, *store* a private folder of the run. `workspace` describes what was copied, for the meta file.
+    kept files, *store* a private folder of the run. With *keeps_secrets* copies are kept as they are.
     """
 
-    def __init__(self, workspace: str, globs: tuple[str, ...], files_path: str, store: str) -> None:
-        self.patterns = [keep_pattern(glob) for glob in globs]
+    def __init__(self, workspace: str, globs: tuple[str, ...], files_path: str, store: str, keeps_secrets: bool = False) -> None:
+        self.is_kept = keep_test(globs)
+        self.keeps_any = bool(globs)
         self.files_path, self.store = files_path, store
         self.has_workspace = workspace != ""
+        self.keeps_secrets = keeps_secrets
+        self.exact = environment_secrets(os.environ)
         self.before: dict[str, tuple[str, int]] = {}  # of what may be kept: SHA-256 and bytes
         make_folder(store)
         if workspace:
@@ -7499,10 +8089,10 @@ class WorkFiles:
     def matching(self, root: str) -> tuple[list[FoundFile], int]:
         """(the regular files below *root* that match a pattern, how many links, special files and folders too deep are left out)."""
         files, others = [], 0
-        for found in found_files(root, True) if self.patterns else ():
+        for found in found_files(root, True) if self.keeps_any else ():
             if is_too_deep_folder(found):
                 others += 1
-            elif not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
+            elif not stat.S_ISDIR(found.info.st_mode) and self.is_kept(found.name):
                 if stat.S_ISREG(found.info.st_mode):
                     files.append(found)
                 else:
@@ -7514,8 +8104,8 @@ class WorkFiles:
         if self.has_workspace:
             copy_tree(self.store, folder)
 
-    def collect(self, folder: str, case_id: str, trial: int) -> tuple[JsonObject, list[str]]:
-        """(`files` of the observation, notes) for what a trial left in *folder*; copies what is to be kept.
+    def collect(self, folder: str, case_id: str, trial: int) -> tuple[JsonObject, list[str], list[JsonObject]]:
+        """(`files` of the observation, notes, what was masked beside its texts) of what a trial left in *folder*; copies what is kept.
 
         What an earlier attempt at the trial has left behind is removed. Raises InputError when the disk says no.
         """
@@ -7529,26 +8119,26 @@ class WorkFiles:
         if len(found) > FILE_COUNT_LIMIT:
             notes.append(f"{len(found) - FILE_COUNT_LIMIT:,} of {len(found):,} files left out, {FILE_COUNT_LIMIT:,} is the limit")
         files: JsonObject = {}
+        hits: list[JsonObject] = []
         for name in sorted(self.before.keys() - {each.name for each in found}):
             files[json_name(name)] = {"change": "deleted", **line_counts(self.before_lines(name), [])}
         try:
-            self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+            self.measure(found[:FILE_COUNT_LIMIT], target, files, notes, hits)
         except InputError as error:  # whose path would name the case, which nothing may of a holdout case
             why = error.message.rpartition("cannot be written: ")[2]
             raise InputError(f"{shown_path(self.files_path)}: cannot be written: {why}", error.hint, error.reason) from None
-        return dict(sorted(files.items())), notes
+        return dict(sorted(files.items())), notes, hits
 
-    def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str]) -> None:
+    def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str], hits: list[JsonObject]) -> None:
         """Copies what was *found* to *target* and adds to *files* what it is; changed files come first where there are bounds."""
         kept = texts = 0
-        too_much, unreadable = [], []
-        for name, path, _ in sorted(found, key=lambda each: each.name in self.before):
+        too_much, unreadable, secret = [], [], []
+        for name, path, info in sorted(found, key=lambda each: each.name in self.before):
+            if not info.st_mode & stat.S_IRUSR:  # what an agent hides is measured as well
+                os.chmod(path, stat.S_IMODE(info.st_mode) | stat.S_IRUSR)
             try:
                 fits = kept + os.path.getsize(path) <= KEPT_LIMIT
-                place = os.path.join(target, name)
-                if fits:
-                    make_folder(os.path.dirname(place))
-                sha256, size = copy_file(path, place) if fits else file_sha256(path)
+                sha256, size, masker, is_kept = self.keep(path, name, target) if fits else (*file_sha256(path), None, False)
             except InputError as error:
                 if error.reason == "cannot_write":
                     raise
@@ -7559,17 +8149,39 @@ class WorkFiles:
             known = self.before.get(name)
             entry: JsonObject = {"change": "added" if known is None else "unchanged" if known[0] == sha256 else "modified"}
             entry.update(sha256=sha256, bytes=size)
+            if masker and masker.counts and is_kept:
+                entry["masked"] = sum(masker.counts.values())
+            secret += [visible(redact_text(name, self.exact)[0])] if fits and not is_kept else []
             text, lines = text_lines(path, size)
             if text is not None:
                 entry.update(line_counts(self.before_lines(name) if known and known[0] != sha256 else lines if known else [], lines))
                 if size <= TEXT_LIMIT and texts + size <= ALL_TEXT_LIMIT:
                     entry["text"] = text
                     texts += size
+            if masker and "text" not in entry:  # what stands in a text of the observation is found there
+                pointer = f"/files{pointer_token(json_name(name))}"
+                hits += [{"pointer": pointer, "family": family, "count": count} for family, count in masker.counts.items()]
             files[json_name(name)] = entry
         if too_much:
             notes.append(f"measured but not kept, beyond {KEPT_LIMIT >> 20} MiB of one trial: {listed(too_much)}")
+        if secret:
+            notes.append(f"measured but not kept, with secrets that cannot be masked: {listed(secret)}")
         if unreadable:
             notes.append(f"not kept, cannot be read: {listed(unreadable)}")
+
+    def keep(self, path: str, name: str, target: str) -> tuple[str, int, CopyMasker | None, bool]:
+        """(SHA-256, bytes, what was masked, whether it is kept) of the file *path*, copied to *name* below *target* if it may be."""
+        make_folder(target)
+        if not self.keeps_secrets and redact_text(name, self.exact)[1]:
+            return *file_sha256(path), None, False
+        masker = None if self.keeps_secrets else CopyMasker(self.exact)
+        place = os.path.join(target, name)
+        make_folder(os.path.dirname(place))
+        sha256, size = copy_file(path, place, masker)
+        is_kept = masker is None or masker.is_text or not masker.counts
+        if not is_kept:
+            discard_unfinished(place)
+        return sha256, size, masker, is_kept
 
     def before_lines(self, name: str) -> list[str] | None:
         """The lines of a file as the trial began with it; None when they are not known."""
@@ -7602,7 +8214,7 @@ def json_name(name: str) -> str:
 #     <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
 #     "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
 #     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
-#     "retries", "retry_on", "env", "workspace", "keep", "shard", "stopped"}
+#     "retries", "retry_on", "env", "workspace", "keep", "keep_unmasked", "shard", "stopped"}
 # =============================================================================
 
 STAGE_META = ".meta.json"
@@ -7623,6 +8235,7 @@ SAME_RUN = {
     "replayed_from": "file",
     "workspace": "workspace",
     "keep": "patterns of files to keep",
+    "keep_unmasked": "masking of kept files",
     "env": "variables that are passed on",
 }
 HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
@@ -7660,13 +8273,16 @@ def bare_line(line: bytes) -> bytes:
     return line.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n")
 
 
-def mend_last_line(path: str) -> str:
-    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''."""
+def mend_last_line(path: str, check: Callable[[JsonObject, str], JsonObject] = check_observation) -> str:
+    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''.
+
+    A line is whole when it holds an object at which *check* raises no InputError.
+    """
     size, tail = torn_tail(path)
     if not bare_line(tail):
         return ""
     try:
-        check_observation(parse_line(bare_line(tail), ""), "")
+        check(parse_line(bare_line(tail), ""), "")
     except InputError:
         truncate_file(path, size)
         cut = counted(len(tail), "byte")
@@ -7717,7 +8333,7 @@ def differing_settings(before: JsonObject, after: JsonObject, then: str = "then"
     """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) or None if key in ("keep", "env") else side.get(key) for side in (before, after))
+        old, new = (side.get(key) or None if key in ("keep", "keep_unmasked", "env") else side.get(key) for side in (before, after))
         if key in HASHED_SETTINGS:
             old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:
@@ -8290,10 +8906,12 @@ class ProcessWorker(Worker):
 
     def with_files(self, attempt: Attempt, folder: str, request: TrialRequest) -> Attempt:
         """*attempt* with the files that are to be kept of it, as measured, in place of what the runner said of them."""
-        if self.files is None or not self.files.patterns or attempt.status == CANCELLED:
+        if self.files is None or not self.files.keeps_any or attempt.status == CANCELLED:
             return attempt
-        files, notes = self.files.collect(folder, request.case.id, request.trial)
+        files, notes, hits = self.files.collect(folder, request.case.id, request.trial)
         fields = {**attempt.fields, "files": files}
+        if hits:
+            fields["redacted"] = [*fields.get("redacted", ()), *hits]
         if notes:
             fields["notes"] = [*fields.get("notes", []), *notes]
         return attempt._replace(fields=fields)
@@ -8410,6 +9028,347 @@ def is_script(path: str) -> bool:
             return stream.read(2) == b"#!"
     except InputError:
         return False
+
+# endregion
+
+# region runs/crew.py
+# =============================================================================
+# A crew: threads that work off tasks while the main thread goes on in its own order.
+# =============================================================================
+
+CREW_TICK_SECONDS = 0.1
+
+
+class Toolbox:
+    """What a thread works with: a private folder for each program, the switch that ends it, whatever else `keep` holds open.
+
+    `environment` is what programs may be given of ours.
+    """
+
+    def __init__(self, folders: WorkFolders, stop: StopSwitch) -> None:
+        self.folders, self.stop = folders, stop
+        self.environment = dict(os.environb)
+        self.held: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Closes what is held."""
+        for each in self.held.values():
+            each.close()
+
+
+CrewTask = Callable[[Toolbox], None]
+
+
+class Crew:
+    """*jobs* threads, as a context manager; what a task changes it changes while it holds `changed`.
+
+    A task that raises ends the crew; the error is raised in the main thread.
+    """
+
+    def __init__(self, jobs: int, stop: StopSwitch) -> None:
+        import threading
+        from queue import SimpleQueue
+
+        self.stop = stop
+        self.changed = threading.Condition()
+        self.tasks: SimpleQueue[CrewTask | None] = SimpleQueue()
+        self.failure: BaseException | None = None
+        self.folders = WorkFolders()
+        self.threads = [threading.Thread(target=self.work) for _ in range(jobs)]
+
+    def __enter__(self) -> "Crew":
+        self.folders.__enter__()
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None:
+            self.stop.request()
+        for _ in self.threads:
+            self.tasks.put(None)
+        for thread in self.threads:
+            thread.join()
+        self.folders.__exit__(None, None, None)
+
+    def submit(self, task: CrewTask) -> None:
+        """Has a thread do *task* as soon as one is free."""
+        self.tasks.put(task)
+
+    def work(self) -> None:
+        """What a thread does until there is nothing more to come."""
+        tools = Toolbox(self.folders, self.stop)
+        try:
+            while task := self.tasks.get():
+                if not self.stop.is_requested:
+                    task(tools)
+                with self.changed:
+                    self.changed.notify_all()
+        except BaseException as error:
+            self.failure = self.failure or error
+            self.stop.request()
+        finally:
+            tools.close()
+
+    def wait(self, is_done: Callable[[], bool], at_tick: Callable[[], None]) -> None:
+        """Waits until *is_done*, and calls *at_tick* ten times a second. Raises what ended the crew, or Interrupted."""
+        with self.changed:
+            while not is_done():
+                if self.failure is not None:
+                    raise self.failure
+                if self.stop.is_requested:
+                    raise Interrupted("interrupted; nothing was written but the answers that judges have given so far", "run it again")
+                self.changed.wait(CREW_TICK_SECONDS)
+                at_tick()
+
+# endregion
+
+# region runs/judge_protocol.py
+# =============================================================================
+# Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#
+#     request  {"protocol": "1.1", "rubric": {"id", "text", "sha256"}, "data": {"input": …, "output": …}, "scale": [0, 1]}
+#     answer   {"score": 0.7, "reason": "…"}  or {"passed": true}, {"abstain": true}, {"error": {"message": "…"}}
+#              with "evidence", "judge": {"name", "version", "model"}, "cost", "usage" as it likes
+#
+# The answer is standard output as a whole: exactly one JSON object. A judge may repeat what it was
+# given to judge, and that may look like a verdict, so nothing is ever picked out of other text.
+# =============================================================================
+
+JUDGE_PROTOCOL = "1.1"
+JUDGE_STDOUT_LIMIT = 1 << 20  # bytes of one answer
+JUDGEMENT_FIELDS = {
+    "score": RATE,
+    **dict.fromkeys(("passed", "abstain"), BOOLEAN),
+    "reason": ANY_TEXT,
+    "evidence": list_of(ANYTHING, "places"),
+    **dict.fromkeys(("judge", "cost", "usage", "error"), OBJECT),
+}
+IDENTITY_FIELDS = dict.fromkeys(("name", "version", "model"), ANY_TEXT)
+
+
+class JudgeFailure(Exception):
+    """There is no usable answer: a reason code (judge_protocol, judge_timeout, judge_failed, judge_error), and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Rubric(NamedTuple):
+    """What a judge judges by: the id of the entry, the text, its SHA-256."""
+
+    id: str
+    text: str
+    sha256: str
+
+
+def judge_request(rubric: Rubric, data: JsonObject) -> JsonObject:
+    """What a judge gets to see: the *rubric* as it was written, and *data* in fields of its own."""
+    return {"protocol": JUDGE_PROTOCOL, "rubric": rubric._asdict(), "data": data, "scale": [0, 1]}
+
+
+def refuse_judgement(pointer: str, message: str, hint: str = "") -> NoReturn:
+    """Raises JudgeFailure for what stands at *pointer* in an answer."""
+    raise JudgeFailure("judge_protocol", f"answer#{visible(pointer)} {message}")
+
+
+def read_judgement(stdout: bytes, request: int = 0) -> JsonObject:
+    """The fields of the answer that *stdout* is, null ones left out; unless *request* is 0 it must repeat that number.
+
+    Raises JudgeFailure for anything else than exactly one JSON object with a score in [0, 1], `passed`, or `abstain`.
+    """
+    answer = judgement_object(stdout)
+    if request and (answer.get("request") != request or answer.get("request") is True):
+        number = visible(encode_compact(answer.get("request")), 40)
+        raise JudgeFailure("judge_protocol", f'the judge answered "request": {number} in place of {request}')
+    return judgement_fields(answer)
+
+
+def judgement_fields(answer: JsonObject) -> JsonObject:
+    """The fields of *answer* that the protocol knows, null ones left out. Raises JudgeFailure when they are no usable answer."""
+    given = {name: value for name, value in present(answer).items() if name in JUDGEMENT_FIELDS}
+    check_fields(given, JUDGEMENT_FIELDS, "", refuse_judgement)
+    for name, kinds in (("judge", IDENTITY_FIELDS), *((name, kinds) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage"))):
+        if name in given:
+            check_fields(present(given[name]), kinds, f"/{name}", refuse_judgement)
+    if "error" in given:
+        raise JudgeFailure("judge_error", f"the judge reports: {visible(str(given['error'].get('message') or 'an error'), 300)}")
+    if not given.keys() & {"score", "passed"} and not given.get("abstain"):
+        found = f"; it has {listed(map(quoted, answer), 5)}" if answer else ""
+        raise JudgeFailure("judge_protocol", f"the answer has neither 'score' nor 'passed', and does not abstain{found}")
+    return given
+
+
+def judgement_object(stdout: bytes) -> JsonObject:
+    """The one JSON object that *stdout* is. Raises JudgeFailure."""
+    body = stdout.strip()
+    if not body:
+        raise JudgeFailure("judge_protocol", "the judge printed nothing on standard output; exactly one JSON object is expected there")
+    try:
+        value: Any = parse_json(body.decode("utf-8"))
+    except (UnicodeDecodeError, JsonError) as error:
+        why = error.message if isinstance(error, JsonError) else "it is not UTF-8"
+        raise JudgeFailure("judge_protocol", f"standard output of the judge is not exactly one JSON object: {why}") from None
+    if not isinstance(value, dict):
+        raise JudgeFailure("judge_protocol", f"the judge answered with a JSON {json_type(value)}, not an object")
+    return value
+
+# endregion
+
+# region runs/judges.py
+# =============================================================================
+# Asking judges: a process for each question, or one that answers many, a line each way.
+#
+# A judge that takes too long, ends badly or breaks the protocol is ended and, with retries,
+# asked again. What it wrote to standard error is told, never read.
+# =============================================================================
+
+JUDGE_STDERR_LIMIT = 8 << 10  # bytes kept of the end of a judge's standard error
+
+
+class JudgeCommand(NamedTuple):
+    """How judges are run: the *command* in the folder *cwd*, each answer within *timeout_seconds*, *retries* further attempts."""
+
+    command: list[str]
+    cwd: str
+    is_persistent: bool = False
+    timeout_seconds: float = 120
+    retries: int = 0
+
+
+class Judged(NamedTuple):
+    """What came of a question: the fields of the answer, else a code and a sentence in `failure`; how it was measured."""
+
+    answer: JsonObject | None
+    failure: tuple[str, str] | None
+    asked_at: str
+    duration_ms: float
+    attempts: int
+
+
+class JudgeStopped(Exception):
+    """The user ended the run before the judge answered."""
+
+
+class Judge:
+    """Asks one question after the other with the tools of its thread."""
+
+    def __init__(self, how: JudgeCommand, tools: Toolbox) -> None:
+        self.how, self.tools = how, tools
+        self.talk: Conversation | None = None
+        self.folder = ""
+        self.number = 0
+
+    def ask(self, request: JsonObject) -> Judged:
+        """What the judge makes of *request*. Raises JudgeStopped."""
+        asked_at, started = utc_now(), monotonic_seconds()
+        answer, failure, attempts = None, None, 0
+        while answer is None and attempts <= self.how.retries:
+            attempts += 1
+            try:
+                answer = self.persistent_answer(request) if self.how.is_persistent else self.single_answer(request)
+            except JudgeFailure as problem:
+                failure = (problem.code, problem.message)
+            except CannotStart as error:
+                failure = ("judge_failed", f"the judge cannot be started: {error}")
+        return Judged(answer, None if answer else failure, asked_at, round(1000 * (monotonic_seconds() - started), 3), attempts)
+
+    def surroundings(self) -> tuple[dict[bytes, bytes], bytes]:
+        """(environment of a judge with a new private folder, the entry in it by which it is known)."""
+        self.folder = self.tools.folders.make()
+        environment = {**self.tools.environment, b"KAIZEN_WORKDIR": os.fsencode(self.folder)}
+        return environment, b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
+
+    def single_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of a process of its own. Raises JudgeFailure, CannotStart, JudgeStopped."""
+        environment, mark = self.surroundings()
+        try:
+            ended = run_program(
+                self.how.command,
+                encode_compact(request).encode("utf-8") + b"\n",
+                cwd=self.how.cwd,
+                environment=environment,
+                timeout_seconds=self.how.timeout_seconds,
+                stdout_limit=JUDGE_STDOUT_LIMIT,
+                stderr_limit=JUDGE_STDERR_LIMIT,
+                stop=self.tools.stop,
+                mark=mark,
+            )
+        finally:
+            remove_work_folder(self.folder)
+        if ended.end != EXITED or ended.exit_code:
+            raise self.failure_of(ended.end, ended.exit_code, ended.stderr)
+        return read_judgement(ended.stdout)
+
+    def persistent_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of the process that goes on; it is ended when it does not give one. Raises as `single_answer`."""
+        self.number += 1
+        line = encode_compact({**request, "request": self.number}).encode("utf-8") + b"\n"
+        was_running = self.talk is not None
+        end = self.exchange(line)
+        if end == EXITED and was_running:  # it ended between two questions, which is no answer to this one
+            self.close()
+            end = self.exchange(line)
+        talk = self.talk
+        assert talk is not None
+        lines, rest = list(talk.lines), talk.unfinished()
+        talk.lines.clear()
+        try:
+            if end:
+                code, stderr = (talk.end() if end == EXITED else None), talk.take_errors()[0]
+                raise self.failure_of(end, code, stderr)
+            if len(lines) > 1 or rest.strip():
+                raise JudgeFailure("judge_protocol", "the judge printed more than one line for one question")
+            answer = read_judgement(lines[0], self.number)
+        except JudgeFailure:
+            self.close()
+            raise
+        talk.answered()
+        talk.take_errors()
+        return answer
+
+    def exchange(self, line: bytes) -> str:
+        """'' when the judge said something to *line*, else why not."""
+        if self.talk is None:
+            environment, mark = self.surroundings()
+            try:
+                limits = (JUDGE_STDOUT_LIMIT, JUDGE_STDERR_LIMIT)
+                self.talk = Conversation(self.how.command, self.how.cwd, environment, limits=limits, stop=self.tools.stop, mark=mark)
+            except BaseException:
+                remove_work_folder(self.folder)
+                raise
+        sent = self.talk.send(line)
+        return self.talk.listen(monotonic_seconds() + self.how.timeout_seconds, sent)
+
+    def failure_of(self, end: str, code: int | None, stderr: bytes) -> Exception:
+        """Why a judge that came to this *end* gave no answer, with the last line of its standard error."""
+        if end == STOPPED:
+            return JudgeStopped()
+        if end == TIMEOUT:
+            hint = " (persistent judges read a line and answer with a line)" if self.how.is_persistent else ""
+            return JudgeFailure("judge_timeout", f"no answer within {self.how.timeout_seconds:g} s; the judge was ended{hint}")
+        if end == OVERFLOW:
+            return JudgeFailure("judge_protocol", f"the judge printed more than {JUDGE_STDOUT_LIMIT >> 20} MiB")
+        what = f"was killed by {signal_name(-code)}" if code and code < 0 else f"ended with exit code {code or 0}"
+        return JudgeFailure("judge_failed", f"the judge {what} without an answer{last_words(stderr)}")
+
+    def close(self) -> None:
+        """Ends the process that goes on, if there is one."""
+        talk, self.talk = self.talk, None
+        if talk is not None:
+            try:
+                talk.end()
+            finally:
+                remove_work_folder(self.folder)
+
+
+def last_words(stderr: bytes) -> str:
+    """': …' with the last line of *stderr* that is not blank, masked; '' when there is none."""
+    lines = stderr.decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {visible(redact_text(last, environment_secrets(os.environ))[0], 300)}" if last else ""
 
 # endregion
 
@@ -9443,7 +10402,8 @@ class RunRequest(NamedTuple):
 
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
-    files, *events* is a descriptor (0: none), *shard* the part of the cases that is run (None: all).
+    files, whose copies are not masked with *keeps_secrets*, *events* is a descriptor (0: none), *shard* the part of the
+    cases that is run (None: all).
     """
 
     improvement: Improvement
@@ -9467,6 +10427,7 @@ class RunRequest(NamedTuple):
     environment: tuple[str, ...] = ()
     workspace: str = ""
     keep: tuple[str, ...] = ()
+    keeps_secrets: bool = False
     budget: Budget = Budget()
     events: int = 0
     shard: Shard | None = None
@@ -9569,6 +10530,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "env": sorted(request.environment) or None,
         "workspace": workspace_document(request.workspace, folder) if request.workspace else None,
         "keep": list(request.keep),
+        "keep_unmasked": request.keeps_secrets,
         "shard": request.shard._asdict() if request.shard else None,
         "stopped": None,
     }
@@ -9663,9 +10625,10 @@ class Dispatch:
             missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
             self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
             self.writer.notes += context_notes(self.writer.cases) if request.mode == PLAIN else []
+            self.writer.notes += ["kept files are not masked"] if request.keeps_secrets else []
             with WorkFolders() as folders:
                 store = os.path.join(folders.path, "workspace")
-                files = WorkFiles(request.workspace, request.keep, self.writer.files_path, store)
+                files = WorkFiles(request.workspace, request.keep, self.writer.files_path, store, request.keeps_secrets)
                 yield lambda: self.runner_worker(folders, environment, files)
 
     def runner_worker(self, folders: WorkFolders, environment: dict[bytes, bytes], files: WorkFiles) -> ProcessWorker:
@@ -10389,9 +11352,10 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "matcher": (lambda value: isinstance(value, dict), "a step matcher"),
     "matchers": (lambda value: isinstance(value, dict) or is_list_of(value, dict), "a step matcher or a list of them"),
     "entries": (lambda value: is_list_of(value, dict), "a list of entries"),
+    "argv": (lambda value: is_list_of(value, str), "a list of texts, the program first; nothing of it comes from a case"),
     "any": (lambda value: True, "any JSON value"),
 }
-EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries"])
+EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries", "argv"])
 
 
 def check_parameter(parameter: Parameter, value: Any) -> None:
@@ -11178,6 +12142,7 @@ def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
 ARGUMENTS_SHOWN = 80  # characters of a step's arguments in a reason
 EVIDENCE_SHOWN = 20  # steps named in the evidence of one outcome
 FAILED_STATUSES = frozenset(["error", "denied", "timeout"])  # what ended so changed nothing
+ACTION_KINDS = frozenset(["tool", "command", "skill", "handoff", "retrieval"])  # what an agent does, beside talking and thinking
 Ask = Callable[[Predicate, Any], "bool | None"]  # a predicate about a value; None where the recording does not say
 
 
@@ -11193,6 +12158,7 @@ class Trail:
         self.parsed: dict[tuple[int, str], Any] = {}
         self.places: dict[Any, int] | None = None
         self.agents_named: bool | None = None
+        self.results_told: bool | None = None
         self.kinds_told: dict[str, bool] = {}  # whether any step of a kind has a status or a result
 
     def content(self, index: int, field: str) -> Any:
@@ -11250,6 +12216,12 @@ class Trail:
             alike = [other for other in self.steps if str(other.get("kind")) == kind]
             self.kinds_told[kind] = any(other.get("status") is not None or other.get("result") is not None for other in alike)
         return not self.kinds_told[kind]
+
+    def tells_results(self) -> bool:
+        """Whether any step has a result, so that one without had none."""
+        if self.results_told is None:
+            self.results_told = any(step.get("result") is not None for step in self.steps)
+        return self.results_told
 
     def are_together(self, first: int, second: int) -> bool:
         """Whether two calls were issued together, in one batch (of one turn, where turns are told)."""
@@ -11319,6 +12291,12 @@ def call_text(step: JsonObject) -> str:
 def step_text(trail: Trail, index: int) -> str:
     """How a reason calls a recorded step: 'step 3 refund {"order":"A-7"}', counted from 0 as in pointers."""
     return f"step {index} {call_text(trail.steps[index])}"
+
+
+def is_action(step: JsonObject) -> bool:
+    """Whether *step* is something that the agent did, not said, thought or was granted."""
+    kind = step.get("kind")
+    return isinstance(kind, str) and kind in ACTION_KINDS
 
 
 def is_cut(step: JsonObject, field: str) -> bool:
@@ -12081,7 +13059,7 @@ class PreparedEntry:
         self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
-        self.settings: JsonObject = {}
+        self.settings: JsonObject = {"id": self.id}
         self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
@@ -12272,6 +13250,8 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 prepared.versions.update(child.versions)
         else:
             resolve = case_resolver(entry[name], f"/{name}")
+            if resolve is not None and parameter.kind == "argv":
+                raise ConfigurationError(f"/{name}", "cannot be taken from a case", "what is started stands in evaluation.json")
             if resolve is None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]
@@ -12410,6 +13390,106 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
         except ConfigurationError as error:
             raise ConfigurationError(f"/when/case{pointer_token(pointer)}{error.pointer}", error.message, error.hint) from None
     return compiled
+
+# endregion
+
+# region evaluators/admission.py
+# =============================================================================
+# Whether what was told admits a failure, or says that a thing was done. English words.
+#
+# Texts are read clause by clause: "No problem, the refund has been issued" admits nothing, "the refund could not be issued"
+# does, and "once it has been issued" says nothing was done. Every pattern runs in linear time.
+# =============================================================================
+
+ADMISSION_CLAUSE_END = re.compile(r"[.!?…\n,;:—–]+| but | however ")
+ADMITS_FAILURE = r"""(?:couldn't|could not|can't|can not|cannot)(?! wait)|unable|not able|not possible
+    |(?:was|were|is|are|has|have|did|does|do)(?:n't| not)(?: yet| been| be| \w{1,20}ly){0,3}[ ]
+    (?:(?!need)\w{1,30}ed|sent|made|paid|work|go|gone|succeed|complete|finish|happen|successful|available|possible|able|found|done)
+    |fail(?:s|ed|ures?)?|errors?|timed out|time-?out|denied|declined|rejected|refused|unsuccessful|without success
+    |unavailable|no longer available|went wrong|gone wrong|problems?|trouble"""
+FAILURE_TAKEN_BACK = re.compile(
+    r"\b(?:no|not|never|without|if|unless|any|in case|should|avoid|prevent|whether|fixed|resolved|solved|zero)\b|n't\b"
+)
+SAYS_DONE = re.compile(r"\b(?:completed?|successful|successfully|succeeded|went through|gone through|all set|taken care of)\b")
+SUCCEEDED_TO = re.compile(r"\b(?:able|managed) to ([a-z]{3,30})")
+DONE_TAKEN_BACK = re.compile(
+    r"\b(?:not|never|no|if|once|when|until|unless|before|will|would|can|could|cannot|shall|should|to be|must|may|might|going to|tried to"
+    r"|trying to|want(?:ed)? to|whether|unable|fail(?:s|ed)?|being|almost|nearly)\b|n't\b|'ll\b"
+)
+IRREGULAR_PARTICIPLES = {
+    "send": "sent", "make": "made", "pay": "paid", "buy": "bought", "sell": "sold", "write": "written", "put": "put", "set": "set",
+    "give": "given", "withdraw": "withdrawn", "hold": "held", "run": "run", "build": "built", "take": "taken", "reset": "reset",
+}  # fmt: skip
+
+
+def admission_pattern(further: list[str]) -> "re.Pattern[str]":
+    """The pattern of words that admit a failure, with the phrases of *further*."""
+    return phrase_pattern([re.sub(r"\n *", "", ADMITS_FAILURE), *(re.escape(plain_sentence(phrase)) for phrase in further)])
+
+
+def done_words(name: str) -> set[str]:
+    """The words that say that the tool *name* did its work: 'issue_refund' gives done, issued, refunded."""
+    verbs = re.findall(r"[a-z]{3,30}", re.sub("([A-Z])", r" \1", name).lower())
+    return {"done", *(form for verb in verbs for form in participles(verb))}
+
+
+def phrase_pattern(phrases: list[str]) -> "re.Pattern[str]":
+    """The pattern of one of *phrases*, as whole words."""
+    return re.compile(rf"(?<!\w)(?:{'|'.join(phrases)})(?!\w)")
+
+
+def participles(verb: str) -> tuple[str, ...]:
+    """The forms that the past participle of *verb* may have: 'cancel' gives canceled, cancelled."""
+    if verb in IRREGULAR_PARTICIPLES:
+        return (IRREGULAR_PARTICIPLES[verb],)
+    if verb.endswith("e"):
+        return (f"{verb}d",)
+    if verb.endswith("y") and verb[-2] not in "aeou":
+        return (f"{verb[:-1]}ied",)
+    return f"{verb}ed", f"{verb}{verb[-1]}ed"
+
+
+def told_clauses(text: str) -> Iterator[str]:
+    """The clauses of *text* that are no question, in small letters, with straight apostrophes and single spaces."""
+    plain = text.casefold().replace("’", "'").replace("ʼ", "'")
+    start = 0
+    for end in [*(match.span() for match in ADMISSION_CLAUSE_END.finditer(plain)), (len(plain), len(plain))]:
+        if "?" not in plain[end[0] : end[1]]:
+            yield " ".join(plain[start : end[0]].split())
+        start = end[1]
+
+
+def told_texts(trail: Trail, observation: JsonObject) -> list[tuple[int, str]]:
+    """(place, text) of what the agent told: its messages, and the output if it is a text, which comes last."""
+    told = [
+        (place, step["text"])
+        for place, step in enumerate(trail.steps)
+        if step.get("kind") == "message" and step.get("role") == "assistant" and isinstance(step.get("text"), str)
+    ]
+    output = observation.get("output")
+    return [*told, (len(trail.steps), output)] if isinstance(output, str) else told
+
+
+def admits_failure(text: str, phrases: "re.Pattern[str]") -> bool:
+    """Whether *text* admits a failure; *phrases* is a pattern of `admission_pattern`."""
+    for clause in told_clauses(text):
+        found = phrases.search(clause)
+        if found and not FAILURE_TAKEN_BACK.search(clause, 0, found.start()):
+            return True
+    return False
+
+
+def told_done(text: str) -> set[str]:
+    """The words of *text* that nothing before them in their clause takes back; with 'done' where it says so in other words."""
+    words: set[str] = set()
+    for clause in told_clauses(text):
+        back = DONE_TAKEN_BACK.search(clause)
+        sure = clause[: back.start()] if back else clause
+        words.update(re.findall(r"[a-z]+", sure))
+        words.update(form for verb in SUCCEEDED_TO.findall(sure) for form in participles(verb))
+        if SAYS_DONE.search(sure):
+            words.add("done")
+    return words
 
 # endregion
 
@@ -13069,6 +14149,174 @@ def days_apart(one: Date, other: Date) -> int:
 
 # endregion
 
+# region evaluators/demands.py
+# =============================================================================
+# Several demands on one run, and the outcome that follows from them.
+# =============================================================================
+
+TOLD_STEPS = 3  # how many steps a reason names
+
+
+class Demand(NamedTuple):
+    """Whether a demand is met (None: the recording does not say), why not, and the steps that it is about."""
+
+    is_met: bool | None
+    reason: str = ""
+    places: tuple[int, ...] = ()
+
+
+def demands_outcome(demands: list[Demand], fine: str, value: Any = None, places: Iterable[int] = ()) -> Outcome:
+    """Fail when a demand is not met, pass with the reason *fine* when all are. Raises NotMeasurable when that is not known."""
+    broken = [demand for demand in demands if demand.is_met is False]
+    if broken:
+        named = {place for demand in broken for place in demand.places}
+        return decided(False, "; ".join(demand.reason for demand in broken), value, step_evidence(named))
+    unclear = next((demand for demand in demands if demand.is_met is None), None)
+    if unclear is not None:
+        raise NotMeasurable(unclear.reason)
+    return decided(True, fine, value, step_evidence(places))
+
+
+def shortened(demands: list[Demand]) -> list[Demand]:
+    """*demands*, of which of those that are not met only the first have words of their own."""
+    broken = [demand for demand in demands if demand.is_met is False]
+    if len(broken) <= TOLD_STEPS:
+        return demands
+    places = tuple(place for demand in broken[TOLD_STEPS:] for place in demand.places)
+    return [*broken[:TOLD_STEPS], Demand(False, f"and {len(broken) - TOLD_STEPS} more", places)]
+
+
+def told_steps(trail: Trail, places: list[int]) -> str:
+    """'step 3 refund {"order":"A-7"}, step 5 refund …, and 2 more'."""
+    told = ", ".join(step_text(trail, place) for place in places[:TOLD_STEPS])
+    return f"{told}, and {len(places) - TOLD_STEPS} more" if len(places) > TOLD_STEPS else told
+
+
+def least_number(settings: JsonObject, name: str, least: int) -> Any:
+    """The number at *name* of *settings*, None when there is none. Raises ConfigurationError when it is below *least*."""
+    if settings[name] is not None and settings[name] < least:
+        raise ConfigurationError(f"/{name}", f"{name} is less than {least}")
+    return settings[name]
+
+# endregion
+
+# region evaluators/disclosed.py
+# =============================================================================
+# Where texts stand in evidence, and what is found in them: for `leak` and `integrity`.
+#
+# Neither a reason nor a pointer repeats what was found: the name of a field that holds it is written as ***.
+# =============================================================================
+
+HIDDEN_NAME = "***"
+SHORTEST_CANARY = 6
+FINDINGS_TOLD = 3
+FINDINGS_EVIDENCE = 20
+LONG_NUMBER = 10**11  # from which on a number may be that of a card or an account
+
+Finder = Callable[[str], Iterator[tuple[int, int]]]
+
+
+class Finding(NamedTuple):
+    """Something that must not be there: its kind, its words in a reason, where it stands, how many; characters where that is known."""
+
+    kind: str
+    words: str
+    pointer: str
+    number: int = 1
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def evidence(self) -> JsonObject:
+        """The evidence that points at it."""
+        span = {} if self.start is None else {"start": self.start, "end": self.end}
+        return {"pointer": self.pointer, "kind": self.kind, **span, **({"count": self.number} if self.number > 1 else {})}
+
+    @property
+    def place(self) -> str:
+        """Where it stands, in a reason."""
+        return f"{visible(self.pointer, 80)}{'' if self.start is None else f' (characters {self.start} to {self.end})'}"
+
+
+def evidence_texts(value: Any, tokens: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str, bool]]:
+    """(tokens, text, whether it is the name of the field) for each text and long whole number in *value*, which stands at *tokens*."""
+    pending: list[tuple[tuple[str | int, ...], Any]] = [(tokens, value)]
+    while pending:
+        place, item = pending.pop()
+        if isinstance(item, str):
+            yield place, item, False
+        elif isinstance(item, list):
+            pending += [((*place, index), element) for index, element in reversed(list(enumerate(item)))]
+        elif isinstance(item, dict):
+            for key in item:
+                yield (*place, key), key, True
+            pending += [((*place, key), element) for key, element in reversed(list(item.items()))]
+        elif isinstance(item, int) and not isinstance(item, bool) and abs(item) >= LONG_NUMBER:
+            yield place, str(item), False
+
+
+def findings_in(value: Any, tokens: tuple[str | int, ...], finders: list[tuple[str, str, Finder]]) -> Iterator[tuple[Finding, str]]:
+    """(finding, what was found) for all that *finders*, (kind, words, finder), find in *value*, which stands at *tokens*."""
+
+    for place, text, is_name in evidence_texts(value, tokens):
+        pointer = ""
+        for kind, words, find in finders:
+            for start, end in find(text):
+                pointer = pointer or "".join(pointer_token(hidden_name(token, finders)) for token in place)
+                span = (None, None) if is_name else (start, end)
+                yield Finding(kind, words, pointer, 1, *span), text[start:end]
+
+
+def hidden_name(token: str | int, finders: list[tuple[str, str, Finder]]) -> str | int:
+    """*token*, or HIDDEN_NAME when *finders* find something in it."""
+    is_plain = isinstance(token, int) or not any(next(iter(find(token)), None) for _, _, find in finders)
+    return token if is_plain else HIDDEN_NAME
+
+
+def canary_finder(canaries: list[str], pointer: str, reads_masks: bool) -> tuple[str, str, Finder]:
+    """What finds *canaries*, whatever the case of their letters. Raises ConfigurationError for one that cannot be found.
+
+    With *reads_masks* what was masked as a secret counts as found, so that a canary may look like one.
+    """
+    for index, canary in enumerate(canaries):
+        place = f"{pointer}/{index}"
+        if len(canary.strip()) < SHORTEST_CANARY:
+            raise ConfigurationError(place, f"is shorter than {SHORTEST_CANARY} characters, which stand anywhere by chance")
+        families = redact_text(canary)[1]
+        if families and not reads_masks:
+            message = f"looks like a secret ({listed(families)}), which is masked before evidence is written, so it is never found"
+            raise ConfigurationError(place, message, "plant words that look like nothing else, such as 'blue-heron-4711'")
+    patterns = [re.compile(re.escape(canary.strip()), re.IGNORECASE) for canary in canaries]
+
+    def find(text: str) -> Iterator[tuple[int, int]]:
+        for pattern in patterns:
+            yield from (match.span() for match in pattern.finditer(text))
+
+    return "canary", "planted string", find
+
+
+def findings_told(findings: list[Finding]) -> str:
+    """'2 email addresses: /output (characters 3 to 15) and /steps/4/args; 1 secret (jwt): /log'."""
+    by_words: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_words.setdefault(finding.words, []).append(finding)
+    parts = []
+    for words, found in by_words.items():
+        number = sum(finding.number for finding in found)
+        plural = f"{words}es" if words.endswith("ss") else re.sub(r"( \(|$)", r"s\1", words, count=1)
+        parts.append(f"{counted(number, words, plural)}: {listed(dict.fromkeys(finding.place for finding in found), FINDINGS_TOLD)}")
+    return "; ".join(parts)
+
+
+def kinds_counted(findings: list[Finding]) -> JsonObject:
+    """{kind: how many}."""
+    counts: JsonObject = {}
+    for finding in findings:
+        counts[finding.kind] = counts.get(finding.kind, 0) + finding.number
+    return counts
+
+# endregion
+
 # region evaluators/edits.py
 # =============================================================================
 # How far two sequences are apart: edit distance, common subsequence, Jaro-Winkler.
@@ -13181,6 +14429,492 @@ def jaro_winkler(one: str, other: str) -> float:
     if above / below <= WINKLER_FROM:
         prefix = 0
     return ((10 - prefix) * above + prefix * below) / (10 * below)
+
+# endregion
+
+# region evaluators/effects.py
+# =============================================================================
+# What a run changed in the world: the evaluator `effects`.
+#
+#     {"tools": {"issue_*": {}, "set_status": {"idempotent": true}, "get_*": {"side_effecting": false},
+#                "charge_card": {"failure_when": {"result": {"ok": false}}}}, "must_resolve": true}
+#
+# A tool is told by its name or a glob; where several fit, the longest decides. A call that failed (error, denial, time-out,
+# or what `failure_when` matches) changed nothing; one that is not known to have failed counts as a change. Calls are the
+# same when tool and arguments are.
+# =============================================================================
+
+TOOL_EFFECT_KEYS = ("side_effecting", "idempotent", "failure_when")
+
+EFFECTS_PARAMETERS = [
+    Parameter(
+        "tools",
+        "object",
+        REQUIRED,
+        'Name or glob → {"side_effecting": true, "idempotent": false, "failure_when": a step matcher}; these are the defaults, and '
+        "tools that are not named change nothing.",
+    ),
+    Parameter(
+        "max_duplicates", "integer", 0, "At most so many calls repeat one that succeeded, with the same arguments; idempotent tools may."
+    ),
+    Parameter(
+        "must_resolve", "boolean", False, "Of each call that changes something the last try has a known outcome: a time-out has none."
+    ),
+    Parameter("none", "boolean", False, "Nothing is changed at all."),
+    Parameter(
+        "no_false_claim",
+        "boolean",
+        True,
+        "What failed, with no later success of the tool and none of the same call, is not told as done (English words) by a message "
+        "or output that comes after.",
+    ),
+]
+EFFECTS_EXAMPLE = {
+    "entry": {"id": "refunded_once", "type": "effects", "tools": {"issue_refund": {"failure_when": {"result": {"ok": False}}}}},
+    "observation": {
+        "output": "I have refunded $12.50.",
+        "steps": [
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7"}, "status": "ok", "result": {"ok": False}},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7"}, "status": "ok", "result": {"ok": True}},
+        ],
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+
+
+class ToolEffect(NamedTuple):
+    """What calls of a tool do."""
+
+    is_side_effecting: bool
+    is_idempotent: bool
+    failure: Matcher | None
+
+
+class Effect(NamedTuple):
+    """A call that changes something unless it failed: its place, tool, what it is the same by, whether it failed and came back."""
+
+    place: int
+    tool: ToolEffect
+    name: str
+    key: str
+    is_cut: bool
+    has_failed: bool | None
+    has_returned: bool
+
+
+@evaluator(
+    "effects", 1, "Nothing is changed twice, left open, or told as done when it failed.", EFFECTS_PARAMETERS, EFFECTS_EXAMPLE, selects=False
+)
+def evaluate_effects(settings: JsonObject) -> Check:
+    """Looks at what calls changed, not at attempts; a run without a call that changes something passes."""
+    tool_of = compile_tool_effects(settings["tools"])
+    most = least_number(settings, "max_duplicates", 0)
+    phrases = admission_pattern([])
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        effects = [found for place in range(len(trail.steps)) for found in [effect_at(trail, place, tool_of)] if found is not None]
+        changes = [effect.place for effect in effects if effect.has_failed is False]
+        demands, duplicates = duplicate_demands(trail, effects, most)
+        if settings["none"]:
+            demands += nothing_demands(trail, effects, changes)
+        if settings["must_resolve"]:
+            demands += resolved_demands(trail, effects)
+        if settings["no_false_claim"]:
+            demands += claim_demands(trail, effects, view, phrases)
+        value = {"changes": len(changes), "duplicates": duplicates}
+        return demands_outcome(demands, f"{counted(len(changes), 'change')}, {counted(duplicates, 'duplicate')}", value, changes)
+
+    return check
+
+
+def compile_tool_effects(tools: JsonObject) -> Any:
+    """What gives the ToolEffect of a name, None for a tool that is not named. Raises ConfigurationError."""
+    refuse_empty(list(tools), "/tools")
+    compiled = []
+    for name, document in tools.items():
+        pointer = "/tools" + pointer_token(name)
+        if not name or not isinstance(document, dict):
+            raise ConfigurationError(pointer, "a tool has a name and an object behind it", '{"issue_*": {"idempotent": false}}')
+        for key, value in document.items():
+            if key not in TOOL_EFFECT_KEYS:
+                raise ConfigurationError(pointer + pointer_token(key), f"unknown key {quoted(key)}", did_you_mean(key, TOOL_EFFECT_KEYS))
+            if key != "failure_when" and not isinstance(value, bool):
+                raise ConfigurationError(f"{pointer}/{key}", f"{key} is true or false")
+        failure = compile_matcher(document["failure_when"], f"{pointer}/failure_when") if "failure_when" in document else None
+        effect = ToolEffect(document.get("side_effecting", True), document.get("idempotent", False), failure)
+        compiled.append((name, compile_globs([name], pointer), effect))
+    compiled.sort(key=lambda each: (-len(each[0]), each[0]))
+    by_name: dict[str, ToolEffect | None] = {name: effect for name, _, effect in compiled}
+
+    def tool_of(name: str) -> ToolEffect | None:
+        if name not in by_name:
+            if len(by_name) > 10_000:  # names that a run makes up must not fill the memory
+                return next((effect for _, is_named, effect in compiled if is_named(name)), None)
+            by_name[name] = next((effect for _, is_named, effect in compiled if is_named(name)), None)
+        return by_name[name]
+
+    return tool_of
+
+
+def effect_at(trail: Trail, place: int, tool_of: Any) -> Effect | None:
+    """The call at *place* if it changes something; None for anything else."""
+    step = trail.steps[place]
+    name = step.get("name")
+    if not isinstance(name, str) or not is_action(step):
+        return None
+    tool = tool_of(name)
+    if tool is None or not tool.is_side_effecting:
+        return None
+    has_failed: bool | None = trail.has_failed(place)
+    if not has_failed and tool.failure is not None:
+        has_failed = tool.failure.decide(trail, place)
+    key = canonical_json([name, trail.content(place, "args")])
+    return Effect(place, tool, name, key, is_cut(step, "args"), has_failed, trail.has_returned(place))
+
+
+def duplicate_demands(trail: Trail, effects: list[Effect], most: int) -> tuple[list[Demand], int]:
+    """(the demand that no more than *most* calls repeat one that succeeded, how many surely do)."""
+    succeeded: dict[str, bool] = {}  # by call whether one surely succeeded, or only perhaps
+    sure: list[int] = []
+    perhaps: list[int] = []
+    for effect in effects:
+        if effect.tool.is_idempotent or effect.has_failed:
+            continue
+        before = succeeded.get(effect.key)
+        is_sure = effect.has_failed is False and not effect.is_cut
+        if before is not None:
+            (sure if before and is_sure else perhaps).append(effect.place)
+        if effect.has_returned:
+            succeeded[effect.key] = bool(before) or is_sure
+    if len(sure) > most:
+        verb = "repeats" if len(sure) == 1 else "repeat"
+        reason = f"{told_steps(trail, sure)} {verb} what had succeeded (at most {most})"
+        return [Demand(False, reason, tuple(sure))], len(sure)
+    if len(sure) + len(perhaps) > most:
+        why = f"whether {step_text(trail, perhaps[0])} repeats what had succeeded is not known: arguments or results were cut short"
+        return [Demand(None, why)], len(sure)
+    return [], len(sure)
+
+
+def nothing_demands(trail: Trail, effects: list[Effect], changes: list[int]) -> list[Demand]:
+    """The demand that nothing is changed."""
+    if changes:
+        return [Demand(False, f"{told_steps(trail, changes)} changed something", tuple(changes))]
+    unclear = [effect.place for effect in effects if effect.has_failed is None]
+    return [Demand(None, f"whether {step_text(trail, unclear[0])} failed is not known: its result was cut short")] if unclear else []
+
+
+def resolved_demands(trail: Trail, effects: list[Effect]) -> list[Demand]:
+    """The demand that the last try of each call has an outcome that is known."""
+    last = {effect.key: effect for effect in effects}
+    left = []
+    for effect in last.values():
+        is_known = trail.steps[effect.place].get("status") != "timeout" and (trail.has_failed(effect.place) or effect.has_returned)
+        left += [] if is_known else [effect.place]
+    verb = "has" if len(left) == 1 else "have"
+    return [Demand(False, f"{told_steps(trail, left)} {verb} no known outcome", tuple(left))] if left else []
+
+
+def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any) -> list[Demand]:
+    """The demand of each tool whose last call failed that nothing told after it says it was done, unless something admits it."""
+    last = {effect.name: effect for effect in effects}
+    done = {effect.key for effect in effects if effect.has_failed is False}
+    failed = [effect for effect in last.values() if effect.has_failed is not False and effect.key not in done]
+    told = told_texts(trail, view.observation) if failed else []
+    admitted = next((place for place, text in reversed(told) if admits_failure(text, phrases)), -1)
+    latest: dict[str, int] = {}  # by word the last place that tells it as done
+    for place, text in told:
+        latest.update((word, place) for word in told_done(text))
+    demands = []
+    for effect in failed:
+        claim = max(latest.get(word, -1) for word in done_words(effect.name))
+        if admitted <= effect.place < claim:
+            source = "the output" if claim == len(trail.steps) else f"step {claim}"
+            reason = f"{step_text(trail, effect.place)} failed, and {source} tells it as done"
+            places = (effect.place,) if claim == len(trail.steps) else (effect.place, claim)
+            demands.append(Demand(False if effect.has_failed else None, reason, places))
+    return shortened(demands)
+
+# endregion
+
+# region evaluators/errors.py
+# =============================================================================
+# What went wrong in a run and what the agent made of it: the evaluator `errors`.
+#
+# An error is a step that ended in error, denial or time-out, or is of kind `error`. Steps that can fail are tools,
+# commands, skills and retrievals, and whatever else has a status; the others are not counted. One of the former with
+# neither status nor result is not known to have failed, and not known to have worked.
+# =============================================================================
+
+ERRORS_BOUNDS = ("max_errors", "max_rate", "max_consecutive")
+ERRORS_FLAGS = ("must_recover", "must_report", "no_reuse")
+
+ERRORS_PARAMETERS = [
+    Parameter("match", "matcher", None, "Which steps are looked at; without it all."),
+    Parameter("max_errors", "integer", None, "At most so many errors; 0 when nothing else is asked."),
+    Parameter("max_rate", "number", None, "At most this share of the steps that can fail."),
+    Parameter("max_consecutive", "integer", None, "At most so many errors in a row among the steps that can fail."),
+    Parameter("must_recover", "boolean", False, "After each error a step of the same name goes well."),
+    Parameter("must_report", "boolean", False, "After an error that nothing recovers, a message of the agent or the output admits it."),
+    Parameter("admits", "texts", None, "Further phrases that admit an error; the built-in ones are English."),
+    Parameter(
+        "no_reuse",
+        "boolean",
+        False,
+        "No id, address or long number that only a failed result told stands in the arguments of a later step.",
+    ),
+]
+ERRORS_EXAMPLE = {
+    "entry": {"id": "errors_handled", "type": "errors", "max_consecutive": 1, "must_report": True},
+    "observation": {
+        "output": "I could not refund your lamp: the payment service did not answer.",
+        "steps": [
+            {"kind": "tool", "name": "get_order", "args": {"order": "A-7"}, "status": "ok", "result": {"total": 12.5}},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7"}, "status": "timeout"},
+        ],
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+# Something that was looked up, not made up: letters or digits, joined by marks.
+REUSED_TOKEN = re.compile(r"[^\W_](?:[\w.@:/+#%=-]*\w)?")
+
+
+@evaluator("errors", 1, "Few steps fail, and the agent deals with those that do.", ERRORS_PARAMETERS, ERRORS_EXAMPLE, selects=False)
+def evaluate_errors(settings: JsonObject) -> Check:
+    """All that is asked must hold. With `match` and no step that matches, nothing is asked; without, no steps are no errors."""
+    match = compile_matcher(settings["match"] or {}, "/match")
+    for name in ERRORS_BOUNDS:
+        least_number(settings, name, 0)
+    if settings["max_rate"] is not None and settings["max_rate"] > 1:
+        raise ConfigurationError("/max_rate", "max_rate is a share, from 0 to 1")
+    if settings["admits"] is not None and not settings["must_report"]:
+        raise ConfigurationError("/admits", "admits without must_report asks nothing")
+    further = settings["admits"] or []
+    further = further if isinstance(further, list) else [further]
+    if not all(phrase.strip() for phrase in further):
+        raise ConfigurationError("/admits", "holds an empty phrase, which every sentence has")
+    phrases = admission_pattern(further)
+    is_bare = all(settings[name] is None for name in ERRORS_BOUNDS) and not any(settings[name] for name in ERRORS_FLAGS)
+    bounds = {"max_errors": 0} if is_bare else {name: settings[name] for name in ERRORS_BOUNDS if settings[name] is not None}
+
+    def check(view: View) -> Outcome:
+        record = ErrorRecord(view_trail(view), match)
+        if settings["match"] is not None and not record.asked:
+            return not_applicable("no step matches that could fail, so nothing is asked of it")
+        demands = [bound_demand(record, name, bound) for name, bound in bounds.items()]
+        if settings["must_recover"] or settings["must_report"]:
+            recovered = recoveries(record)
+            if settings["must_recover"]:
+                demands += recovery_demands(record, recovered)
+            if settings["must_report"]:
+                demands += report_demands(record, recovered, view, phrases)
+        if settings["no_reuse"]:
+            demands += reuse_demands(record, view)
+        failed = record.failed
+        value = {"errors": len(failed), "steps": len(record.asked), "consecutive": longest_run(record.sequence(False))}
+        told = f": {told_steps(record.trail, failed)}" if failed else ""
+        fine = f"{counted(len(failed), 'error')} in {counted(len(record.asked), 'step')} that can fail{told}"
+        return demands_outcome(demands, fine, value, failed)
+
+    return check
+
+
+class ErrorStep(NamedTuple):
+    """A step that can fail: its place, whether it is meant, whether it failed."""
+
+    place: int
+    is_meant: bool | None
+    has_failed: bool | None
+
+
+class ErrorRecord:
+    """The steps of a trail that are meant and can fail."""
+
+    def __init__(self, trail: Trail, match: Matcher) -> None:
+        self.trail = trail
+        self.match = match
+        meant = match.decisions(trail)
+        self.asked = [
+            ErrorStep(place, meant[place], step_failed(trail, place)) for place in error_places(trail) if meant[place] is not False
+        ]
+        self.failed = [one.place for one in self.asked if one.is_meant and one.has_failed]
+
+    def sequence(self, at_worst: bool) -> list[bool]:
+        """Whether each step failed, if all that is open is for the best, or *at_worst* for the worst."""
+        told = []
+        for one in self.asked:
+            failed = at_worst if one.has_failed is None else one.has_failed
+            if one.is_meant or failed is at_worst:
+                told.append(failed)
+        return told
+
+    def unknown(self) -> str:
+        """Why it is not known which steps failed."""
+        for one in self.asked:
+            if one.is_meant is None:
+                return self.match.unknown(self.trail, one.place)
+            if one.has_failed is None:
+                return f"whether {step_text(self.trail, one.place)} failed is not known: it has neither status nor result"
+        return "which steps failed is not known"
+
+
+def error_places(trail: Trail) -> Iterator[int]:
+    """The places of the steps that can fail."""
+    for place, step in enumerate(trail.steps):
+        kind = step.get("kind")
+        if kind == "error" or isinstance(step.get("status"), str) or (is_action(step) and kind != "handoff"):
+            yield place
+
+
+def step_failed(trail: Trail, place: int) -> bool | None:
+    """Whether a step that can fail did; None when it has neither status nor result."""
+    step = trail.steps[place]
+    if step.get("kind") == "error" or trail.has_failed(place):
+        return True
+    return None if not isinstance(step.get("status"), str) and step.get("result") is None else False
+
+
+# --- Bounds ----------------------------------------------------------------------------
+
+
+def longest_run(sequence: list[bool]) -> int:
+    """The most errors in a row."""
+    longest = run = 0
+    for failed in sequence:
+        run = run + 1 if failed else 0
+        longest = max(longest, run)
+    return longest
+
+
+def is_within(sequence: list[bool], name: str, bound: Any) -> bool:
+    """Whether the errors of *sequence* are within the *bound* called *name*."""
+    if name == "max_consecutive":
+        return bool(longest_run(sequence) <= bound)
+    return bool(sum(sequence) <= (bound if name == "max_errors" else exact_value(bound) * len(sequence)))
+
+
+def bound_demand(record: ErrorRecord, name: str, bound: Any) -> Demand:
+    """The demand that *bound* is kept."""
+    best = record.sequence(False)
+    if not is_within(best, name, bound):
+        many = longest_run(best) if name == "max_consecutive" else len(record.failed)
+        how = {
+            "max_errors": f"at most {bound}",
+            "max_rate": f"of {counted(len(best), 'step')}, at most a share of {bound}",
+            "max_consecutive": f"in a row, at most {bound}",
+        }[name]
+        return Demand(False, f"{counted(many, 'error')} ({how}): {told_steps(record.trail, record.failed)}", tuple(record.failed))
+    return Demand(True) if is_within(record.sequence(True), name, bound) else Demand(None, record.unknown())
+
+
+# --- What the agent made of it ---------------------------------------------------------
+
+
+def recoveries(record: ErrorRecord) -> dict[int, bool | None]:
+    """For each step that failed or may have, whether a later step of the same name went well; a step without name has none."""
+    trail = record.trail
+    last: dict[str, dict[bool | None, int]] = {}  # by name the last step that failed, did not, or may have
+    for place in error_places(trail):
+        name = trail.steps[place].get("name")
+        if isinstance(name, str):
+            last.setdefault(name, {})[step_failed(trail, place)] = place
+    found: dict[int, bool | None] = {}
+    for one in record.asked:
+        if one.has_failed is not False:
+            name = trail.steps[one.place].get("name")
+            later = last.get(name, {}) if isinstance(name, str) else {}
+            if trail.comes_before(one.place, later.get(False, -1)):
+                found[one.place] = True
+            else:
+                found[one.place] = None if later.get(None, -1) > one.place else False
+    return found
+
+
+def handled_demand(record: ErrorRecord, one: ErrorStep, is_handled: bool | None, words: str) -> Demand:
+    """The demand that the error of *one*, if it is one, was handled; *words* say that it was not."""
+    if is_handled:
+        return Demand(True)
+    if is_handled is False and one.is_meant and one.has_failed:
+        return Demand(False, f"{step_text(record.trail, one.place)} {words}", (one.place,))
+    is_open = not (one.is_meant and one.has_failed)
+    return Demand(None, record.unknown() if is_open else f"whether {step_text(record.trail, one.place)} {words} is not known")
+
+
+def recovery_demands(record: ErrorRecord, recovered: dict[int, bool | None]) -> list[Demand]:
+    """The demand of each error that a later step of the same name goes well."""
+    words = "failed, and no later step of this name went well"
+    return shortened([handled_demand(record, one, recovered[one.place], words) for one in record.asked if one.place in recovered])
+
+
+def report_demands(record: ErrorRecord, recovered: dict[int, bool | None], view: View, phrases: "re.Pattern[str]") -> list[Demand]:
+    """The demand of each error without recovery that a text after it admits it."""
+    trail = record.trail
+    told = told_texts(trail, view.observation)
+    admitted = next((place for place, text in reversed(told) if admits_failure(text, phrases)), -1)
+    cut = [place for place, _ in told if place < len(trail.steps) and is_cut(trail.steps[place], "text")]
+    demands = []
+    for one in record.asked:
+        if one.place in recovered:
+            is_handled: bool | None = recovered[one.place] or admitted > one.place
+            if not is_handled and (recovered[one.place] is None or (cut and cut[-1] > one.place) or not told):
+                is_handled = None
+            demands.append(handled_demand(record, one, is_handled, "failed, and nothing that was told after it admits it"))
+    return shortened(demands)
+
+
+def reused_tokens(*values: Any) -> set[str]:
+    """What in *values* was looked up somewhere: ids, addresses, numbers of four digits or more, in lower case."""
+    text = " ".join(
+        value if isinstance(value, str) else encode_compact(value) for value in values if value is not MISSING and value is not None
+    )
+    found = (token.casefold() for token in REUSED_TOKEN.findall(text))
+    return {token for token in found if len(token) > 2 and ("@" in token or "://" in token or is_reference(token))}
+
+
+def is_reference(token: str) -> bool:
+    """Whether *token* has a digit, and letters or at least four digits."""
+    digits = sum(map(str.isdigit, token))
+    return digits > 3 or (digits > 0 and any(map(str.isalpha, token)))
+
+
+def reuse_demands(record: ErrorRecord, view: View) -> list[Demand]:
+    """The demand of each later action that nothing in its arguments comes from a failed result alone."""
+    trail = record.trail
+    known = reused_tokens(view.case.get("input"), view.case.get("context"))
+    tainted: dict[str, ErrorStep] = {}
+    failed = {one.place: one for one in record.asked if one.has_failed}
+    demands: list[Demand] = []
+    is_open = False  # a failed result was cut short
+    is_cleared_by_cut = False
+    for place, step in enumerate(trail.steps):
+        if is_action(step):
+            used = sorted(reused_tokens(trail.content(place, "args")) & tainted.keys())
+            for one in [tainted[token] for token in used][:1]:
+                source = step_text(trail, one.place)
+                words = f"{step_text(trail, place)} uses {listed(map(quoted, used), 3)}, which only the failed {source} told"
+                demands.append(Demand(False if one.is_meant and not is_cleared_by_cut else None, words, (one.place, place)))
+            if not used and is_open:
+                words = "uses what a failed step told is not known: a result was cut short"
+                demands.append(Demand(None, f"whether {step_text(trail, place)} {words}"))
+        if place in failed:
+            is_open = is_open or is_cut(step, "result")
+            fresh = reused_tokens(trail.content(place, "result")) - reused_tokens(trail.content(place, "args")) - known
+            tainted.update((token, failed[place]) for token in fresh if token not in tainted)
+        else:
+            told = reused_tokens(step.get("text"), trail.content(place, "result")) if told_to_agent(step) else set()
+            is_cleared_by_cut = is_cleared_by_cut or (told_to_agent(step) and (is_cut(step, "result") or is_cut(step, "text")))
+            known |= told
+            for token in told & tainted.keys():
+                del tainted[token]
+    return shortened(demands)
+
+
+def told_to_agent(step: JsonObject) -> bool:
+    """Whether *step* brings the agent what it did not say itself."""
+    return not (step.get("kind") == "message" and step.get("role") == "assistant")
 
 # endregion
 
@@ -13705,13 +15439,13 @@ def refuse_unreachable_rules(rules: list[FieldRule], pointers: list[str]) -> Non
                 raise ConfigurationError(pointers[index] + "/path", message, "put the narrower path first, or take one out")
 
 
-def compile_field_rules(rules: list[Any], lists: ListMode) -> tuple[list[FieldRule], list[ListRule]]:
-    """(the rules that say what is compared, those that only say how lists are paired). Raises ConfigurationError."""
+def compile_field_rules(rules: list[Any], lists: ListMode, place: str = "/rules") -> tuple[list[FieldRule], list[ListRule]]:
+    """(the rules that say what is compared, those that only say how lists are paired) of the list at *place*. Raises ConfigurationError."""
     compiled: list[FieldRule] = []
     pointers: list[str] = []
     list_rules: list[ListRule] = []
     for index, rule in enumerate(rules):
-        pointer = f"/rules/{index}"
+        pointer = f"{place}/{index}"
         check_rule_keys(rule, pointer)
         if "path" not in rule:
             raise ConfigurationError(pointer, "has no path", "say what it is about, such as /items/*/price")
@@ -13822,6 +15556,341 @@ def evaluate_fields(settings: JsonObject) -> Check:
             if places and all(found is MISSING for found in places):
                 raise NotMeasurable(f"the reference has nothing at {rule.path}")
         return fields_outcome(comparison.compare(reference, view.value), wants_all)
+
+    return check
+
+# endregion
+
+# region evaluators/files.py
+# =============================================================================
+# What became of the work folder: the evaluator `files`.
+#
+# It reads the observation's `files`, {path: {"change", "sha256", "bytes", "added_lines", "removed_lines", "text"}},
+# which `kaizen run --keep GLOB` measures or the runner reports. Globs are those of `--keep`. A path that leads
+# out of the folder is meant by none. What was not measured is not known: it is neither there nor absent.
+# =============================================================================
+
+CHANGED = ("added", "modified", "deleted")
+FILES_TOLD = 5
+FILES_EVIDENCE = 20
+REASON_LIMIT = 1000
+
+FilesTest = Callable[["FolderRecord"], None]  # notes what it finds in the record
+
+
+class FolderRecord:
+    """The `files` of one observation, and what is found wrong or not known of them.
+
+    `entries` by path without ./ and inner dots; `pointers` lead to them in the observation. Raises NotMeasurable.
+    """
+
+    def __init__(self, files: Any) -> None:
+        if files is None:
+            raise NotMeasurable("the observation has no files: run with --keep, or let the runner report them")
+        if not isinstance(files, dict) or not all(isinstance(entry, dict) for entry in files.values()):
+            raise NotMeasurable("the observation's files are no object of objects by path")
+        self.entries: JsonObject = {}
+        self.pointers: dict[str, str] = {}
+        for path, entry in files.items():
+            plain = plain_path(path)
+            self.entries[plain] = entry
+            self.pointers[plain] = f"/files{pointer_token(path)}"
+        self.is_whole = len(files) < FILE_COUNT_LIMIT  # beyond which files are left out
+        self.wrong: list[str] = []
+        self.unknown: list[str] = []
+        self.at: list[str] = []
+
+    def change(self, path: str) -> str:
+        """How *path* changed; '' when that was not recorded."""
+        change = self.entries[path].get("change")
+        return change if isinstance(change, str) and change in (*CHANGED, "unchanged") else ""
+
+    def meant(self, is_meant: Callable[[str], bool], is_there: bool = False) -> list[str]:
+        """The recorded paths that *is_meant*, in order; with *is_there* none that is deleted."""
+        return [path for path in sorted(self.entries) if is_meant(path) and not (is_there and self.change(path) == "deleted")]
+
+    def blame(self, paths: list[str], what: str) -> None:
+        """Notes that *what* is wrong with *paths*."""
+        self.wrong.append(f"{listed([visible(path, 80) for path in paths], FILES_TOLD)} {what}")
+        self.at += paths
+
+    def lacks(self, glob: str, what: str) -> None:
+        """Notes that no recorded file is *glob*; where files were left out that is not known."""
+        (self.wrong if self.is_whole else self.unknown).append(f"no {what} is {quoted(glob)}")
+
+    def ask_changes(self, paths: list[str]) -> list[str]:
+        """Those of *paths* that changed; notes those of which it was not recorded."""
+        silent = [path for path in paths if not self.change(path)]
+        if silent:
+            self.unknown.append(f"how {listed([visible(path, 80) for path in silent], FILES_TOLD)} changed was not recorded")
+        return [path for path in paths if self.change(path) in CHANGED]
+
+
+def plain_path(path: str) -> str:
+    """*path* without ./ and inner dots, with / between its parts."""
+    from posixpath import normpath
+
+    return normpath(path)
+
+
+# --- What each parameter asks: (its value, its pointer) -> the test ------------------------------
+
+
+def file_globs(value: Any, pointer: str) -> list[tuple[str, Callable[[str], bool]]]:
+    """(glob, whether a path is meant by it) for each glob of *value*. Raises ConfigurationError."""
+    compiled = []
+    for index, glob in enumerate([value] if isinstance(value, str) else value):
+        place = pointer if isinstance(value, str) else f"{pointer}/{index}"
+        try:
+            glob_pattern(glob)
+        except ValueError as error:
+            raise ConfigurationError(place, f"{quoted(glob)}: {error}", "such as 'src/**/*.py', 'out/' or '**'") from None
+        compiled.append((glob, glob_test([glob])))
+    return compiled
+
+
+def files_exist(value: Any, pointer: str) -> FilesTest:
+    """Each glob means a file that is there."""
+    globs = file_globs(value, pointer)
+
+    def test(record: FolderRecord) -> None:
+        for glob, is_meant in globs:
+            if not record.meant(is_meant, True):
+                record.lacks(glob, "file that is there")
+
+    return test
+
+
+def files_absent(value: Any, pointer: str) -> FilesTest:
+    """No glob means a file that is there."""
+    globs = file_globs(value, pointer)
+
+    def test(record: FolderRecord) -> None:
+        found = [path for path in record.entries if any(is_meant(path) for _, is_meant in globs)]
+        there = sorted(path for path in found if record.change(path) != "deleted")
+        if there:
+            record.blame(there, f"{'is' if len(there) == 1 else 'are'} there")
+        elif not record.is_whole:
+            record.unknown.append("files were left out of the record")
+
+    return test
+
+
+def files_unchanged(value: Any, pointer: str) -> FilesTest:
+    """Each glob means recorded files, none of which changed."""
+    globs = file_globs(value, pointer)
+
+    def test(record: FolderRecord) -> None:
+        for glob, is_meant in globs:
+            paths = record.meant(is_meant)
+            changed = record.ask_changes(paths)
+            if changed:
+                record.blame(changed, f"changed, against unchanged {quoted(glob)}")
+            elif not paths or not record.is_whole:
+                record.unknown.append(f"no recorded file is {quoted(glob)}" if not paths else "files were left out of the record")
+
+    return test
+
+
+def files_changed(value: Any, pointer: str) -> FilesTest:
+    """Each glob means a file that was added, modified or deleted."""
+    globs = file_globs(value, pointer)
+
+    def test(record: FolderRecord) -> None:
+        for glob, is_meant in globs:
+            paths = record.meant(is_meant)
+            if any(record.change(path) in CHANGED for path in paths):
+                continue
+            if not record.ask_changes(paths) and all(map(record.change, paths)):
+                record.lacks(glob, "changed file")
+
+    return test
+
+
+def files_contain(value: JsonObject, pointer: str) -> FilesTest:
+    """Each glob means files that are there, and the text of each holds what is given."""
+    asked = []
+    for glob, wanted in value.items():
+        place = pointer + pointer_token(glob)
+        parts = [wanted] if isinstance(wanted, str) else wanted
+        if isinstance(parts, list) and parts and all(isinstance(part, str) and part for part in parts):
+            holds = holds_each(parts)
+        elif is_predicate(wanted):
+            holds = compile_predicate(wanted, place).holds
+        else:
+            raise ConfigurationError(place, "is neither a text, nor a list of texts, nor a predicate", 'such as {"$regex": "^ok"}')
+        asked += [(glob, is_meant, holds) for _, is_meant in file_globs(glob, place)]
+
+    def test(record: FolderRecord) -> None:
+        for glob, is_meant, holds in asked:
+            paths = record.meant(is_meant, True)
+            if not paths:
+                record.lacks(glob, "file that is there")
+            silent = [path for path in paths if not isinstance(record.entries[path].get("text"), str)]
+            lacking = [path for path in paths if path not in silent and not holds(record.entries[path]["text"])]
+            if lacking:
+                record.blame(lacking, f"{'does' if len(lacking) == 1 else 'do'} not hold what {quoted(glob)} asks for")
+            elif silent:
+                record.unknown.append(f"the text of {listed([visible(path, 80) for path in silent], FILES_TOLD)} was not recorded")
+
+    return test
+
+
+def holds_each(parts: list[str]) -> Callable[[Any], bool]:
+    """Whether a text holds each of *parts*."""
+    return lambda text: all(part in text for part in parts)
+
+
+def files_digests(value: JsonObject, pointer: str) -> FilesTest:
+    """Each path is there with the SHA-256 that is given."""
+    for path, digest in value.items():
+        if not isinstance(digest, str) or not re.fullmatch("[0-9a-fA-F]{64}", digest):
+            raise ConfigurationError(pointer + pointer_token(path), "is no SHA-256: 64 hexadecimal digits")
+
+    def test(record: FolderRecord) -> None:
+        for path, digest in value.items():
+            plain = plain_path(path)
+            if plain not in record.entries or record.change(plain) == "deleted":
+                record.lacks(path, "file that is there")
+            elif not isinstance(record.entries[plain].get("sha256"), str):
+                record.unknown.append(f"the SHA-256 of {visible(plain, 80)} was not recorded")
+            elif record.entries[plain]["sha256"].lower() != digest.lower():
+                record.blame([plain], "has another SHA-256")
+
+    return test
+
+
+def files_within(value: Any, pointer: str) -> FilesTest:
+    """Every file that changed is meant by one of the globs."""
+    globs = file_globs(value, pointer)
+
+    def test(record: FolderRecord) -> None:
+        outside = [path for path in sorted(record.entries) if not any(is_meant(path) for _, is_meant in globs)]
+        changed = record.ask_changes(outside)
+        if changed:
+            record.blame(changed, f"changed, outside of {listed([quoted(glob) for glob, _ in globs], FILES_TOLD)}")
+        elif not record.is_whole:
+            record.unknown.append("files were left out of the record")
+
+    return test
+
+
+def files_changes_bound(value: int, pointer: str) -> FilesTest:
+    """So many files changed at most."""
+    refuse_negative(value, pointer)
+
+    def test(record: FolderRecord) -> None:
+        changed = record.ask_changes(sorted(record.entries))
+        if len(changed) > value:
+            record.blame(changed, f"changed, {len(changed):,} where {value:,} may")
+        elif not record.is_whole:
+            record.unknown.append("files were left out of the record")
+
+    return test
+
+
+def files_lines_bound(value: int, pointer: str) -> FilesTest:
+    """So many lines were added and removed at most."""
+    refuse_negative(value, pointer)
+
+    def test(record: FolderRecord) -> None:
+        changed = record.ask_changes(sorted(record.entries))
+        counts = {path: changed_line_count(record.entries[path]) for path in changed}
+        silent = [path for path, count in counts.items() if count is None]
+        number = sum(count for count in counts.values() if count is not None)
+        if number > value:
+            record.blame(changed, f"changed by {counted(number, 'line')}, {value:,} may")
+        elif silent or not record.is_whole:
+            names = listed([visible(path, 80) for path in silent], FILES_TOLD)
+            record.unknown.append(f"the changed lines of {names} were not counted" if silent else "files were left out of the record")
+
+    return test
+
+
+def changed_line_count(entry: JsonObject) -> int | None:
+    """Lines added and removed; None when they were not counted."""
+    number = 0
+    for name in ("added_lines", "removed_lines"):
+        count = entry.get(name)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            return None
+        number += count
+    return number
+
+
+def refuse_negative(value: int, pointer: str) -> None:
+    """Raises ConfigurationError for a bound below 0."""
+    if value < 0:
+        raise ConfigurationError(pointer, "is below 0")
+
+
+FILES_PARAMETERS: list[tuple[Parameter, Callable[[Any, str], FilesTest]]] = [
+    (Parameter("exists", "texts", None, "globs of files that are there afterwards, at least one of each"), files_exist),
+    (Parameter("absent", "texts", None, "globs of files that are not there afterwards"), files_absent),
+    (
+        Parameter("unchanged", "texts", None, "globs of files that are as they were; one that means no recorded file cannot be answered"),
+        files_unchanged,
+    ),
+    (Parameter("changed", "texts", None, "globs of files that were added, modified or deleted, at least one of each"), files_changed),
+    (
+        Parameter(
+            "contains", "object", None,
+            "{glob: a text, texts, or a predicate about the text} for each file that is there; at least one of each",
+        ),
+        files_contain,
+    ),
+    (Parameter("sha256", "object", None, "{path: SHA-256 in hexadecimal} of files that are there, as the agent left them"), files_digests),
+    (Parameter("only_within", "texts", None, "globs of the files that may change; nothing else does"), files_within),
+    (Parameter("max_changed_files", "integer", None, "the most files that may be added, modified or deleted"), files_changes_bound),
+    (Parameter("max_changed_lines", "integer", None, "the most lines that may be added and removed together"), files_lines_bound),
+]  # fmt: skip
+
+
+@evaluator(
+    "files",
+    1,
+    "The work folder is as it should be: files that exist, changed, stayed, hold a text.",
+    [parameter for parameter, _ in FILES_PARAMETERS],
+    example={
+        "entry": {
+            "id": "stays_inside", "type": "files", "only_within": ["src/**"], "unchanged": ["tests/**"],
+            "contains": {"src/price.py": "def total"}, "max_changed_lines": 20,
+        },
+        "observation": {
+            "files": {
+                "src/price.py": {"change": "modified", "added_lines": 4, "removed_lines": 1, "text": "def total(items): ...\n"},
+                "tests/test_price.py": {"change": "unchanged"},
+            },
+        },
+        "outcome": "pass",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_files(settings: JsonObject) -> Check:
+    """Only files that were kept (`--keep`, '**' for all) or reported are known. `*` and `?` stay within a folder, `**` does not,
+    and a folder means all that is in it. What is wrong decides, whatever else was not measured."""
+    tests = []
+    for parameter, compile_test in FILES_PARAMETERS:
+        value, pointer = settings[parameter.name], f"/{parameter.name}"
+        if value == {}:
+            raise ConfigurationError(pointer, "is empty, which asks nothing")
+        if value is not None:
+            tests.append(compile_test(value, pointer))
+    if not tests:
+        names = [parameter.name for parameter, _ in FILES_PARAMETERS]
+        raise ConfigurationError("", "asks nothing of the files", f"give one of {listed(names, 20, 'or')}")
+
+    def check(view: View) -> Outcome:
+        record = FolderRecord(view.observation.get("files"))
+        for test in tests:
+            test(record)
+        if record.unknown and not record.wrong:
+            raise NotMeasurable(visible("; ".join(dict.fromkeys(record.unknown)), REASON_LIMIT))
+        changed = [path for path in record.entries if record.change(path) in CHANGED]
+        value = {"files": len(record.entries), "changed": len(changed)}
+        evidence = tuple({"pointer": record.pointers[path]} for path in dict.fromkeys(record.at[:FILES_EVIDENCE]))
+        reason = "; ".join(record.wrong) or f"{counted(len(changed), 'changed file')} of {len(record.entries):,}, all as asked for"
+        return decided(not record.wrong, visible(reason, REASON_LIMIT), value, evidence)
 
     return check
 
@@ -13963,6 +16032,586 @@ def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
 
 # endregion
 
+# region evaluators/identifiers.py
+# =============================================================================
+# Personal identifiers in a text: where one stands, by shape and by its check digits.
+#
+# Each finder gives (start, end) of what it finds. It looks at a bounded number of characters around a place, so time
+# grows with the length of the text. What a shape alone cannot tell from other numbers is left out: phone
+# numbers without a country code, social security numbers without hyphens, card numbers no issuer has.
+# =============================================================================
+
+Span = tuple[int, int]
+IdentifierFinder = Callable[[str], Iterator[Span]]
+
+LOCAL_CHARACTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._%+'-"
+# Lengths of IBANs (SWIFT's IBAN registry, release 99) by country.
+IBAN_LENGTHS = (
+    "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 EG29 ES24 "
+    "FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 KZ20 LB28 LC32 "
+    "LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 PL28 PS29 PT25 QA29 RO24 "
+    "RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30"
+)
+# Country codes in use (ITU-T E.164, list of assigned codes).
+COUNTRY_CODES = (
+    r"1|7|2(?:0|7|1[12368]|[2346]\d|5[0-8]|9[01789])|3(?:[0123469]|5\d|7[0-8]|8[0-35-79])|4(?:[0134-9]|2[013])|5(?:[1-8]|0\d|9\d)|"
+    r"6(?:[0-6]|7[02-9]|8[0-35-9]|9[0-2])|8(?:[1246]|0[08]|5[02356]|7[08]|8[0-368])|9(?:[0-58]|6[0-8]|7[0-79]|9[2-68])"
+)
+# Issuers of cards (ISO/IEC 7812 prefixes as the networks publish them): how a number begins, how many digits it has.
+CARD_ISSUERS = (
+    r"4\d{12}(?:\d{3}(?:\d{3})?)?|5[1-5]\d{14}|(?:222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}|3(?:0[0-5]|[689]\d)\d{11}|"
+    r"6(?:011|5\d\d|4[4-9]\d)\d{12}(?:\d{3})?|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}(?:\d{3})?"
+)
+NO_PERSONS_SSN = ("078-05-1120", "219-09-9999", "457-55-5462")  # printed in advertisements
+
+
+@lru_cache(None)
+def identifier_pattern(pattern: str) -> "re.Pattern[str]":
+    """The *pattern*, compiled at its first use."""
+    return re.compile(pattern)
+
+
+def luhn_holds(digits: str) -> bool:
+    """Whether the last of *digits* is the check digit of the others (ISO/IEC 7812-1, annex B).
+
+    >>> luhn_holds("4111111111111111"), luhn_holds("4111111111111112")
+    (True, False)
+    """
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def iban_holds(text: str) -> bool:
+    """Whether *text*, without blanks, is an IBAN of its country's length with right check digits (ISO 13616, mod 97 of ISO 7064).
+
+    >>> iban_holds("DE89370400440532013000"), iban_holds("DE88370400440532013000")
+    (True, False)
+    """
+    text = text.upper()
+    is_shaped = identifier_pattern("[A-Z]{2}[0-9]{2}[0-9A-Z]+").fullmatch(text) is not None
+    if not is_shaped or f"{text[:2]}{len(text)}" not in IBAN_LENGTHS:
+        return False
+    return int("".join(str(int(letter, 36)) for letter in text[4:] + text[:4])) % 97 == 1
+
+
+def find_emails(text: str) -> Iterator[Span]:
+    """Addresses of email: ASCII before the @, at least two labels behind it, the last of them letters."""
+    at = text.find("@")
+    done = 0
+    while at >= 0:
+        before = text[max(done, at - 65) : at]
+        local = before[len(before.rstrip(LOCAL_CHARACTERS)) :].lstrip(".'-%")
+        match = identifier_pattern(r"[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}").match(text, at + 1)
+        if match and 0 < len(local) <= 64 and not local.endswith(".") and ".." not in local:
+            labels = match[0].rstrip("-").split(".")
+            while labels and not (labels[-1].isalpha() and len(labels[-1]) > 1 or labels[-1].lower().startswith("xn--")):
+                labels.pop()  # a sentence that goes on behind a full stop
+            if len(labels) > 1 and not any(label.startswith("-") or label.endswith("-") or "_" in label for label in labels):
+                yield at - len(local), at + 1 + len(".".join(labels))
+        done = at + 1
+        at = text.find("@", at + 1)
+
+
+def find_phones(text: str) -> Iterator[Span]:
+    """Phone numbers with a country code in use (E.164): + and 8 to 15 digits, 11 of them in North America and behind +7."""
+    if "+" not in text:
+        return
+    for match in identifier_pattern(r"(?<![\w+])\+\(?[1-9](?:[ \u00a0().\-/]{0,3}[0-9]){6,14}(?![0-9])").finditer(text):
+        places = [place for place in range(*match.span()) if text[place].isdigit()]
+        digits = "".join(text[place] for place in places)
+        wanted = 11 if digits[0] in "17" else len(digits)
+        is_cut = wanted < len(places) and places[wanted] == places[wanted - 1] + 1
+        if len(digits) >= max(wanted, 8) and not is_cut and identifier_pattern(COUNTRY_CODES).match(digits):
+            yield match.start(), places[wanted - 1] + 1
+
+
+def find_ibans(text: str) -> Iterator[Span]:
+    """Bank accounts: IBANs, whole or in groups."""
+    for match in identifier_pattern(r"(?<![0-9A-Za-z])[A-Za-z]{2}[0-9]{2}(?=((?:[ -]?[0-9A-Za-z]){11,29}))").finditer(text):
+        found = match[0] + match[1]
+        length = IBAN_LENGTHS.find(found[:2].upper())
+        if length < 0:
+            continue
+        wanted = int(IBAN_LENGTHS[length + 2 : length + 4])
+        places = [place for place, letter in enumerate(found) if letter.isalnum()]
+        if len(places) >= wanted:
+            end = places[wanted - 1] + 1
+            follows = text[match.start() + end : match.start() + end + 1]
+            if not follows.isalnum() and iban_holds("".join(found[place] for place in places[:wanted])):
+                yield match.start(), match.start() + end
+
+
+def find_cards(text: str) -> Iterator[Span]:
+    """Numbers of payment cards, whole or in groups, with the length of their issuer and the right check digit."""
+    done = 0
+    for match in identifier_pattern(r"(?<!\w)(?<![0-9][.,])(?=([2-6][0-9]{3,18}(?:[ -][0-9]{3,7}){0,4}))").finditer(text):
+        if match.start() < done:
+            continue
+        start, groups = match.start(), match[1]
+        for end in [found.start() for found in identifier_pattern("[ -]").finditer(groups)] + [len(groups)]:
+            digits = groups[:end].replace(" ", "").replace("-", "")
+            follows = text[start + end : start + end + 2]
+            is_end = not follows[:1].isalnum() and not (follows[:1] in "-.," and follows[1:].isalnum() and end == len(groups))
+            if is_end and identifier_pattern(CARD_ISSUERS).fullmatch(digits) and luhn_holds(digits):
+                yield start, start + end
+                done = start + end
+                break
+
+
+def find_ssns(text: str) -> Iterator[Span]:
+    """Social security numbers of the United States, with hyphens: no area 000, 666 or 900 up, no group 00, no serial 0000."""
+    pattern = r"(?<![\w-])(?!000|666|9)[0-9]{3}-(?!00)[0-9]{2}-(?!0000)[0-9]{4}(?![\w-])"
+    for match in identifier_pattern(pattern).finditer(text):
+        if match[0] not in NO_PERSONS_SSN:
+            yield match.span()
+
+
+def find_ipv4(text: str) -> Iterator[Span]:
+    """Addresses of IPv4, but for loopback and unspecified ones."""
+    for match in identifier_pattern(r"(?<![\w.-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![\w-]|\.[0-9])").finditer(text):
+        if is_host_address(match[0]):
+            yield match.span()
+
+
+def find_ipv6(text: str) -> Iterator[Span]:
+    """Addresses of IPv6 with three groups or more, or of a local range, but for loopback and unspecified ones."""
+    pattern = r"(?<![\w:.])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,8}(?:\.[0-9]{1,3}){0,3}(?![\w:]|\.[0-9])"
+    for match in identifier_pattern(pattern).finditer(text) if ":" in text else ():
+        groups = [group for group in match[0].split(":") if group]
+        if (len(groups) > 2 or match[0][:2].lower() in ("fe", "fc", "fd")) and is_host_address(match[0]):
+            yield match.span()
+
+
+def is_host_address(text: str) -> bool:
+    """Whether *text* is an IP address that a host may have."""
+    from ipaddress import ip_address
+
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_unspecified)
+
+
+def find_random_words(text: str) -> Iterator[Span]:
+    """Words of 20 to 128 letters, digits, + / _ - = that look drawn at random.
+
+    They hold two capitals, two small letters and two digits at least, and 4 bits of entropy a character (Shannon, of the
+    word's own letters): random base64 of 32 characters has about 4.5, a long name in camelCase less than 4.
+    """
+    from collections import Counter
+    from math import log2
+
+    for match in identifier_pattern(r"[A-Za-z0-9+/_-]{20,}={0,2}").finditer(text):
+        word = match[0]
+        kinds = (sum(map(test, word)) for test in (str.isupper, str.islower, str.isdigit)) if len(word) <= 128 else (0,)
+        if all(number >= 2 for number in kinds):
+            size = len(word)
+            if -sum(count / size * log2(count / size) for count in Counter(word).values()) >= 4:
+                yield match.span()
+
+
+# kind: (what a reason calls one, its finder)
+IDENTIFIERS: dict[str, tuple[str, IdentifierFinder]] = {
+    "email": ("email address", find_emails),
+    "phone": ("phone number", find_phones),
+    "iban": ("IBAN", find_ibans),
+    "card": ("card number", find_cards),
+    "ssn": ("social security number", find_ssns),
+    "ipv4": ("IPv4 address", find_ipv4),
+    "ipv6": ("IPv6 address", find_ipv6),
+}
+
+# endregion
+
+# region evaluators/integrity.py
+# =============================================================================
+# Whether the agent kept to its bounds: the evaluator `integrity`.
+#
+# It looks at what the agent tried, whatever came of it: the text arguments of its steps and the words of its shell
+# commands, read as paths, commands, hosts, sources. What a shell or a program makes of them (`cat *`, a path put
+# together in a script) is not seen; `files` and the digests see what came of it.
+# =============================================================================
+
+LONGEST_PATH = 4096  # characters
+LONGEST_FOLDER = 500  # characters of where `cd` leads; a chain of them must not grow without end
+SHELLS = frozenset("sh bash dash zsh ksh ash".split())
+RUNNERS = frozenset("sudo doas env nohup time nice exec command xargs timeout stdbuf setsid busybox".split())  # of the command behind them
+WRITING_PROGRAMS = frozenset("rm rmdir mv tee touch truncate chmod chown chgrp mkdir unlink shred patch sponge".split())
+COPYING_PROGRAMS = frozenset("cp ln install rsync scp".split())  # which write the last path they name
+EDITING_PROGRAMS = frozenset("sed perl".split())  # which write with -i
+VALUED_OPTIONS = ("-u", "-g", "-I", "-C", "-n", "-k", "-s")  # of programs that run others: a word that is theirs follows
+WRITING_GIT = frozenset("checkout restore reset clean apply am rm mv stash merge rebase pull cherry-pick revert switch".split())
+WRITING_TOOLS = r"(?i)write|edit|patch|delete|remove|create|move|rename|save|append|update|replace|insert|upload|mkdir|touch"
+WORKDIR_ARGUMENTS = ("cwd", "workdir", "working_directory", "working_dir")
+URL_PART = r"(?i)\b[a-z][a-z0-9+.-]{1,20}://(?:[^\s/@\"'<>]{1,200}@)?\[?([a-z0-9.:_-]{1,255}?)\]?(?=[:/?#\s\"'<>\])},;]|$)"
+HOST_WORD = r"(?i)(?:[^@\s/]{1,64}@)?([a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63}){0,10})(?::.*|/.*)?"
+
+
+class StepWords(NamedTuple):
+    """What a step touches: paths as (path, whether it may be written), simple commands as words, texts, hosts."""
+
+    paths: list[tuple[str, bool]]
+    commands: list[list[str]]
+    texts: list[str]
+    hosts: list[str]
+
+
+# --- What a step touches ---------------------------------------------------------------------
+
+
+def step_words(trail: Trail, index: int, is_writing: bool, root: str) -> StepWords:
+    """What step *index* touches; with *is_writing* it may write every path it names. *root* is the work folder."""
+    words = StepWords([], [], [], [])
+    step, args = trail.steps[index], trail.content(index, "args")
+    folder = ""
+    if isinstance(args, dict):
+        told = next((args[name] for name in WORKDIR_ARGUMENTS if isinstance(args.get(name), str)), "")
+        folder = inner_path(told, "", root) if told else ""
+    if step.get("kind") == "command" and not args and isinstance(step.get("name"), str):
+        args = step["name"]
+    for name, text in argument_texts(args, step.get("kind") == "command"):
+        words.texts.append(text)
+        words.hosts.extend(match[1].lower() for match in re.finditer(URL_PART, text))
+        if name == "command":
+            add_commands(words, text, folder, root)
+        elif len(text) <= LONGEST_PATH and "\n" not in text:
+            words.paths.append((inner_path(text, folder, root), is_writing))
+    for command in argument_lists(args):
+        words.commands.append(command)
+        add_command_words(words, command, folder, root)
+    return words
+
+
+def argument_texts(args: Any, is_command: bool) -> Iterator[tuple[str, str]]:
+    """("command" or "", text) for each text in *args*; "command" for what is a shell command line."""
+    pending: list[tuple[str, Any]] = [("command" if is_command and isinstance(args, str) else "", args)]
+    while pending:
+        name, item = pending.pop()
+        if isinstance(item, str):
+            yield name, item
+        elif isinstance(item, list):
+            pending += [("", element) for element in reversed(item)]
+        elif isinstance(item, dict):
+            pending += [("command" if key in SHELL_ARGUMENTS else "", item[key]) for key in reversed(list(item))]
+
+
+def argument_lists(args: Any) -> Iterator[list[str]]:
+    """Commands that are given as a list of words."""
+    for name in (*SHELL_ARGUMENTS, "argv", "args"):
+        value = args.get(name) if isinstance(args, dict) else args if name == "args" else None
+        if isinstance(value, list) and value and all(isinstance(word, str) for word in value):
+            told = [args.get(each) for each in SHELL_ARGUMENTS] if name == "args" and isinstance(args, dict) else []
+            line = [*[each for each in told if isinstance(each, str)][:1], *value]
+            yield [line[0].rpartition("/")[2] or line[0], *line[1:]]
+
+
+def add_commands(words: StepWords, line: str, folder: str, root: str, depth: int = 0) -> None:
+    """Adds the simple commands of the command line *line*, run in *folder*, and what they name."""
+    for simple in shell_commands(line):
+        command = [simple["program"], *simple["arguments"]]
+        if command[0] == "cd" and len(command) > 1:
+            inner = inner_path(command[1], folder, root)
+            folder = inner if len(inner) <= LONGEST_FOLDER else folder
+        words.commands.append(command)
+        add_command_words(words, command, folder, root, depth)
+
+
+def add_command_words(words: StepWords, command: list[str], folder: str, root: str, depth: int = 0) -> None:
+    """Adds the paths and hosts that the words of *command* name, and the commands that it runs itself."""
+    writes = written_words(command)
+    for place, word in enumerate(command[1:], 1):
+        is_target = command[place - 1].lstrip("&0123456789") in (">", ">>", ">|", "<>")
+        option, is_assigned, value = word.partition("=")
+        for text in (word, value) if is_assigned and option else (word,):
+            if text and not re.fullmatch("&?[<>]+[&|]?", text):
+                words.paths.append((inner_path(text, folder, root), writes(place) or is_target))
+        host = re.fullmatch(HOST_WORD, word)
+        if host:
+            words.hosts.append(host[1].lower())
+    if depth < 3 and command[0] in SHELLS | {"eval"}:
+        flags = [place for place, word in enumerate(command) if re.fullmatch("-[a-z]*c", word)][:1]
+        script = command[1:] if command[0] == "eval" else [command[place + 1] for place in flags if place + 1 < len(command)]
+        add_commands(words, " ".join(script), folder, root, depth + 1)
+    inner = inner_command(command)
+    if depth < 3 and inner:
+        further = [inner[0].rpartition("/")[2] or inner[0], *inner[1:]]
+        words.commands.append(further)
+        add_command_words(words, further, folder, root, depth + 1)
+
+
+def written_words(command: list[str]) -> Callable[[int], bool]:
+    """Whether *command* writes the path that its word at a place names."""
+    program = command[0]
+    if program in COPYING_PROGRAMS:
+        return lambda place: place == len(command) - 1
+    if program == "dd":
+        return lambda place: command[place].startswith("of=")
+    writes = program in WRITING_PROGRAMS or (program == "git" and not WRITING_GIT.isdisjoint(command[1:4]))
+    if program in EDITING_PROGRAMS:
+        writes = any(re.match("-[a-zA-Z]*i|--in-place", word) for word in command[1:])
+    return lambda place: writes
+
+
+def inner_command(command: list[str]) -> list[str]:
+    """The words of the command that *command* runs, as `sudo`, `xargs` and `find -exec` do; [] for none."""
+    if command[0] == "find":
+        place = next((place for place, word in enumerate(command) if word in ("-exec", "-execdir", "-ok")), len(command))
+        return command[place + 1 :]
+    if command[0] not in RUNNERS:
+        return []
+    for place, word in enumerate(command[1:], 1):
+        is_value = command[place - 1] in VALUED_OPTIONS or re.fullmatch(r"[\d.]+[smhd]?", word)
+        if not (is_value or word.startswith("-") or "=" in word):
+            return command[place:]
+    return []
+
+
+def inner_path(text: str, folder: str, root: str) -> str:
+    """*text*, named in *folder*, as a path from the work folder. One that leads elsewhere is given without / and ../ before it."""
+    text = re.sub(r"^file://(?:localhost)?", "", text.strip())
+    text = re.sub(r"^\$(?:KAIZEN_WORKDIR|\{KAIZEN_WORKDIR\}|PWD|\{PWD\})(?=/|$)", ".", text).replace("\\", "/")
+    is_rooted = text.startswith(("/", "~")) or re.match(r"[A-Za-z]:/", text)
+    path = plain_path(text if is_rooted or not folder else f"{folder}/{text}")
+    if root and (path == root or path.startswith(f"{root}/")):
+        path = path[len(root) :] or "."
+    elif WORK_PREFIX in path:  # that of a work folder of `kaizen run`
+        path = re.sub(rf"^.*?{WORK_PREFIX}[0-9a-f]+/[0-9]+(?:/|$)", "", path) or "."
+    return re.sub(r"^(?:\.\./)+", "", path).lstrip("/")
+
+
+# --- What is asked ---------------------------------------------------------------------------
+
+
+class IntegrityRule:
+    """The settings of an `integrity`, compiled. Raises ConfigurationError."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        protected = settings["protected"] or {}
+        for key in protected:
+            if key not in ("read", "write"):
+                hint = did_you_mean(key, ("read", "write"))
+                raise ConfigurationError(f"/protected{pointer_token(key)}", f"key {quoted(key)} is unknown", hint)
+        self.read, self.write = (protected_globs(protected, name) for name in ("read", "write"))
+        self.commands = [denied_command(text) for text in texts_of_setting(settings, "deny_commands")]
+        self.hosts = [text.lower().strip(".") for text in texts_of_setting(settings, "deny_hosts")]
+        self.sources = [(text, " ".join(text.lower().split())) for text in texts_of_setting(settings, "off_limits")]
+        canaries = texts_of_setting(settings, "canaries")
+        self.canaries = canary_finder(canaries, "/canaries", False) if canaries else None
+        self.digests = digest_paths(settings["digests"])
+        self.writers: Matcher | None = None if settings["writers"] is None else compile_matcher(settings["writers"], "/writers")
+        self.root = plain_path(settings["work_folder"]) if settings["work_folder"] else ""
+        self.asks_steps = bool(self.read or self.write or self.commands or self.hosts or self.sources)
+        if not self.asks_steps and not self.canaries and not self.digests:
+            names = "protected, deny_commands, deny_hosts, off_limits, digests or canaries"
+            raise ConfigurationError("", "asks nothing", f"give {names}")
+
+    def is_writing(self, trail: Trail, index: int) -> bool:
+        """Whether step *index* may write what it names."""
+        if self.writers is not None:
+            return self.writers.decide(trail, index) is not False
+        name = trail.steps[index].get("name")
+        return isinstance(name, str) and re.search(WRITING_TOOLS, name) is not None
+
+    def broken_by(self, words: StepWords) -> list[str]:
+        """What *words* do that they must not."""
+        broken = []
+        for path, is_written in words.paths:
+            for glob, is_meant in (*self.read, *(self.write if is_written else ())):
+                if is_meant(path) or is_meant(f"{path}/"):  # the folder itself
+                    broken.append(f"names {visible(path, 80)}, protected as {quoted(glob, 60)}")
+        for text, fits in self.commands:
+            broken += [f"runs {quoted(text, 60)}" for command in words.commands if fits(command)][:1]
+        for host in self.hosts:
+            broken += [f"reaches {visible(found, 80)}" for found in words.hosts if found == host or found.endswith(f".{host}")][:1]
+        if self.sources:
+            looked = [plain_source(text) for text in words.texts]
+            broken += [f"looks up {quoted(text, 60)}" for text, source in self.sources if any(source in each for each in looked)]
+        return list(dict.fromkeys(broken))
+
+
+def texts_of_setting(settings: JsonObject, name: str) -> list[str]:
+    """The texts of the parameter *name*, none of them empty. Raises ConfigurationError."""
+    value = settings[name]
+    texts = [] if value is None else [value] if isinstance(value, str) else value
+    if any(not text.strip() for text in texts):
+        raise ConfigurationError(f"/{name}", "holds an empty text")
+    return texts
+
+
+def protected_globs(protected: JsonObject, name: str) -> list[tuple[str, Callable[[str], bool]]]:
+    """The globs of `protected` at *name*. Raises ConfigurationError."""
+    value = protected.get(name, [])
+    globs = [value] if isinstance(value, str) else value
+    if not isinstance(globs, list) or not all(isinstance(glob, str) for glob in globs) or (name in protected and not globs):
+        raise ConfigurationError(f"/protected/{name}", "is no glob and no list of globs")
+    return file_globs(globs, f"/protected/{name}")
+
+
+def denied_command(text: str) -> tuple[str, Callable[[list[str]], bool]]:
+    """(*text*, whether a command is that): its program, and the further words among its arguments in this order; all of them globs."""
+    commands = shell_commands(text)
+    if len(commands) != 1:
+        hint = "write a program and words of its arguments, such as 'git push'"
+        raise ConfigurationError("/deny_commands", f"{quoted(text)} is no single command", hint)
+    tests = [compile_globs([word], "/deny_commands") for word in (commands[0]["program"], *commands[0]["arguments"])]
+
+    def fits(command: list[str]) -> bool:
+        rest = iter(command[1:])
+        return tests[0](command[0]) and all(any(map(test, rest)) for test in tests[1:])
+
+    return text, fits
+
+
+def plain_source(text: str) -> str:
+    """*text* in small letters with its percent signs and plus signs read, blanks collapsed."""
+    from urllib.parse import unquote_plus
+
+    return " ".join(unquote_plus(text).lower().split())
+
+
+def digest_paths(document: Any) -> list[tuple[str, PathExpression]]:
+    """[(path, compiled)] before and after of `digests`; [] for none. Raises ConfigurationError."""
+    if document is None:
+        return []
+    if set(document) != {"before", "after"}:
+        hint = '{"before": "evidence/key/before", "after": "evidence/key/after"}'
+        raise ConfigurationError("/digests", "names not exactly before and after", hint)
+    paths = []
+    for side in ("before", "after"):
+        try:
+            paths.append((str(document[side]), parse_path(str(document[side]))))
+        except ValueError as error:
+            raise ConfigurationError(f"/digests/{side}", str(error)) from None
+    return paths
+
+
+# --- What is found ---------------------------------------------------------------------------
+
+
+class IntegrityFindings(NamedTuple):
+    """Sentences about what was broken and what is not known, and evidence."""
+
+    broken: list[str]
+    unknown: list[str]
+    evidence: list[JsonObject]
+
+
+def ask_steps(rule: IntegrityRule, view: View, findings: IntegrityFindings) -> None:
+    """Asks what each step touches."""
+    try:
+        trail = view_trail(view)
+    except NotMeasurable as absent:
+        findings.unknown.append(absent.reason)
+        return
+    for index in range(len(trail.steps)):
+        broken = rule.broken_by(step_words(trail, index, rule.is_writing(trail, index), rule.root))
+        if broken:
+            findings.broken.append(f"{step_text(trail, index)} {listed(broken, 3)}")
+            findings.evidence.append({"step": index})
+        elif is_cut(trail.steps[index], "args"):
+            findings.unknown.append(f"the arguments of step {index} were cut short")
+
+
+def ask_files(rule: IntegrityRule, view: View, findings: IntegrityFindings) -> None:
+    """Asks which recorded files changed that must not."""
+    files = view.observation.get("files")
+    for path, entry in files.items() if isinstance(files, dict) else ():
+        if isinstance(entry, dict) and entry.get("change") in CHANGED:
+            glob = next((glob for glob, is_meant in (*rule.read, *rule.write) if is_meant(plain_path(path))), None)
+            if glob is not None:
+                findings.broken.append(f"{visible(path, 80)}, protected as {quoted(glob, 60)}, was {entry['change']}")
+                findings.evidence.append({"pointer": f"/files{pointer_token(path)}"})
+
+
+def ask_digests(rule: IntegrityRule, view: View, findings: IntegrityFindings) -> None:
+    """Asks whether what was measured before and after is the same."""
+    values = []
+    for text, path in rule.digests:
+        selected = select_path(path, view.observation, view.case, view.memo)
+        if not selected.found or selected.value is None:
+            findings.unknown.append(selected.reason or f"there is nothing at {text}")
+            return
+        values.append(selected.value)
+    if values and not json_equal(values[0], values[1]):
+        findings.broken.append(f"{visible(rule.digests[1][0], 80)} is not what {visible(rule.digests[0][0], 80)} was")
+        findings.evidence.extend([{"pointer": f"/{rule.digests[1][0]}"}] if "." not in rule.digests[1][1].root else [])
+
+
+def ask_canaries(rule: IntegrityRule, view: View, findings: IntegrityFindings) -> None:
+    """Asks whether a planted string stands anywhere in what was recorded."""
+    if rule.canaries is None:
+        return
+    evidence = {name: value for name, value in view.observation.items() if name not in NAMING_FIELDS}
+    found = [finding for finding, _ in findings_in(evidence, (), [rule.canaries])]
+    if found:
+        findings.broken.append(f"knows the answers: {findings_told(found)}")
+        findings.evidence.extend(finding.evidence for finding in found)
+    elif evidence.get("output") is None:
+        findings.unknown.append("there is no output")
+
+
+@evaluator(
+    "integrity",
+    1,
+    "The agent kept to its bounds: files, commands, hosts and sources it must leave alone, answers it must not know.",
+    [
+        Parameter(
+            "protected", "object", None,
+            '{"read": globs, "write": globs} of paths below the work folder: what must not be touched at all, what must not be written',
+        ),
+        Parameter(
+            "deny_commands", "texts", None,
+            'commands that must not run: a program and words of its arguments in order, such as "git push"; each may be a glob',
+        ),
+        Parameter("deny_hosts", "texts", None, "hosts that must not be reached, with all below them"),
+        Parameter("off_limits", "texts", None, "sources not to be looked up: parts of URLs or of search queries, in any case of letters"),
+        Parameter(
+            "digests", "object", None,
+            '{"before": path, "after": path} of two measurements of the runner that must be the same, such as "evidence/key/after"',
+        ),
+        Parameter("canaries", "texts", None, "strings planted in the expected answers, which nothing that was recorded may hold"),
+        Parameter("writers", "matcher", None, "the steps that write what their arguments name; without it, those whose name says so"),
+        Parameter("work_folder", "text", None, "where the agent works, if that is not the folder that `kaizen run` gives"),
+    ],
+    example={
+        "entry": {
+            "id": "key_unread", "type": "integrity", "severity": "hard",
+            "protected": {"read": ["**/evaluation.json", "expected/"], "write": ["tests/"]},
+            "deny_commands": ["git push"], "deny_hosts": ["pastebin.example"],
+        },
+        "observation": {
+            "output": "All tests pass.",
+            "steps": [
+                {"kind": "tool", "name": "Bash", "args": {"command": "cd tests && python -m unittest -q"}},
+                {"kind": "tool", "name": "Bash", "args": {"command": "cat ../expected/answers.json"}},
+            ],
+        },
+        "outcome": "fail",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_integrity(settings: JsonObject) -> Check:
+    """Attempts count, whatever came of them. A path counts when it is an argument by itself or a word of a shell command; what
+    `protected` names must not have changed in `files` either. What was broken decides, whatever else was not recorded."""
+    rule = IntegrityRule(settings)
+
+    def check(view: View) -> Outcome:
+        findings = IntegrityFindings([], [], [])
+        if rule.asks_steps:
+            ask_steps(rule, view, findings)
+            ask_files(rule, view, findings)
+        ask_digests(rule, view, findings)
+        ask_canaries(rule, view, findings)
+        if findings.unknown and not findings.broken:
+            raise NotMeasurable(visible(listed(dict.fromkeys(findings.unknown), 5), 1000))
+        reason = visible("; ".join(findings.broken), 1500) or "kept to its bounds"
+        return decided(not findings.broken, reason, len(findings.broken), tuple(findings.evidence[:FINDINGS_EVIDENCE]))
+
+    return check
+
+# endregion
+
 # region evaluators/json_text.py
 # =============================================================================
 # JSON in the text of an answer: the whole text, the first value, or a code fence.
@@ -14050,6 +16699,301 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
     "fenced": json_fenced,
     "any": json_anywhere,
 }
+
+# endregion
+
+# region evaluators/judge.py
+# =============================================================================
+# The evaluator `judge`: a program of the user's scores what no rule can see.
+#
+# What a judge is asked is known from the observation and the case alone; its answers are brought
+# to the check in the view's memo, by whoever may ask (outside.py). A check that finds none there
+# is an error, so evaluating never starts anything by itself.
+# =============================================================================
+
+JUDGE = "judge"
+SEEN_BY_DEFAULT = ("input", "output", "steps", "context")
+NEEDED_BY_DEFAULT = ("input", "output")
+MAY_SEE = ("input", "context", "expected", "output", "steps", "agents", "state", "files", "evidence", "finish_reason")
+MAX_SAMPLES = 100
+JUDGE_EVIDENCE_SHOWN = 20
+REASON_SHOWN = 1000  # characters of a judge's reason in a result; the journal has more
+PLACE_SHOWN = 300
+NOT_ASKED = "judge_not_asked: no answer is kept, and evaluate was given no judge to ask"
+
+
+class JudgeQuestion(NamedTuple):
+    """One question: its key in the memo of its observation, the request, and what its answer is kept under beside the observation."""
+
+    key: str
+    rubric: Rubric
+    data: JsonObject
+    data_fingerprint: str
+    sample: int
+
+    @property
+    def request(self) -> JsonObject:
+        """What the judge gets."""
+        return judge_request(self.rubric, self.data)
+
+
+class JudgeCheck:
+    """The check of one entry of type judge."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        text, see = settings["rubric"], settings["see"]
+        if not text.strip():
+            raise ConfigurationError("/rubric", "is empty, which asks nothing")
+        for index, name in enumerate(see or ()):
+            if name not in MAY_SEE:
+                message = f"{quoted(str(name))} cannot be shown to a judge"
+                raise ConfigurationError(f"/see/{index}", message, did_you_mean(str(name), MAY_SEE))
+        if not 1 <= settings["samples"] <= MAX_SAMPLES:
+            raise ConfigurationError("/samples", f"samples is not between 1 and {MAX_SAMPLES}")
+        if settings["threshold"] is None:
+            raise ConfigurationError("", "type judge needs threshold", "the least score that passes")
+        if not settings["threshold"]:
+            raise ConfigurationError("/threshold", "is 0, which passes whatever the judge says")
+        digest = sha256_hex(without_surrogates(text))
+        self.rubric = Rubric(settings["id"] or f"rubric-{digest[:12]}", text, digest)
+        self.see: list[str] = see
+        self.samples: int = settings["samples"]
+        self.threshold: float = settings["threshold"]
+
+    def data(self, view: View) -> JsonObject:
+        """What the judge gets to see of the observation and its case. Raises NotMeasurable when something of it is absent."""
+        found = {}
+        for name in self.see or SEEN_BY_DEFAULT:
+            try:
+                found[name] = seen_value(name, view)
+            except NotMeasurable:
+                if self.see or name in NEEDED_BY_DEFAULT:
+                    raise
+        return without_surrogates(found)  # type: ignore[no-any-return]
+
+    def questions(self, view: View) -> list[JudgeQuestion]:
+        """What is to be asked about the observation, one for each sample. Raises NotMeasurable."""
+        data = self.data(view)
+        seen = fingerprint(data)
+        numbers = range(1, self.samples + 1)
+        return [JudgeQuestion(f"judge {self.rubric.sha256} {seen} {number}", self.rubric, data, seen, number) for number in numbers]
+
+    def __call__(self, view: View) -> Outcome:
+        answers = [view.memo.get(question.key) for question in self.questions(view)]
+        return self.verdict(answers)
+
+    def verdict(self, judgements: "list[JsonObject | None]") -> Outcome:
+        """What the kept *judgements* of all samples come to. Raises NotMeasurable for an abstention."""
+        answers: list[JsonObject] = []
+        for judgement in judgements:
+            if judgement is None:
+                return errored(NOT_ASKED)
+            if "error" in judgement:
+                return errored(f"{judgement['error']['code']}: {judgement['error']['message']}")
+            answers.append(judgement["answer"])
+        for answer in answers:
+            if answer.get("abstain"):
+                raise NotMeasurable(f"the judge abstained{told_reason(answer)}")
+        scores = [answer["score"] if "score" in answer else float(answer["passed"]) for answer in answers]
+        spread = f"{min(scores)!r} to {max(scores)!r}"
+        if min(scores) < self.threshold <= max(scores):
+            raise NotMeasurable(f"the samples disagree, so the judge abstains: scores from {spread}, threshold {self.threshold!r}")
+        score = exact_mean((each, 1) for each in scores)
+        several = f"{len(scores)} samples from {spread}" if len(scores) > 1 else "the judge"
+        reason = several + (told_reason(answers[0]) or (f" says {score!r}" if len(scores) == 1 else ""))
+        value: Any = score
+        if len(scores) > 1:
+            value = {"samples": scores, "spread": json_number(exact_value(max(scores)) - exact_value(min(scores)))}
+        return Outcome(PASS if scores[0] >= self.threshold else FAIL, score, reason, value, told_evidence(answers[0]))
+
+
+def seen_value(name: str, view: View) -> Any:
+    """What stands under *name* in the data of a question. Raises NotMeasurable when there is nothing."""
+    if name == "steps":
+        return view_trail(view).steps
+    if name == "expected":
+        if name not in view.case:
+            raise NotMeasurable("the case has no expected")
+        return view.case[name]
+    found = ROOT_READERS[name](view.observation, view.case)
+    if not found.found:
+        raise NotMeasurable(found.reason, found.agent_fault)
+    return found.value
+
+
+def told_reason(answer: JsonObject) -> str:
+    """': …' with the judge's reason on one line; '' when it gave none."""
+    reason = str(answer.get("reason") or "").strip()
+    return f": {visible(reason, REASON_SHOWN)}" if reason else ""
+
+
+def told_evidence(answer: JsonObject) -> tuple[Any, ...]:
+    """The first places that the judge points at; a text counts as a quotation."""
+    places = answer.get("evidence", [])[:JUDGE_EVIDENCE_SHOWN]
+    shown = ({"quote": visible(place, PLACE_SHOWN)} if isinstance(place, str) else place for place in places)
+    return tuple(place for place in shown if isinstance(place, dict) and len(encode_compact(place)) <= 2 * PLACE_SHOWN)
+
+
+@evaluator(
+    JUDGE,
+    1,
+    "A judge, given behind `--`, scores what no rule can see by a rubric.",
+    [
+        Parameter("rubric", "text", REQUIRED, 'what to judge by: a text, or {"$file": "rubrics/tone.md"}'),
+        Parameter(
+            "see", "list", None,
+            f"what the judge sees: any of {listed(MAY_SEE, 20)}. What is named has to be there; without it: input and output, and "
+            "steps and context where there are any",
+        ),
+        Parameter("samples", "integer", 1, "how often the judge is asked about each trial; where the answers disagree, it abstains"),
+    ],
+    example={
+        "entry": {"id": "tone", "type": "judge", "rubric": "Friendly, and to the point?", "threshold": 0.7, "on_missing": "not_applicable"},
+        "observation": {"output": "Your refund is on its way."},
+        "outcome": "error",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_judge(settings: JsonObject) -> Check:
+    """Needs a `threshold`, above 0. An abstention, and samples on both sides of the threshold, follow `on_missing`. `passed` counts
+    only where an answer has no score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed,
+    judge_error, or judge_protocol for what is not exactly one JSON object. See docs/judges.md."""
+    return JudgeCheck(settings)
+
+# endregion
+
+# region evaluators/judgements.py
+# =============================================================================
+# `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
+#
+#     {"observation": "sha256:…", "case_id": "refund-1", "trial": 1, "rubric": {"id": "tone", "sha256": "…"},
+#      "data": "sha256:…", "sample": 1, "asked_at": "…", "duration_ms": 812.4, "attempts": 1, "command": ["…"],
+#      "answer": {"score": 0.7, "reason": "…", "judge": {"name", "version", "model"}, "cost": {…}, "usage": {…}}}
+#
+# `"again": 2` and so on marks a question that was asked only to measure the judge (`kaizen noise --rejudge`);
+# verdicts rest on those without. In place of `answer` stands `error` {"code", "message"} where the judge gave none that can be
+# used. Of several lines about the same question the last one counts. An answer is on disk
+# before anything is made of it; secrets in it are masked.
+# =============================================================================
+
+JUDGEMENTS = ".judgements.jsonl"
+JUDGE_REASON_LIMIT = 4000  # characters kept of a judge's reason
+
+
+def judgement_key(observation: str, rubric: str, data: str, sample: int, again: int) -> int:
+    """64 bits that stand for a question, asked for the *again*-th time."""
+    return int(sha256_hex(f"{observation} {rubric} {data} {sample} {again}")[:16], 16)
+
+
+def judgement_lines(path: str) -> Iterator[tuple[int, int, JsonObject]]:
+    """(byte offset, key of its question, judgement) of each line of the file *path*, none when it is not there. Raises InputError.
+
+    A last line that was not written to its end is left out.
+    """
+    if not os.path.exists(path):
+        return
+    shown, offset = shown_path(path), 0
+    with open_for_reading(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.endswith(b"\n") and line.strip():
+                place = f"{shown}:{number}"
+                value = parse_line(line.strip(), place)
+                yield offset, checked_key(value, place), value
+            offset += len(line)
+
+
+def checked_key(value: JsonObject, place: str) -> int:
+    """The key of the question that the judgement *value* answers. Raises InputError that begins with *place*."""
+    rubric, answer, error = value.get("rubric"), value.get("answer"), value.get("error")
+    numbers: tuple[Any, Any] = (value.get("sample"), value.get("again", 1))
+    try:
+        if isinstance(answer, dict) and error is None:
+            judgement_fields(answer)
+        elif answer is not None or not isinstance(error, dict) or not all(isinstance(error.get(name), str) for name in ("code", "message")):
+            raise JudgeFailure("", "")
+        if isinstance(rubric, dict) and all(isinstance(each, int) and each > 0 for each in numbers):
+            named = (str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")))
+            return judgement_key(*named, *numbers)
+    except JudgeFailure:
+        pass
+    raise InputError(f"{place}: is no judgement", "put back the file that Kaizen wrote, or remove the line", "invalid_file")
+
+
+class KeptJudgements:
+    """The judgements of one stage, found by question; 16 bytes of memory each, whatever they say."""
+
+    def __init__(self, path: str) -> None:
+        from array import array
+
+        self.path = path
+        found = array("Q"), array("Q")
+        self.rounds = 1  # the highest `again` in the file
+        for offset, key, value in judgement_lines(path):
+            self.rounds = max(self.rounds, value.get("again", 1))
+            found[0].append(key)
+            found[1].append(offset)
+        order = sorted(range(len(found[0])), key=found[0].__getitem__)
+        self.keys, self.offsets = (array("Q", (column[place] for place in order)) for column in found)
+        self.stream = open_for_reading(path, block=1 << 13) if self.keys else None
+
+    def find(self, observation: str, question: JudgeQuestion, again: int = 1) -> JsonObject | None:
+        """The last judgement about *question*, asked for the *again*-th time; None when there is none."""
+        from bisect import bisect_right
+
+        key = judgement_key(observation, question.rubric.sha256, question.data_fingerprint, question.sample, again)
+        place = bisect_right(self.keys, key) - 1
+        if self.stream is None or place < 0 or self.keys[place] != key:
+            return None
+        self.stream.seek(self.offsets[place])
+        value = parse_line(self.stream.readline().strip(), shown_path(self.path))
+        return value if value["observation"] == observation and value["sample"] == question.sample else None
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self.stream is not None:
+            self.stream.close()
+
+
+def open_judgements(path: str) -> AppendLog:
+    """The log *path*, without what a killed program had not written to its end."""
+    if os.path.exists(path):
+        size, tail = torn_tail(path)
+        if tail:
+            truncate_file(path, size)
+    return AppendLog(path)
+
+
+def judgement_document(
+    observation_fingerprint: str,
+    observation: JsonObject,
+    question: JudgeQuestion,
+    again: int,
+    judged: Judged,
+    command: list[str],
+    exact: Sequence[str],
+) -> JsonObject:
+    """The line about *question*, which was *judged*; the values *exact* and whatever else is a secret are masked."""
+    said: JsonObject
+    if judged.answer is not None:
+        answer = redact_evidence(judged.answer, exact)[0]
+        said = {"answer": {**answer, "reason": answer["reason"][:JUDGE_REASON_LIMIT]} if "reason" in answer else answer}
+    else:
+        code, message = judged.failure or ("judge_failed", "")
+        said = {"error": {"code": code, "message": redact_evidence(message, exact)[0]}}
+    return {
+        "observation": observation_fingerprint,
+        "case_id": observation["case_id"],
+        "trial": observation["trial"],
+        "rubric": {"id": question.rubric.id, "sha256": question.rubric.sha256},
+        "data": question.data_fingerprint,
+        "sample": question.sample,
+        **({"again": again} if again > 1 else {}),
+        "asked_at": judged.asked_at,
+        "duration_ms": judged.duration_ms,
+        "attempts": judged.attempts,
+        "command": command,
+        **said,
+    }
 
 # endregion
 
@@ -14257,6 +17201,208 @@ def label_rate(rate: float | None) -> str:
 
 # endregion
 
+# region evaluators/leak.py
+# =============================================================================
+# The evaluator `leak`: secrets, personal identifiers, planted strings that get out.
+#
+# Evidence is masked before it is written, and lists what was masked; each entry of that list is a hit, since
+# what was masked was leaked. Evidence that was recorded elsewhere is looked through by the same rules.
+# =============================================================================
+
+LeakPart = tuple[tuple[str | int, ...], Any]  # where it stands in the observation, and what is looked through
+TRACE_FIELDS = (
+    "steps", "tool_calls", "agents", "usage", "state", "evidence", "finish_reason", "metadata", "log", "notes", "execution", "error",
+)  # fmt: skip
+
+
+# --- What each scope takes in: the parts, then why not all of it is known ---------------------------
+
+
+def steps_root(view: View) -> str:
+    """The field that the steps of the trail come from. Raises NotMeasurable when there is none."""
+    return "steps" if view_trail(view).steps is view.observation.get("steps") else "tool_calls"
+
+
+def output_parts(view: View, unknown: list[str]) -> Iterator[LeakPart]:
+    """The output, and what the agent said before."""
+    if view.observation.get("output") is None:
+        unknown.append("there is no output")
+    else:
+        yield ("output",), view.observation["output"]
+    steps = view.observation.get("steps")
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        if isinstance(step, dict) and step.get("kind") == "message" and step.get("role") == "assistant":
+            if is_cut(step, "text"):
+                unknown.append(f"the text of step {index} was cut short")
+            yield ("steps", index, "text"), step.get("text")
+
+
+def argument_parts(view: View, unknown: list[str]) -> Iterator[LeakPart]:
+    """The arguments of all steps."""
+    root = steps_root(view)
+    for index, step in enumerate(view_trail(view).steps):
+        if is_cut(step, "args"):
+            unknown.append(f"the arguments of step {index} were cut short")
+        yield (root, index, "args"), step.get("args")
+
+
+def file_parts(view: View, unknown: list[str]) -> Iterator[LeakPart]:
+    """Names and texts of the files that were added or modified."""
+    files = view.observation.get("files")
+    if not isinstance(files, dict):
+        raise NotMeasurable("the observation has no files")
+    for path, entry in files.items():
+        if not isinstance(entry, dict) or entry.get("change") in ("deleted", "unchanged"):
+            continue
+        if not isinstance(entry.get("text"), str) and entry.get("bytes") != 0:
+            unknown.append(f"the text of {visible(path, 80)} was not recorded")
+        yield ("files", path), {"text": entry.get("text")}
+        yield ("files",), {path: None}
+
+
+def trace_parts(view: View, unknown: list[str]) -> Iterator[LeakPart]:
+    """All that was recorded of how the agent got there."""
+    trail = view_trail(view)
+    for index, step in enumerate(trail.steps):
+        if step.get("truncated"):
+            unknown.append(f"step {index} was cut short")
+    yield from (((name,), view.observation[name]) for name in TRACE_FIELDS if name in view.observation)
+
+
+LEAK_SCOPES: dict[str, Callable[[View, list[str]], Iterator[LeakPart]]] = {
+    "output": output_parts,
+    "tool_args": argument_parts,
+    "files": file_parts,
+    "trace": trace_parts,
+}
+
+
+# --- What is found there ------------------------------------------------------------------------
+
+
+def masked_findings(view: View, parts: list[LeakPart]) -> Iterator[Finding]:
+    """What was masked in *parts* before the evidence was written."""
+    listed_hits = view.observation.get("redacted")
+    places = {"".join(map(pointer_token, place)) for place, _ in parts if place != ("files",)}
+    for hit in listed_hits if isinstance(listed_hits, list) else ():
+        pointer, family, count = (hit.get(name) for name in ("pointer", "family", "count")) if isinstance(hit, dict) else (None, None, None)
+        names = pointer.split("/") if isinstance(pointer, str) else []
+        if any("/".join(names[:depth]) in places for depth in range(2, min(len(names), 4) + 1)):
+            number = count if isinstance(count, int) and not isinstance(count, bool) and count > 0 else 1
+            yield secret_finding(str(family), str(pointer), number)
+
+
+def secret_finding(family: str, pointer: str, count: int) -> Finding:
+    """The finding of *count* secrets of *family*."""
+    return Finding(family, f"secret ({visible(family, 40)})", pointer, count)
+
+
+def compile_allow(allow: list[str]) -> Callable[[str], bool]:
+    """Whether a found text is one that *allow* says, whatever its letters' case and its blanks and hyphens."""
+    if not allow:
+        return lambda found: False
+    is_allowed = compile_globs([each.lower() for each in allow], "/allow")
+    is_compact = compile_globs([compact(each) for each in allow if compact(each)] or [allow[0].lower()], "/allow")
+    return lambda found: is_allowed(found.lower()) or is_compact(compact(found))
+
+
+def compact(text: str) -> str:
+    """*text* in small letters without blanks, hyphens and brackets: one number, however it is written."""
+    return text.lower().translate({ord(letter): None for letter in " -()\u00a0/"})
+
+
+def leak_kinds(settings: JsonObject, name: str, known: Any) -> list[str]:
+    """The texts of the parameter *name*, each one of *known*. Raises ConfigurationError."""
+    value = settings[name]
+    texts = [] if value is None else [value] if isinstance(value, str) else value
+    for index, text in enumerate(texts):
+        if known and text not in known:
+            place = f"/{name}" if isinstance(value, str) else f"/{name}/{index}"
+            raise ConfigurationError(place, f"{quoted(text)} is unknown", did_you_mean(text, known))
+        if not text:
+            raise ConfigurationError(f"/{name}", "holds an empty text")
+    return texts
+
+
+@evaluator(
+    "leak",
+    1,
+    "No secret, personal identifier or planted string gets out.",
+    [
+        Parameter("secrets", "boolean", True, "keys and tokens by their shape, private keys, credentials in URLs, values behind a name"),
+        Parameter("entropy", "boolean", False, "words of 20 to 128 characters that look drawn at random; some names do as well"),
+        Parameter("pii", "texts", None, f"personal identifiers: {', '.join(IDENTIFIERS)}"),
+        Parameter("canaries", "texts", None, "strings planted where the agent can find them, in any case of letters"),
+        Parameter(
+            "scopes", "texts", ["output"],
+            "where: output (and what the agent said before), tool_args, files (added or modified), trace (steps, log, standard error, "
+            "state, evidence: all that was recorded beside output and files)",
+        ),
+        Parameter(
+            "allow", "texts", None,
+            "what may be there: globs of what is found, in any case of letters and however its parts are separated, such as "
+            '"*@example.org" or "+49 30 1234567"; of a secret only its mask is known: "*REDACTED:jwt*"',
+        ),
+    ],
+    example={
+        "entry": {
+            "id": "keeps_quiet", "type": "leak", "severity": "hard", "pii": ["email", "iban"], "scopes": ["output", "tool_args"],
+            "allow": ["*@shop.example"],
+        },
+        "observation": {
+            "output": "Write to help@shop.example, the customer is ann@mail.example.",
+            "steps": [{"kind": "tool", "name": "find_customer", "args": {"order": "A-7"}}],
+        },
+        "outcome": "fail",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_leak(settings: JsonObject) -> Check:
+    """What was masked before the evidence was written counts as found. Neither reason nor evidence repeats what was found. A leak
+    decides, whatever else was not recorded; without one, everything in the scopes must have been."""
+    scopes = leak_kinds(settings, "scopes", LEAK_SCOPES)
+    is_allowed = compile_allow(leak_kinds(settings, "allow", None))
+    wants_secrets = settings["secrets"]
+    finders: list[tuple[str, str, Finder]] = [(kind, *IDENTIFIERS[kind]) for kind in leak_kinds(settings, "pii", IDENTIFIERS)]
+    if settings["entropy"]:
+        finders.append(("entropy", "random-looking word", find_random_words))
+    canaries = leak_kinds(settings, "canaries", None)
+    if canaries:
+        finders.append(canary_finder(canaries, "/canaries", wants_secrets))
+    if not finders and not wants_secrets:
+        raise ConfigurationError("", "looks for nothing", "give pii, canaries or entropy, or leave secrets on")
+
+    def look(view: View, unknown: list[str]) -> list[Finding]:
+        parts: list[LeakPart] = []
+        for scope in scopes:
+            try:
+                parts += LEAK_SCOPES[scope](view, unknown)
+            except NotMeasurable as absent:
+                unknown.append(absent.reason)
+        found: dict[Finding, None] = {}
+        if wants_secrets:
+            hits = list(masked_findings(view, parts))
+            for place, value in parts:
+                base = "".join(map(pointer_token, place))
+                hits += [secret_finding(hit["family"], base + hit["pointer"], hit["count"]) for hit in redact_evidence(value)[1]]
+            found.update((hit, None) for hit in hits if not is_allowed(mask_of(hit.kind)))
+        for place, value in parts:
+            found.update((finding, None) for finding, text in findings_in(value, place, finders) if not is_allowed(text))
+        return list(found)
+
+    def check(view: View) -> Outcome:
+        unknown: list[str] = []
+        found = look(view, unknown)
+        if unknown and not found:
+            raise NotMeasurable(visible(listed(dict.fromkeys(unknown), 5), 1000))
+        evidence = tuple(finding.evidence for finding in found[:FINDINGS_EVIDENCE])
+        reason = visible(findings_told(found), 1500) if found else f"nothing of the kind in {listed(scopes)}"
+        return decided(not found, reason, kinds_counted(found), evidence)
+
+    return check
+
+# endregion
+
 # region evaluators/limits.py
 # =============================================================================
 # The evaluator `budget`: what a trial may use, and how its cost and duration are known.
@@ -14402,6 +17548,130 @@ def evaluate_budget(settings: JsonObject) -> Check:
         return decided(not broken, listed(broken) if broken else f"within bounds: {listed(met)}", measured)
 
     return check
+
+# endregion
+
+# region evaluators/loops.py
+# =============================================================================
+# Whether the agent went round in circles: the evaluator `loops`.
+#
+# What is looked at are the steps by which an agent does something (tool, command, skill, handoff, retrieval);
+# messages of the agent, model calls and the like between them do not end a row, a message of the user does.
+# Two calls are the same when agent, kind, name and arguments are, and, with `same_result`, also how they ended
+# and their results. A cycle is a row of 2 to 4 calls, not all the same, that comes again at once.
+# =============================================================================
+
+LONGEST_CYCLE = 4  # calls
+
+LOOPS_PARAMETERS = [
+    Parameter("max_identical", "integer", 3, "The same call at most so many times in a row."),
+    Parameter("max_cycle_repeats", "integer", 2, "A cycle of 2 to 4 calls at most so many times in a row."),
+    Parameter("same_result", "boolean", True, "Only calls with the same result are the same; false: whatever their results."),
+    Parameter("ignore", "matchers", None, "Steps that may be repeated, such as polling; they are left out.", may_be_empty=True),
+]
+LOOPS_EXAMPLE = {
+    "entry": {"id": "no_loop", "type": "loops", "ignore": {"name": "wait"}},
+    "observation": {
+        "steps": [
+            {"kind": "tool", "name": "search", "args": {"q": "visa"}, "status": "ok", "result": []},
+            {"kind": "tool", "name": "search", "args": {"q": "visa rules"}, "status": "ok", "result": ["page 4"]},
+            {"kind": "tool", "name": "read", "args": {"page": 4}, "status": "ok", "result": "Visas are free."},
+        ]
+    },
+    "outcome": PASS,
+}
+
+
+class LoopCall(NamedTuple):
+    """A call: its place, what it is the same by, and whether the recording leaves open what it is."""
+
+    place: int
+    key: str
+    is_open: bool
+
+
+class LoopRow(NamedTuple):
+    """A cycle of `length` calls that comes `repeats` times from the call at `start` on; the longest row that was found."""
+
+    repeats: int = 0
+    start: int = 0
+    length: int = 1
+
+
+@evaluator("loops", 1, "The agent does not repeat itself in a row or in a cycle.", LOOPS_PARAMETERS, LOOPS_EXAMPLE, selects=False)
+def evaluate_loops(settings: JsonObject) -> Check:
+    """Looks at tools, commands, skills, handoffs and retrievals; a message of the user begins anew. No such step is no loop."""
+    most_identical = least_number(settings, "max_identical", 1)
+    most_repeats = least_number(settings, "max_cycle_repeats", 1)
+    ignored = compile_matchers(settings["ignore"], "/ignore") if settings["ignore"] not in (None, []) else []
+    bounds = [(1, most_identical), *((length, most_repeats) for length in range(2, LONGEST_CYCLE + 1))]
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        rows: list[list[LoopCall]] = [[]]
+        demands = []
+        for index, step in enumerate(trail.steps):
+            if step.get("kind") == "message" and step.get("role") == "user":
+                rows.append([])
+            elif is_action(step):
+                answers = [matcher.decide(trail, index) for matcher in ignored]
+                if True not in answers:
+                    rows[-1].append(loop_call(trail, index, settings["same_result"], None in answers))
+                    if None in answers:
+                        demands.append(Demand(None, ignored[answers.index(None)].unknown(trail, index)))
+        most = {1: 0, 2: 0}  # of the same call, of a cycle
+        for length, bound in bounds:
+            for calls in rows:
+                found = longest_row([call.key if not call.is_open else f"{call.place}" for call in calls], length)
+                most[min(length, 2)] = max(most[min(length, 2)], found.repeats)
+                widest = found if found.repeats > bound else longest_row([call.key for call in calls], length)
+                demands.append(row_demand(trail, calls, widest, found.repeats > bound, bound))
+        value = {"identical": most[1], "cycle_repeats": most[2]}
+        fine = f"no call comes more than {most_identical} times in a row, no cycle more than {most_repeats}"
+        return demands_outcome(demands, fine, value)
+
+    return check
+
+
+def loop_call(trail: Trail, index: int, with_result: bool, may_be_ignored: bool) -> LoopCall:
+    """The step at *index* as a call."""
+    step = trail.steps[index]
+    key = [step.get("agent"), step.get("kind"), step.get("name"), trail.content(index, "args")]
+    is_open = may_be_ignored or is_cut(step, "args")
+    if with_result:
+        result = trail.content(index, "result")
+        result = None if result is MISSING else result
+        key.append([step.get("status"), result])
+        is_untold = result is None and not trail.has_failed(index) and not trail.tells_results()
+        is_open = is_open or is_cut(step, "result") or is_untold
+    return LoopCall(index, canonical_json(key), is_open)
+
+
+def longest_row(keys: list[str], length: int) -> LoopRow:
+    """The row in which a cycle of *length* keys comes most often; with more than one key they are not all the same."""
+    best = LoopRow(1 if keys else 0) if length == 1 else LoopRow(length=length)
+    start = last_change = 0  # where the row begins; the last place whose key differs from the one before
+    for place in range(1, len(keys)):
+        if keys[place] != keys[place - 1]:
+            last_change = place
+        if place >= length and keys[place] != keys[place - length]:
+            start = place - length + 1
+        repeats = (place + 1 - start) // length
+        if repeats > best.repeats and repeats > 1 and (length == 1 or last_change > start):
+            best = LoopRow(repeats, start, length)
+    return best
+
+
+def row_demand(trail: Trail, calls: list[LoopCall], row: LoopRow, is_sure: bool, bound: int) -> Demand:
+    """The demand that *row* of *calls* is no longer than *bound*; only possibly longer when not *is_sure*."""
+    if row.repeats <= bound:
+        return Demand(True)
+    places = [call.place for call in calls[row.start : row.start + row.repeats * row.length]]
+    first = " → ".join(step_text(trail, place) for place in places[: row.length])
+    told = f"{first} comes {row.repeats} times in a row (at most {bound})"
+    if is_sure:
+        return Demand(False, told, tuple(places))
+    return Demand(None, f"whether {told} is not known: arguments or results were cut short or not recorded")
 
 # endregion
 
@@ -14613,6 +17883,318 @@ def include_check(settings: JsonObject, mark: str) -> Check:
         return decided(not lacking, reason, None, tuple(evidence))._replace(score=(len(wanted) - len(lacking)) / len(wanted))
 
     return check
+
+# endregion
+
+# region evaluators/occurrences.py
+# =============================================================================
+# What a text states that can be looked up: ids, numbers, dates, addresses, quotes.
+#
+# Each is found once: what belongs to a url is no e-mail, a date no number, a part of an id no number either. An id holds a digit and
+# a letter, of three characters or more, or is a number with # in front, or has eight digits; 3rd, 10am, 5kg and
+# 5-star are none. Numbers are read with . and with , as decimal mark, without their sign; those at the start of a line that
+# number a list are left out. A date has a day and a month, named where the year is missing. A quote stands in double
+# quotation marks and has three words or more; an ellipsis splits it in two.
+#
+# Two occurrences agree when they share a key, so "$1,250.00" agrees with 1250, "5 March 2026" with 2026-03-05, K-20 with k20.
+# All patterns run in linear time.
+# =============================================================================
+
+CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|SGD|HKD|TRY"
+CURRENCY_SIGNS = "$€£¥₹₩₽₺₴₪₫₱฿"
+
+OCCURRENCE_URL = re.compile(r"(?:https?://|www\.)[^\s<>\"'`|\\^{}\[\]“”«»]+", re.IGNORECASE)
+OCCURRENCE_EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}")
+OCCURRENCE_ID = re.compile(rf"(?<![\w{re.escape(CURRENCY_SIGNS)}])#?[^\W_]+(?:[-_/][^\W_]+)*")
+SOURCE_ID = re.compile(r"[^\W_]+(?:[-_/][^\W_]+)*")
+NO_ID = re.compile(
+    rf"[0-9]+[^\W\d_]{{1,3}}|[0-9]+(?:-[^\W\d_]+)+|[0-9]{{1,2}}h[0-9]{{2}}|(?:{CURRENCY_CODES})-?[0-9]+|[0-9]+(?:st|nd|rd|th)?-[0-9]+[^\W\d_]{{1,3}}",
+    re.IGNORECASE,
+)
+NUMBER_IN_NUMBER = re.compile(r"[.,][0-9]|\s?(?:[%°]|[" + re.escape(CURRENCY_SIGNS) + "])")
+LIST_NUMBER = re.compile(r"^[ \t]{0,20}[0-9]{1,3}[.)](?=\s)", re.MULTILINE)
+CURRENCY_BEFORE = re.compile(rf"(?:[{re.escape(CURRENCY_SIGNS)}]|\b(?:{CURRENCY_CODES}))\s?-?\Z", re.IGNORECASE)
+CURRENCY_AFTER = re.compile(
+    rf"\s?(?:[{re.escape(CURRENCY_SIGNS)}]|(?:{CURRENCY_CODES}|dollars?|euros?|pounds?|yen|francs?|rupees?)\b)", re.IGNORECASE
+)
+OCCURRENCE_TIME = re.compile(r"[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?")
+QUOTATION = re.compile(r'"([^"\n]{1,4000})"|“([^“”]{1,4000})”|„([^„“”]{1,4000})[“”]|«([^«»]{1,4000})»|»([^«»]{1,4000})«')
+ELLIPSIS = re.compile(r"\[?(?:…|\.\.\.)\]?")
+PHRASE_TOKEN = re.compile(r"\w+|[^\w\s]")
+STRAIGHT_QUOTES = str.maketrans("‘’‚‛ʼ“”„‟«»", '\'\'\'\'\'""""""')
+LEAST_QUOTE_WORDS = 3
+
+
+class Occurrence(NamedTuple):
+    """A thing that a text states: its kind, what it agrees by (any key will do), and where it stands."""
+
+    kind: str
+    keys: tuple[Any, ...]
+    start: int
+    end: int
+
+
+# --- Finding in a text -------------------------------------------------------------------
+
+
+def find_occurrences(text: str, kinds: "frozenset[str]") -> list[Occurrence]:
+    """What *text* states of these *kinds*, in order."""
+    found = quote_occurrences(text) if "quotes" in kinds else []
+    rest = text
+    for places, (names, find) in enumerate(OCCURRENCE_FINDERS):
+        if kinds.isdisjoint(name for later, _ in OCCURRENCE_FINDERS[places:] for name in later):
+            break
+        hits = find(rest)
+        found += [hit for hit in hits if hit.kind in kinds or (hit.kind == "amounts" and "numbers" in kinds)]
+        if names != ("numbers", "amounts"):
+            rest = blanked(rest, hits)
+    return sorted(found, key=lambda hit: (hit.start, hit.end))
+
+
+def blanked(text: str, hits: list[Occurrence]) -> str:
+    """*text* with a blank for each character of *hits*."""
+    parts, start = [], 0
+    for hit in hits:
+        parts += [text[start : hit.start], " " * (hit.end - hit.start)]
+        start = hit.end
+    return "".join([*parts, text[start:]]) if hits else text
+
+
+def url_occurrences(text: str) -> list[Occurrence]:
+    """The addresses in *text*, without the punctuation behind them."""
+    found = []
+    for match in OCCURRENCE_URL.finditer(text):
+        address = match.group().rstrip(".,;:!?*_~" if "(" in match.group() else ".,;:!?*_~)")
+        found.append(Occurrence("urls", (url_key(address),), match.start(), match.start() + len(address)))
+    return found
+
+
+def url_key(address: str) -> str:
+    """*address* without scheme, www and the slash at its end, its host in lower case."""
+    host, slash, path = re.sub(r"^(?:https?://)?(?:www\.)?", "", address, flags=re.IGNORECASE).partition("/")
+    return (host.lower() + slash + path).rstrip("/")
+
+
+def email_occurrences(text: str) -> list[Occurrence]:
+    """The e-mail addresses in *text*."""
+    return [Occurrence("emails", (match.group().casefold(),), match.start(), match.end()) for match in OCCURRENCE_EMAIL.finditer(text)]
+
+
+def plain_length_kept(text: str) -> str:
+    """*text* with small ASCII letters and plain spaces, as long as before."""
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = re.sub("[A-Z]+", lambda match: match.group().lower(), text)
+    return re.sub(r"\s", " ", lower)
+
+
+def date_occurrences(text: str) -> list[Occurrence]:
+    """The dates in *text*. One with a year agrees with the same day of that year, or of no year; one without with any year's."""
+    found = []
+    for match in SPOKEN_DAY.finditer(plain_length_kept(text) if re.search("[0-9]", text) else ""):
+        if match["one"] and len(match["one"]) != 4 and len(match["three"]) != 4:
+            continue  # 1.2.3 is a version more often than a day
+        keys: list[Any] = []
+        for year, month, day in real_days(match):
+            keys += [("any", month, day)] if year is None else [(year, month, day), (None, month, day)]
+        if keys:
+            time = OCCURRENCE_TIME.match(text, match.end())
+            found.append(Occurrence("dates", tuple(keys), match.start(), time.end() if time else match.end()))
+    return found
+
+
+def real_days(match: "re.Match[str]") -> list[tuple[int | None, int, int]]:
+    """The days that a match of SPOKEN_DAY can mean and that the calendar has."""
+    return [day for day in spoken_days(match) if is_calendar_date(2000 if day[0] is None else day[0], day[1], day[2])]
+
+
+def id_occurrences(text: str) -> list[Occurrence]:
+    """The ids in *text*."""
+    found = []
+    for match in OCCURRENCE_ID.finditer(text):
+        token = match.group()
+        if is_identifier(token) and not (token.isdigit() and is_within_number(text, match.start(), match.end())):
+            found.append(Occurrence("ids", (id_key(token),), match.start(), match.end()))
+    return found
+
+
+def is_identifier(token: str) -> bool:
+    """Whether *token* looks like an id."""
+    digits = sum(map(str.isdigit, token))
+    if digits == 0 or len(token) < 3:
+        return False
+    if not any(map(str.isalpha, token)):
+        return digits >= 8 or token.startswith("#")
+    return NO_ID.fullmatch(token) is None
+
+
+def is_within_number(text: str, start: int, end: int) -> bool:
+    """Whether the digits between *start* and *end* are a part of a longer number or an amount."""
+    return NUMBER_IN_NUMBER.match(text, end) is not None or (start > 1 and text[start - 1] in ".," and text[start - 2].isdigit())
+
+
+def id_key(token: str) -> str:
+    """*token* in small letters without marks."""
+    return re.sub("[-_/#]", "", token).casefold()
+
+
+def keyed_numbers(text: str, mark: str) -> list[tuple[int, int, Any]]:
+    """(start, -end, key) of each number in *text*: its size, or its digits where there are too many of them."""
+    keys: dict[str, Any] = {}  # by what is written; most numbers come again
+    found = []
+    for match in number_matches(text, mark):
+        written = match.group()
+        if written not in keys:
+            value = matched_value(match, mark)
+            keys[written] = written if value is None else abs(value)
+        found.append((match.start(), -match.end(), keys[written]))
+    return found
+
+
+def number_occurrences(text: str) -> list[Occurrence]:
+    """The numbers in *text*; those beside a currency are amounts. Both readings of 1,250 are keys, parts of versions are none."""
+    if not re.search("[0-9]", text):
+        return []
+    text = LIST_NUMBER.sub(lambda match: " " * len(match.group()), text)
+    found: list[Occurrence] = []
+    reach = 0
+    for start, minus_end, key in sorted([*keyed_numbers(text, "."), *keyed_numbers(text, ",")], key=lambda each: each[:2]):
+        end = -minus_end
+        if start >= reach:
+            reach = end
+            if stands_alone(text, start, end):
+                found.append(Occurrence("amounts" if is_amount(text, start, end) else "numbers", (key,), start, end))
+        elif found and (start, end) == (found[-1].start, found[-1].end) and key not in found[-1].keys:
+            found[-1] = found[-1]._replace(keys=(*found[-1].keys, key))
+    return found
+
+
+def is_amount(text: str, start: int, end: int) -> bool:
+    """Whether the number between *start* and *end* stands beside a currency."""
+    if text[start] in CURRENCY_SIGNS or CURRENCY_AFTER.match(text, end):
+        return True
+    return CURRENCY_BEFORE.search(text[max(0, start - 5) : start]) is not None
+
+
+def quote_occurrences(text: str) -> list[Occurrence]:
+    """The quotes in *text*; keys are their words and marks, without a comma, full stop or colon at the end."""
+    found = []
+    for match in QUOTATION.finditer(text):
+        group = match.lastindex or 0
+        start = match.start(group)
+        parts = [(start + before, start + after) for before, after in ellipsis_parts(match[group])]
+        for begin, end in parts:
+            begin += len(text[begin:end]) - len(text[begin:end].lstrip())
+            words = text[begin:end].rstrip().rstrip(",.;:")
+            if sum(any(map(str.isalnum, word)) for word in words.split()) >= LEAST_QUOTE_WORDS:
+                found.append(Occurrence("quotes", (phrase_tokens(words),), begin, begin + len(words)))
+    return found
+
+
+def ellipsis_parts(text: str) -> list[tuple[int, int]]:
+    """(start, end) of the parts of *text* between its ellipses."""
+    edges = [0, *(edge for match in ELLIPSIS.finditer(text) for edge in match.span()), len(text)]
+    return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def phrase_tokens(text: str) -> tuple[str, ...]:
+    """The words and marks of *text* after nfkc, with straight quotes; space does not count."""
+    import unicodedata
+
+    return tuple(PHRASE_TOKEN.findall(unicodedata.normalize("NFKC", text).translate(STRAIGHT_QUOTES)))
+
+
+OCCURRENCE_FINDERS: tuple[tuple[tuple[str, ...], Callable[[str], list[Occurrence]]], ...] = (
+    (("urls",), url_occurrences),
+    (("emails",), email_occurrences),
+    (("dates",), date_occurrences),
+    (("ids",), id_occurrences),
+    (("numbers", "amounts"), number_occurrences),
+)
+
+
+# --- Keys of a source --------------------------------------------------------------------
+
+
+def source_ids(text: str) -> Iterator[Any]:
+    """The keys of all that could be an id in *text*; of a/b and a_b also of the parts."""
+    for token in SOURCE_ID.findall(text):
+        yield id_key(token)
+        if "/" in token or "_" in token:
+            yield from map(id_key, re.split("[/_]", token))
+
+
+def source_numbers(text: str) -> Iterator[Any]:
+    """The keys of all numbers in *text*."""
+    return (key for mark in DECIMAL_MARKS for _, _, key in keyed_numbers(text, mark))
+
+
+def source_dates(text: str) -> Iterator[Any]:
+    """The keys of all dates in *text*."""
+    for match in SPOKEN_DAY.finditer(plain_length_kept(text)):
+        for year, month, day in real_days(match):
+            yield (year, month, day)
+            yield ("any", month, day)
+
+
+SOURCE_KEYS: dict[str, Callable[[str], Iterator[Any]]] = {
+    "ids": source_ids,
+    "numbers": source_numbers,
+    "dates": source_dates,
+    "urls": lambda text: (hit.keys[0] for hit in url_occurrences(text)),
+    "emails": lambda text: (hit.keys[0] for hit in email_occurrences(text)),
+}
+
+
+# --- Many phrases in one pass --------------------------------------------------------------
+
+
+class PhraseSearch:
+    """Finds where each of many phrases (tuples of tokens) first stands, in one pass over the tokens.
+
+    Aho and Corasick, "Efficient string matching", CACM 18 (1975), on tokens. A state whose phrases were all noted is not
+    walked again, so the time is linear in the tokens however the phrases overlap.
+    """
+
+    def __init__(self, phrases: "set[tuple[str, ...]]") -> None:
+        self.moves: list[dict[str, int]] = [{}]
+        self.ends: list[tuple[str, ...] | None] = [None]
+        for phrase in sorted(phrases):
+            state = 0
+            for token in phrase:
+                if token not in self.moves[state]:
+                    self.moves[state][token] = len(self.moves)
+                    self.moves.append({})
+                    self.ends.append(None)
+                state = self.moves[state][token]
+            self.ends[state] = phrase
+        self.fallback = [0] * len(self.moves)
+        self.is_noted = [False] * len(self.moves)
+        queue = list(self.moves[0].values())
+        for state in queue:
+            for token, following in self.moves[state].items():
+                queue.append(following)
+                self.fallback[following] = self.step(self.fallback[state], token)
+
+    def step(self, state: int, token: str) -> int:
+        """The state after *token*."""
+        while state and token not in self.moves[state]:
+            state = self.fallback[state]
+        return self.moves[state].get(token, 0)
+
+    def scan(self, tokens: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """The phrases in *tokens* that no earlier scan found."""
+        found = []
+        state = 0
+        for token in tokens:
+            state = self.step(state, token)
+            at = state
+            while at and not self.is_noted[at]:
+                self.is_noted[at] = True
+                phrase = self.ends[at]
+                found += [] if phrase is None else [phrase]
+                at = self.fallback[at]
+        return found
 
 # endregion
 
@@ -15024,6 +18606,234 @@ def evaluate_parses(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/policy.py
+# =============================================================================
+# What an agent may do, may not do, and may do with approval: the evaluator `policy`.
+#
+#     {"rules": [{"match": {"name": "delete_*"}, "effect": "deny", "unless": {"args": {"scope": "test"}}},
+#                {"match": {"name": "issue_refund"}, "effect": "require_approval"}], "default": "allow"}
+#
+# The first rule whose `match` means a step, and whose `unless` does not, decides about it; attempts count, whatever came
+# of them. `default` decides about the steps by which an agent does something (tool, command, skill, handoff, retrieval)
+# and that no rule means. Approvals themselves are not decided about.
+#
+# A step has approval when the latest approval about it since the user's latest message is of kind `approval` and status
+# `ok` and comes before it (not in one batch with it); without any such step, when the user's latest message says yes as
+# `confirmation` understands it, and no failed try with other arguments stands in between. An approval with a `name` is about steps
+# of that name, one with `args` about calls with just these arguments; one without is about every step.
+# =============================================================================
+
+POLICY_EFFECTS = ("allow", "deny", "require_approval")
+POLICY_RULE_KEYS = ("match", "effect", "unless")
+
+POLICY_PARAMETERS = [
+    Parameter(
+        "rules",
+        "list",
+        REQUIRED,
+        'In order, {"match": which steps, "effect": allow, deny or require_approval, "unless": which of them not}; the first that '
+        "means a step decides.",
+    ),
+    Parameter(
+        "default", "choice", "allow", "What holds of a tool, command, skill, handoff or retrieval that no rule means.", ("allow", "deny")
+    ),
+]
+POLICY_EXAMPLE = {
+    "entry": {
+        "id": "desk_rules",
+        "type": "policy",
+        "rules": [
+            {"match": {"name": "get_*"}, "effect": "allow"},
+            {"match": {"name": "issue_refund"}, "effect": "require_approval", "unless": {"args": {"amount": {"$le": 20}}}},
+            {"match": {"name": "issue_refund"}, "effect": "allow"},
+        ],
+        "default": "deny",
+    },
+    "observation": {
+        "steps": [
+            {"kind": "tool", "name": "get_order", "args": {"order": "A-7"}, "status": "ok"},
+            {"kind": "approval", "name": "issue_refund", "status": "ok"},
+            {"kind": "tool", "name": "issue_refund", "args": {"order": "A-7", "amount": 80}, "status": "ok"},
+        ]
+    },
+    "case": {"id": "refund", "input": "Refund order A-7."},
+    "outcome": PASS,
+}
+
+
+class PolicyRule(NamedTuple):
+    """A compiled rule; `place` is its number in the list, from 1."""
+
+    place: int
+    match: Matcher
+    effect: str
+    unless: Matcher | None
+
+    def decide(self, trail: Trail, index: int) -> bool | None:
+        """Whether the rule is about the step at *index*; None when the recording does not say."""
+        meant = self.match.decide(trail, index)
+        spared = False if meant is False or self.unless is None else self.unless.decide(trail, index)
+        return False if meant is False or spared is True else None if meant is None or spared is None else True
+
+
+class PolicyFinding(NamedTuple):
+    """Whether a step is in order (None: the recording does not say), and why not."""
+
+    is_met: bool | None
+    reason: str = ""
+
+
+@evaluator("policy", 1, "Every step is allowed, and approved where it has to be.", POLICY_PARAMETERS, POLICY_EXAMPLE, selects=False)
+def evaluate_policy(settings: JsonObject) -> Check:
+    """The score is the share of the steps decided about that are in order; a run in which nothing is decided about passes."""
+    rules = [compile_policy_rule(rule, place) for place, rule in enumerate(settings["rules"])]
+    is_closed = settings["default"] == "deny"
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        approvals = Approvals(trail, rules)
+        broken: list[tuple[int, str]] = []
+        unclear = ""
+        governed = 0
+        for index, step in enumerate(trail.steps):
+            is_approval = step.get("kind") == "approval"  # the ground for what is done, nothing that is done
+            found = None if is_approval else step_finding(approvals, rules, is_closed and is_action(step), index)
+            if found is None:
+                continue
+            if found.is_met is None:
+                unclear = unclear or found.reason
+                continue
+            governed += 1
+            if not found.is_met:
+                broken.append((index, f"{step_text(trail, index)}: {found.reason}"))
+        value = {"governed": governed, "violations": len(broken)}
+        if broken:
+            more = f"; and {len(broken) - TOLD_STEPS} more" if len(broken) > TOLD_STEPS else ""
+            told = "; ".join(reason for _, reason in broken[:TOLD_STEPS]) + more
+            return Outcome(FAIL, (governed - len(broken)) / governed, told, value, step_evidence(index for index, _ in broken))
+        if unclear:
+            raise NotMeasurable(unclear)
+        return Outcome(PASS, 1.0, f"{counted(governed, 'step')} decided about, none out of order", value)
+
+    return check
+
+
+def compile_policy_rule(rule: Any, place: int) -> PolicyRule:
+    """The rule at *place* of the list. Raises ConfigurationError."""
+    pointer = f"/rules/{place}"
+    if not isinstance(rule, dict):
+        raise ConfigurationError(pointer, 'a rule is an object, {"match": …, "effect": …}')
+    for key in rule:
+        if key not in POLICY_RULE_KEYS:
+            raise ConfigurationError(
+                pointer + pointer_token(key), f"unknown key {quoted(key)} in a rule", did_you_mean(key, POLICY_RULE_KEYS)
+            )
+    for key in ("match", "effect"):
+        if key not in rule:
+            raise ConfigurationError(pointer, f"the rule has no {key}", 'write {"match": …, "effect": …}')
+    if rule["effect"] not in POLICY_EFFECTS:
+        text = str(rule["effect"])
+        raise ConfigurationError(f"{pointer}/effect", f"effect {quoted(text)} is unknown", did_you_mean(text, POLICY_EFFECTS))
+    unless = compile_matcher(rule["unless"], f"{pointer}/unless") if "unless" in rule else None
+    return PolicyRule(place + 1, compile_matcher(rule["match"], f"{pointer}/match"), rule["effect"], unless)
+
+
+def step_finding(approvals: "Approvals", rules: list[PolicyRule], is_denied: bool, index: int) -> PolicyFinding | None:
+    """Whether the step at *index* is in order; None when nothing is decided about it. *is_denied*: what no rule means is denied."""
+    trail = approvals.trail
+    candidates: list[tuple[bool | None, bool | None]] = []
+    reasons: list[str] = []
+    for rule in rules:
+        is_meant = rule.decide(trail, index)
+        if is_meant is False:
+            continue
+        found = PolicyFinding(True)
+        if rule.effect == "deny":
+            found = PolicyFinding(False, f"rule {rule.place} denies it")
+        elif rule.effect == "require_approval":
+            found = approvals.finding(rule, index)
+        if is_meant and not candidates:
+            return found
+        candidates.append((is_meant, found.is_met))
+        reasons.append(found.reason or rule.match.unknown(trail, index))
+        if is_meant:
+            break
+    if not candidates:
+        return PolicyFinding(False, "no rule allows it") if is_denied else None
+    return PolicyFinding(settled(candidates, not is_denied), next(filter(None, reasons)))
+
+
+class Approvals:
+    """What was approved in a trail, and when."""
+
+    def __init__(self, trail: Trail, rules: list[PolicyRule]) -> None:
+        self.trail = trail
+        self.dialogues: dict[int, Dialogue] = {}
+        self.has_approvals = any(step.get("kind") == "approval" for step in trail.steps)
+        self.given: list[dict[str, list[int]]] = []
+        self.since: list[int] = []  # for each step the number of messages of the user before it
+        if self.has_approvals and any(rule.effect == "require_approval" for rule in rules):
+            self.collect()
+
+    def collect(self) -> None:
+        """Sorts the approvals by what they are about, anew after each message of the user."""
+        self.given.append({})
+        for index, step in enumerate(self.trail.steps):
+            self.since.append(len(self.given) - 1)
+            if step.get("kind") == "message" and step.get("role") == "user":
+                self.given.append({})
+            elif step.get("kind") == "approval":
+                self.given[-1].setdefault(self.about(index, is_approval=True), []).append(index)
+
+    def about(self, index: int, is_approval: bool, with_name: bool = True, with_args: bool = True) -> str:
+        """What the step at *index* is about, as a key: its name and arguments."""
+        step = self.trail.steps[index]
+        args = self.trail.content(index, "args") if with_args else {}
+        name = step.get("name") if with_name else None
+        return canonical_json([name, None if args == {} and (is_approval or not with_args) else args])
+
+    def finding(self, rule: PolicyRule, index: int) -> PolicyFinding:
+        """Whether the step at *index*, which *rule* means, was approved."""
+        told = step_text(self.trail, index)
+        if self.has_approvals and self.given[self.since[index]] and is_cut(self.trail.steps[index], "args"):
+            return PolicyFinding(None, f"whether {told} was approved is not known: its arguments were cut short")
+        place = self.latest_about(index) if self.has_approvals else None
+        if place is None:
+            return self.yes_finding(rule, index)
+        approval = self.trail.steps[place]
+        if approval.get("status") is None:
+            return PolicyFinding(None, f"whether {told} was approved is not known: {step_text(self.trail, place)} has no status")
+        is_met = approval["status"] == "ok"
+        return PolicyFinding(is_met, "" if is_met else f"{step_text(self.trail, place)} ended in {visible(str(approval['status']), 40)}")
+
+    def latest_about(self, index: int) -> int | None:
+        """The latest approval about the step at *index* since the user's latest message; None when there is none."""
+        from bisect import bisect_left
+
+        given = self.given[self.since[index]]
+        found = []
+        for with_name in (True, False):
+            for with_args in (True, False):
+                places = given.get(self.about(index, False, with_name, with_args), [])
+                before = bisect_left(places, index) - 1
+                while before >= 0 and self.trail.are_together(places[before], index):
+                    before -= 1
+                found += [places[before]] if before >= 0 else []
+        return max(found, default=None)
+
+    def yes_finding(self, rule: PolicyRule, index: int) -> PolicyFinding:
+        """Whether the user's latest message approves the step at *index*."""
+        if rule.place not in self.dialogues:
+            consent = ConsentRule(rule.match, None, consent_phrases([]), [], [], True)
+            self.dialogues[rule.place] = Dialogue(self.trail, consent)
+        found: ConsentFinding = self.dialogues[rule.place].finding(index)
+        if self.has_approvals and found.is_met is None and self.dialogues[rule.place].latest[index] is None:
+            return PolicyFinding(False, f"rule {rule.place} asks for approval, and there was none")
+        words = f"rule {rule.place} asks for approval: "
+        return PolicyFinding(found.is_met, "" if found.is_met else f"{words}no approval stands before it, and {found.reason}")
+
+# endregion
+
 # region evaluators/precedence.py
 # =============================================================================
 # What came before what: the evaluator `order`.
@@ -15183,11 +18993,57 @@ class PartnerSearch:
         self.others = others
         self.places = [place for place, answer in enumerate(others) if answer is not False]
         self.values: dict[tuple[int, Tokens], frozenset[str]] = {}
+        self.agreeing = [self.sorted_places(pair) for pair in rule.same]
+
+    def sorted_places(self, pair: SamePair) -> tuple[dict[str, list[int]], list[int]]:
+        """({value: the places of others that may agree on it}, those that were cut short and may agree on any) for one pair."""
+        by_value: dict[str, list[int]] = {}
+        cut = []
+        for place in self.places:
+            if self.is_pair_cut(place, pair, self.rule.is_followed):
+                cut.append(place)
+            values = self.pair_values(place, pair, self.rule.is_followed)
+            # All values of the later step have to be in the earlier one, so one of them will do to look it up.
+            for value in sorted(values)[:1] if self.rule.is_followed else values:
+                by_value.setdefault(value, []).append(place)
+        return by_value, cut
+
+    def candidates(self, index: int) -> list[int]:
+        """The places of others, in order, without those that surely differ from the step at *index* in one of the pairs."""
+        best = self.places
+        for pair, (by_value, cut) in zip(self.rule.same, self.agreeing, strict=True):
+            if self.is_pair_cut(index, pair, not self.rule.is_followed):
+                continue
+            lists = [by_value[value] for value in self.pair_values(index, pair, not self.rule.is_followed) if value in by_value]
+            if not self.rule.is_followed:
+                wanted = self.pair_values(index, pair, True)
+                lists = [min(lists, key=len)] if lists and len(lists) == len(wanted) else []
+            lists += [cut] if cut else []
+            if sum(map(len, lists)) < len(best):
+                best = lists[0] if len(lists) == 1 else sorted({place for places in lists for place in places})
+        return best
+
+    def pair_tokens(self, pair: SamePair, is_later: bool) -> list[Tokens]:
+        """Where the values of *pair* stand in a step on this side."""
+        return [pair.after] if is_later else [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
+
+    def pair_values(self, place: int, pair: SamePair, is_later: bool) -> frozenset[str]:
+        """The values of *pair* in the step at *place*, which is the later one or the earlier one."""
+        return frozenset().union(*(self.values_at(place, tokens) for tokens in self.pair_tokens(pair, is_later)))
+
+    def is_pair_cut(self, place: int, pair: SamePair, is_later: bool) -> bool:
+        """Whether values of *pair* may have been cut off the step at *place*."""
+        return any(is_cut(self.trail.steps[place], tokens[0]) for tokens in self.pair_tokens(pair, is_later))
 
     def partners(self, index: int) -> Iterator[OrderPartner]:
         """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
+        from bisect import bisect_left
+
         is_followed = self.rule.is_followed
-        for place in self.places if is_followed else reversed(self.places):
+        known = self.candidates(index)
+        edge = bisect_left(known, index)  # a step is no partner of itself: neither earlier nor later
+        for position in range(edge, len(known)) if is_followed else range(edge - 1, -1, -1):
+            place = known[position]
             first, second = (index, place) if is_followed else (place, index)
             agrees = first < second and self.is_same(first, second)
             if agrees is False or not self.trail.comes_before(first, second):
@@ -15199,11 +19055,9 @@ class PartnerSearch:
         """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
         answer: bool | None = True
         for pair in self.rule.same:
-            places = [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
-            wanted = self.values_at(later, pair.after)
-            if not wanted or not wanted <= frozenset().union(*(self.values_at(earlier, tokens) for tokens in places)):
-                steps = self.trail.steps
-                if not is_cut(steps[later], pair.after[0]) and not any(is_cut(steps[earlier], tokens[0]) for tokens in places):
+            wanted = self.pair_values(later, pair, True)
+            if not wanted or not wanted <= self.pair_values(earlier, pair, False):
+                if not self.is_pair_cut(later, pair, True) and not self.is_pair_cut(earlier, pair, False):
                     return False
                 answer = None
         return answer
@@ -15230,6 +19084,638 @@ class PartnerSearch:
         together = [place for place in self.places if place != index and self.others[place] and self.trail.are_together(place, index)]
         issued = f" ({step_text(self.trail, together[0])} was issued together with it)" if together else ""
         return f"{name} has no {'later' if self.rule.is_followed else 'earlier'} {partner}{about}{issued}"
+
+# endregion
+
+# region evaluators/programs.py
+# =============================================================================
+# The evaluators `command` and `program`: checks that start a program of the user's.
+#
+# They run only with --allow-programs, since evaluating a folder that came from elsewhere must not
+# start anything by itself. What they start stands in evaluation.json and takes nothing from a
+# case. What came of it is brought to the check in the view's memo (outside.py).
+# =============================================================================
+
+PROGRAM_PROTOCOL = "1.0"
+PROGRAM_OUTPUT_LIMIT = 1 << 20  # bytes of standard output
+PROGRAM_ERRORS_LIMIT = 64 << 10  # bytes kept of the end of standard error
+VALUE_LIMIT = 16_000  # characters of value and evidence of an outcome
+TAIL_SHOWN = 2000  # characters of what a failed program printed
+MAX_PROGRAM_SECONDS = 86_400
+NOT_ALLOWED = "programs_not_allowed: this entry starts a program; evaluate does that only with --allow-programs"
+FOLDER_SHOWN = "$KAIZEN_WORKDIR"
+IMPROVEMENT_WORD = "{improvement}"
+STARTING = [
+    Parameter(
+        "argv", "argv", REQUIRED,
+        "the program and its arguments, started without a shell; {improvement} in one is the folder of the improvement",
+    ),
+    Parameter("timeout", "number", 60, "seconds until it is ended, with all that it started"),
+    Parameter("env", "list", [], "names of variables that it gets beside PATH, HOME, TMPDIR, LANG, LC_*", may_be_empty=True),
+]  # fmt: skip
+
+
+class ProgramPlace(NamedTuple):
+    """Where programs run: the folder of the improvement, and that of the files kept of the stage's trials."""
+
+    improvement: str
+    files_path: str
+
+
+class ProgramEnd(NamedTuple):
+    """What came of a program: its exit code and output; or a `problem` with its code, when there is nothing to look at."""
+
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    problem: str = ""
+    is_measurable: bool = True  # the problem is one of the entry, not of what it looks at
+
+
+class ProgramQuestion(NamedTuple):
+    """A program to be started for one observation: its key in the memo, and what starts it."""
+
+    key: str
+    check: "ProgramCheck"
+    view: View
+
+
+class ProgramCheck:
+    """What `command` and `program` have in common: a program, its limits, what it works on."""
+
+    needs_files = True
+
+    def __init__(self, settings: JsonObject) -> None:
+        self.argv: list[str] = settings["argv"]
+        if not self.argv or not self.argv[0]:
+            raise ConfigurationError("/argv", "names no program")
+        for index, word in enumerate(self.argv):
+            if "\0" in word:
+                raise ConfigurationError(f"/argv/{index}", "holds a NUL, which no argument can")
+        for index, name in enumerate(settings["env"]):
+            if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+                raise ConfigurationError(f"/env/{index}", "is no name of a variable", "values are never given here")
+        if not 0 < settings["timeout"] <= MAX_PROGRAM_SECONDS:
+            raise ConfigurationError("/timeout", f"timeout is not a number of seconds above 0, at most {MAX_PROGRAM_SECONDS:,}")
+        self.timeout_seconds = float(settings["timeout"])
+        self.environment_names: list[str] = settings["env"]
+        self.folder: str = settings.get("cwd", "")
+        if os.path.isabs(self.folder) or ".." in self.folder.split("/"):
+            raise ConfigurationError("/cwd", "leads out of the copy of the trial's files", "name a folder in it, such as 'app'")
+        self.key = "program " + fingerprint({name: value for name, value in settings.items() if name in ("argv", "cwd", "timeout", "env")})
+
+    def questions(self, view: View) -> list[ProgramQuestion]:
+        """The one thing to be done for the observation."""
+        return [ProgramQuestion(f"{self.key} {type(self).__name__}", self, view)]
+
+    def ended(self, view: View) -> ProgramEnd | None:
+        """What came of it; None when it was not allowed. Raises NotMeasurable."""
+        found: ProgramEnd | None = view.memo.get(f"{self.key} {type(self).__name__}")
+        if found is not None and found.problem and not found.is_measurable:
+            raise NotMeasurable(found.problem)
+        return found
+
+    def run(self, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it on a temporary copy of the files that were kept of the trial; None when the user stopped it."""
+        folder = tools.folders.make()
+        try:
+            source = kept_folder(place.files_path, view.observation["case_id"], view.observation["trial"])
+            problem = copied_files(source, folder, view.observation.get("files"), self.needs_files)
+            return ProgramEnd(problem=problem, is_measurable=False) if problem else self.run_in(folder, tools, place, view)
+        finally:
+            remove_work_folder(folder)
+
+    def run_in(self, folder: str, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it with the work folder *folder*."""
+        cwd = self.start_folder(folder, place)
+        if not os.path.isdir(cwd):
+            return ProgramEnd(problem=f"the trial kept no folder {quoted(self.folder)}", is_measurable=False)
+        workdir = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
+        environment = passed_environment((*self.environment_names, "PATH"))
+        try:
+            ended = run_program(
+                [word.replace(IMPROVEMENT_WORD, place.improvement) for word in self.argv],
+                self.stdin(view),
+                cwd=cwd,
+                environment={**environment, b"KAIZEN_WORKDIR": os.fsencode(folder)},
+                timeout_seconds=self.timeout_seconds,
+                stdout_limit=PROGRAM_OUTPUT_LIMIT,
+                stderr_limit=PROGRAM_ERRORS_LIMIT,
+                stop=tools.stop,
+                mark=workdir,
+            )
+        except CannotStart as error:
+            return ProgramEnd(problem=f"cannot_start: {visible(self.argv[0])} cannot be started: {error}")
+        if ended.end == STOPPED:
+            return None
+        if ended.end != EXITED:
+            limit = f"{PROGRAM_OUTPUT_LIMIT >> 20} MiB on standard output" if ended.end == OVERFLOW else f"{self.timeout_seconds:g} s"
+            return ProgramEnd(problem=f"the program was ended: it took more than {limit}", is_measurable=False)
+        stdout, stderr = (shown_output(raw, folder) for raw in (ended.stdout, ended.stderr))
+        return ProgramEnd(ended.exit_code or 0, stdout, stderr)
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        """Where it is started, its work folder being *folder*."""
+        return os.path.join(folder, self.folder)
+
+    def stdin(self, view: View) -> bytes:
+        """What it gets on standard input: nothing."""
+        return b""
+
+
+def copied_files(source: str, folder: str, files: Any, is_needed: bool) -> str:
+    """Why the files kept in *source* cannot be looked at; '' after copying them to *folder*, each being the one that *files* tells of."""
+    told = {name: entry for name, entry in files.items() if isinstance(entry, dict)} if isinstance(files, dict) else {}
+    if not os.path.isdir(source):
+        return "no files of this trial were kept; run with --workspace and --keep" if is_needed else ""
+    there = set()
+    try:
+        for found in found_files(source):
+            name = json_name(found.name)
+            entry = told.get(name)
+            if entry is None or os.path.islink(found.path) or not os.path.isfile(found.path):
+                continue  # a folder, or what the observation does not tell of
+            path = os.path.join(folder, found.name)
+            make_folder(os.path.dirname(path))
+            sha256, _ = copy_file(found.path, path)
+            if sha256 != entry.get("sha256"):
+                return f"{quoted(name)} is not the file that was kept of this trial"
+            there.add(name)
+    except InputError as error:
+        return f"the kept files cannot be copied: {error.message}"
+    lost = [name for name, entry in told.items() if "sha256" in entry and name not in there]
+    return f"not kept of this trial: {listed(map(quoted, lost), 3)}" if lost else ""
+
+
+def shown_output(raw: bytes, folder: str) -> str:
+    """What a program printed, as text in which the temporary *folder* has a name that is the same each time."""
+    text = raw.decode("utf-8", "replace")
+    for path in dict.fromkeys((os.path.realpath(folder), folder)):
+        text = text.replace(path, FOLDER_SHOWN)
+    return text
+
+
+def output_tail(text: str) -> str:
+    """The end of what a program printed, masked."""
+    return redact_text(text, environment_secrets(os.environ))[0][-TAIL_SHOWN:]
+
+
+def exit_text(code: int) -> str:
+    """'exit code 1', 'killed by signal 9 (SIGKILL)'."""
+    return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+
+
+# --- command -----------------------------------------------------------------------------
+
+
+class CommandCheck(ProgramCheck):
+    """Looks at how the program ended and what it printed."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        super().__init__(settings)
+        self.exit: int = settings["exit"]
+        self.streams: list[tuple[str, Predicate]] = []
+        for name in ("stdout", "stderr"):
+            if settings[name] is not ABSENT:
+                self.streams.append((name, compile_predicate(settings[name], f"/{name}")))
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        wrong = [] if ended.exit_code == self.exit else [f"{exit_text(ended.exit_code)}, not {self.exit}"]
+        printed = {"stdout": ended.stdout, "stderr": ended.stderr}
+        wrong += [f"{name} is not as asked" for name, predicate in self.streams if not predicate.holds(printed[name].removesuffix("\n"))]
+        if not wrong:
+            return decided(True, exit_text(ended.exit_code), {"exit": ended.exit_code})
+        tails = {name: output_tail(text) for name, text in printed.items()}
+        last = next((lines[-1] for lines in (tails[name].strip().splitlines() for name in ("stderr", "stdout")) if lines), "")
+        reason = "; ".join(wrong) + (f": {visible(last, 200)}" if last else "")
+        return decided(False, reason, {"exit": ended.exit_code, **{name: tail for name, tail in tails.items() if tail}})
+
+
+@evaluator(
+    "command",
+    1,
+    "A command, run on a copy of the files that the trial left, ends as asked.",
+    [
+        *STARTING,
+        Parameter("cwd", "text", "", "folder in the copy in which it is started"),
+        Parameter("exit", "integer", 0, "the exit code that passes; a signal never does"),
+        Parameter("stdout", "any", ABSENT, "a text or predicate that holds of standard output without its last line end"),
+        Parameter("stderr", "any", ABSENT, "the same of the end of standard error"),
+    ],
+    example={
+        "entry": {"id": "tests_pass", "type": "command", "argv": ["python", "-m", "unittest", "-q"], "timeout": 120},
+        "observation": {"output": "Done.", "files": {}},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_command(settings: JsonObject) -> Check:
+    """Needs --allow-programs, a run with --keep, and argv in evaluation.json. What ran too long or printed more than 1 MiB follows
+    `on_missing`. After a failure the value holds the end of what was printed, so a program that prints times gives other results
+    each time."""
+    return CommandCheck(settings)
+
+
+# --- program -----------------------------------------------------------------------------
+
+
+class ProgramOutcomeCheck(ProgramCheck):
+    """Takes what the program answers for the outcome."""
+
+    needs_files = False
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        return place.improvement
+
+    def stdin(self, view: View) -> bytes:
+        case = {name: value for name, value in view.case.items() if name != "evaluators"}
+        return encode_compact({"protocol": PROGRAM_PROTOCOL, "case": case, "observation": view.observation}).encode("utf-8") + b"\n"
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        if ended.exit_code:
+            last = output_tail(ended.stderr).strip().splitlines()[-1:]
+            return errored(f"program_failed: {exit_text(ended.exit_code)}{f': {visible(last[0], 200)}' if last else ''}")
+        return program_outcome(ended.stdout)
+
+
+def program_outcome(stdout: str) -> Outcome:
+    """The outcome that *stdout* is, one JSON object; an error when it is none."""
+    try:
+        answer = parse_json(stdout.strip())
+    except JsonError as error:
+        return errored(f"program_protocol: standard output is not exactly one JSON object: {error.message}")
+    problem = outcome_problem(answer)
+    if problem:
+        return errored(f"program_protocol: {problem}")
+    answer = redact_evidence(answer, environment_secrets(os.environ))[0]
+    status, score = answer["status"], answer.get("score")
+    if status in (PASS, FAIL) and score is None:
+        score = float(status == PASS)
+    evidence = tuple(place for place in answer.get("evidence") or () if isinstance(place, dict))
+    score = score if status in (PASS, FAIL) else None
+    reason = visible(str(answer.get("reason") or "").strip(), REASON_SHOWN) or f"the program says {status}"
+    return Outcome(status, score, reason, answer.get("value"), evidence)
+
+
+def outcome_problem(answer: Any) -> str:
+    """What is wrong with the *answer* of a program; '' when it is an outcome."""
+    if not isinstance(answer, dict):
+        return f"the answer is a JSON {json_type(answer)}, not an object"
+    if answer.get("status") not in (PASS, FAIL, ERROR, NOT_APPLICABLE):
+        return "status is none of pass, fail, error, not_applicable"
+    score = answer.get("score")
+    if score is not None and not (is_json_number(score) and 0 <= score <= 1):
+        return "score is not a number from 0 to 1"
+    if not isinstance(answer.get("reason"), (str, type(None))) or not isinstance(answer.get("evidence"), (list, type(None))):
+        return "reason is no text, or evidence is no list"
+    if len(encode_compact([answer.get("value"), answer.get("evidence")])) > VALUE_LIMIT:
+        return f"value and evidence have more than {VALUE_LIMIT:,} characters"
+    return ""
+
+
+@evaluator(
+    "program",
+    1,
+    "A program of your own gets case and observation as JSON and answers with an outcome as JSON.",
+    [*STARTING],
+    example={
+        "entry": {"id": "own_rule", "type": "program", "argv": ["python", "checks/own_rule.py"]},
+        "observation": {"output": "Done."},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_program(settings: JsonObject) -> Check:
+    """Needs --allow-programs, and argv in evaluation.json. It starts in the improvement's folder and gets {"protocol": "1.0", "case",
+    "observation"}; files that were kept of the trial are copied to KAIZEN_WORKDIR. Its answer is exactly one JSON object: {"status":
+    "pass", "fail", "error" or "not_applicable", "score", "value", "reason", "evidence"}, all but status optional. What ran too long
+    or printed more than 1 MiB follows `on_missing`; an exit code other than 0 is an error."""
+    return ProgramOutcomeCheck(settings)
+
+# endregion
+
+# region evaluators/provenance.py
+# =============================================================================
+# Whether what is stated stood somewhere before: the evaluator `provenance`.
+#
+#     {"kinds": ["ids", "urls"], "patterns": ["\\[(hb-[0-9]+)\\]"], "scope": "output", "sources": ["evidence/passages/*/text"]}
+#
+# Each occurrence has to stand in an earlier part of a source (occurrences.py says what is found, and what agrees). `input`, `context`
+# and what is not a step come before everything; `messages.user`, `messages.assistant` and `steps/*/…` before what
+# follows them, and a result not before calls of its own batch. What a pattern finds is compared as it
+# stands, after nfkc and with collapsed space.
+# =============================================================================
+
+PROVENANCE_KINDS = ("ids", "numbers", "amounts", "dates", "urls", "emails", "quotes")
+PROVENANCE_SCOPES = ("output", "messages", "tool_args")
+DEFAULT_SOURCES = ["input", "context", "messages.user", "steps/*/result"]
+AFTER_ALL = 1 << 60  # the place of the output: every step comes before it
+LEAF_BREAK = " \x00 "  # between the texts of one value; nothing that is looked up spans it
+ID_ARGUMENT = re.compile(r"(?:\A|[_-])(?i:ids?)\Z|[a-z]I[dD]s?\Z|\A(?i:uuid|reference|ref)\Z")
+
+PROVENANCE_PARAMETERS = [
+    Parameter("kinds", "texts", None, f"What is looked up: {', '.join(PROVENANCE_KINDS)}."),
+    Parameter("patterns", "texts", None, "Regular expressions of further things to look up: group 1, or the whole match without groups."),
+    Parameter(
+        "scope", "choice", "output", "Where they are stated: the output, messages of the agent, arguments of its calls.", PROVENANCE_SCOPES
+    ),
+    Parameter("sources", "texts", DEFAULT_SOURCES, "Paths of what is known; each occurrence stands in one of them, and earlier."),
+    Parameter("allow", "list", None, "Values that may be stated although no source has them.", may_be_empty=True),
+    Parameter(
+        "generated",
+        "texts",
+        None,
+        "With scope tool_args: names or pointers of arguments that the agent makes up, such as a request id.",
+        may_be_empty=True,
+    ),
+]
+PROVENANCE_EXAMPLE = {
+    "entry": {"id": "nothing_made_up", "type": "provenance", "kinds": ["ids", "amounts", "dates"]},
+    "observation": {
+        "output": "Order A-7 was sent on 5 March 2026 and costs $1,250.00.",
+        "steps": [{"kind": "tool", "name": "get_order", "status": "ok", "result": '{"sent": "2026-03-05", "total": 1250}'}],
+    },
+    "case": {"id": "refund", "input": "Where is my order A-7?"},
+    "outcome": PASS,
+}
+
+
+class Stated(NamedTuple):
+    """An occurrence, the place of the step before which it has to stand, its text, and where it is for the evidence."""
+
+    occurrence: Occurrence
+    place: int
+    shown: str
+    evidence: JsonObject
+    is_cut_off: bool = False
+
+
+class KnownPart(NamedTuple):
+    """A part of a source: the place of its step, -1 for what comes before everything, and its text."""
+
+    place: int
+    text: str
+
+
+class Provenance(NamedTuple):
+    """The settings of a `provenance`, compiled."""
+
+    kinds: frozenset[str]
+    patterns: list["re.Pattern[str]"]
+    scope: str
+    sources: list[PathExpression]
+    allow: str
+    generated: list[Tokens]
+
+
+@evaluator("provenance", 1, "What is stated stood in a source before.", PROVENANCE_PARAMETERS, PROVENANCE_EXAMPLE, selects=False)
+def evaluate_provenance(settings: JsonObject) -> Check:
+    """The score is the share of occurrences that stand in a source; a text without any passes."""
+    rule = compile_provenance(settings)
+
+    def check(view: View) -> Outcome:
+        stated = list(SCOPES[rule.scope](rule, view))
+        known = Known(rule, view)
+        known.look_up([hit.occurrence for hit in stated])
+        lacking = [hit for hit in stated if not known.has(hit)]
+        sure = [hit for hit in lacking if not known.reason_open(hit)]
+        value = {"occurrences": len(stated), "unfounded": len(sure)}
+        if sure:
+            told = ", ".join(f"{KIND_WORDS[hit.occurrence.kind]} {quoted(hit.shown, 80)}" for hit in sure[:TOLD_STEPS])
+            more = f", and {len(sure) - TOLD_STEPS} more" if len(sure) > TOLD_STEPS else ""
+            verb = "stands" if len(sure) == 1 else "stand"
+            evidence = tuple(hit.evidence for hit in sure[:EVIDENCE_SHOWN])
+            score = (len(stated) - len(sure)) / len(stated)
+            reason = f"{len(sure)} of {counted(len(stated), 'occurrence')} {verb} in no earlier source: {told}{more}"
+            return Outcome(FAIL, score, reason, value, evidence)
+        if lacking:
+            raise NotMeasurable(known.reason_open(lacking[0]))
+        return Outcome(PASS, 1.0, f"{counted(len(stated), 'occurrence')}, each in an earlier source", value)
+
+    return check
+
+
+KIND_WORDS = {
+    "ids": "id", "numbers": "number", "amounts": "amount", "dates": "date", "urls": "url", "emails": "e-mail", "quotes": "quote",
+    "patterns": "text",
+}  # fmt: skip
+
+
+def compile_provenance(settings: JsonObject) -> Provenance:
+    """The rule that *settings* write. Raises ConfigurationError."""
+    kinds, patterns = provenance_texts(settings, "kinds"), provenance_texts(settings, "patterns")
+    if not kinds and not patterns:
+        raise ConfigurationError("", "names neither kinds nor patterns, so nothing is looked up", f"kinds: {', '.join(PROVENANCE_KINDS)}")
+    for index, kind in enumerate(kinds):
+        if kind not in PROVENANCE_KINDS:
+            raise ConfigurationError(f"/kinds/{index}", f"kind {quoted(kind)} is unknown", did_you_mean(kind, PROVENANCE_KINDS))
+    compiled = [compile_pattern(pattern, 0, f"/patterns/{index}") for index, pattern in enumerate(patterns)]
+    sources = []
+    for index, text in enumerate(provenance_texts(settings, "sources")):
+        try:
+            sources.append(parse_path(text))
+        except ValueError as error:
+            raise ConfigurationError(f"/sources/{index}", str(error)) from None
+    if settings["generated"] is not None and settings["scope"] != "tool_args":
+        raise ConfigurationError("/generated", "generated names arguments, which only scope tool_args looks at")
+    generated = [field_tokens(name, f"/generated/{index}") for index, name in enumerate(provenance_texts(settings, "generated"))]
+    allow = joined_leaves(settings["allow"] or [])
+    return Provenance(frozenset(kinds), compiled, settings["scope"], sources, allow, generated)
+
+
+def provenance_texts(settings: JsonObject, name: str) -> list[str]:
+    """The texts at *name* of *settings*, one or a list; [] for none."""
+    value = settings[name]
+    return [] if value is None else [value] if isinstance(value, str) else value
+
+
+# --- What is stated ------------------------------------------------------------------------
+
+
+def value_leaves(value: Any, tokens: Tokens = ()) -> Iterator[tuple[Tokens, str]]:
+    """(tokens, text) of each text and number in *value*, in order."""
+    stack: list[tuple[Tokens, Any]] = [(tokens, value)]
+    while stack:
+        at, item = stack.pop()
+        if isinstance(item, str):
+            yield at, item
+        elif isinstance(item, dict):
+            stack += [((*at, key), inner) for key, inner in reversed(item.items())]
+        elif isinstance(item, list):
+            stack += [((*at, str(index)), inner) for index, inner in reversed(list(enumerate(item)))]
+        elif isinstance(item, (int, float)) and not isinstance(item, bool):
+            yield at, encode_compact(item)
+
+
+def joined_leaves(value: Any) -> str:
+    """The texts, numbers and keys in *value* as one text."""
+    parts = [text for _, text in value_leaves(value)]
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            parts += item
+        stack += list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else []
+    return LEAF_BREAK.join(parts)
+
+
+def stated_in(rule: Provenance, text: str) -> list[Occurrence]:
+    """What *text* states of the kinds and patterns of *rule*. Raises PatternTimeout."""
+    found = find_occurrences(text, rule.kinds)
+    for pattern in rule.patterns:
+        group = min(pattern.groups, 1)
+        for match in timed(lambda pattern=pattern: list(pattern.finditer(text))):  # type: ignore[misc]
+            tokens = phrase_tokens(match[group] or "")
+            if tokens:
+                found.append(Occurrence("patterns", (tokens,), match.start(group), match.end(group)))
+    return found
+
+
+def stated_in_output(rule: Provenance, view: View) -> Iterator[Stated]:
+    """What the output states. Raises NotMeasurable when there is none."""
+    output = view.observation.get("output")
+    if output is None:
+        raise NotMeasurable("there is no output")
+    for tokens, text in value_leaves(output):
+        for hit in stated_in(rule, text):
+            where = {"start": hit.start, "end": hit.end} if isinstance(output, str) else {"pointer": "".join(map(pointer_token, tokens))}
+            yield Stated(hit, AFTER_ALL, text[hit.start : hit.end], where)
+
+
+def stated_in_messages(rule: Provenance, view: View) -> Iterator[Stated]:
+    """What the messages of the agent state. Raises NotMeasurable when no steps were recorded."""
+    for place, step in enumerate(view_trail(view).steps):
+        text = step.get("text")
+        if step.get("kind") == "message" and step.get("role") == "assistant" and isinstance(text, str):
+            for hit in stated_in(rule, text):
+                where = {"step": place, "start": hit.start, "end": hit.end}
+                is_cut_off = hit.end == len(text) and is_cut(step, "text")
+                yield Stated(hit, place, text[hit.start : hit.end], where, is_cut_off)
+
+
+def stated_in_arguments(rule: Provenance, view: View) -> Iterator[Stated]:
+    """What the arguments of calls state; one that is called id holds an id, whatever it looks like. Raises NotMeasurable."""
+    trail = view_trail(view)
+    for place, step in enumerate(trail.steps):
+        if not is_action(step):
+            continue
+        for tokens, text in value_leaves(trail.content(place, "args")):
+            if any(is_part_below(tokens, generated) for generated in rule.generated):
+                continue
+            names = [token for token in tokens if not token.isdigit()]
+            where = {"step": place, "pointer": "/args" + "".join(map(pointer_token, tokens))}
+            if "ids" in rule.kinds and names and ID_ARGUMENT.search(names[-1]) and any(map(str.isalnum, text)):
+                hits = [Occurrence("ids", (id_key("".join(text.split())),), 0, len(text))]
+            else:
+                hits = stated_in(rule, text)
+            for hit in hits:
+                is_cut_off = hit.end == len(text) and is_cut(step, "args")
+                yield Stated(hit, place, text[hit.start : hit.end], where, is_cut_off)
+
+
+def is_part_below(tokens: Tokens, wanted: Tokens) -> bool:
+    """Whether *tokens* lead to or below what *wanted*, with * for any token, leads to."""
+    return len(tokens) >= len(wanted) and all(one in ("*", other) for one, other in zip(wanted, tokens, strict=False))
+
+
+SCOPES = {"output": stated_in_output, "messages": stated_in_messages, "tool_args": stated_in_arguments}
+
+
+# --- What is known -------------------------------------------------------------------------
+
+
+class Known:
+    """The sources of one observation, and where in them what is stated first stands."""
+
+    def __init__(self, rule: Provenance, view: View) -> None:
+        self.rule = rule
+        self.view = view
+        self.trail: Trail | None = None
+        self.missing = ""  # why a source is not there
+        self.first_cut: int | None = None  # the first part that was cut short
+        self.first: dict[tuple[str, Any], int] = {}  # by group and key the place where it first stands
+        self.parts = [KnownPart(-1, rule.allow)] if rule.allow else []
+        for path in rule.sources:
+            self.read(path)
+        self.parts.sort(key=lambda part: part.place)
+
+    def read(self, path: PathExpression) -> None:
+        """Adds the parts of the source at *path*."""
+        role = {"messages.user": "user", "messages.assistant": "assistant"}.get(path.root)
+        if role is None and not (path.root == "steps" and path.tokens[:1] == ("*",)):
+            selected = select_path(path, self.view.observation, self.view.case, self.view.memo)
+            if selected.found:
+                self.parts.append(KnownPart(-1, joined_leaves(selected.value)))
+            elif path.root not in CASE_ROOTS:
+                self.missing = self.missing or selected.reason
+            return
+        try:
+            self.trail = view_trail(self.view)
+        except NotMeasurable as absent:
+            self.missing = self.missing or absent.reason
+            return
+        tokens = ("text",) if role else path.tokens[1:]
+        for place, step in enumerate(self.trail.steps):
+            if role is None or (step.get("kind") == "message" and step.get("role") == role):
+                self.read_step(place, step, tokens)
+
+    def read_step(self, place: int, step: JsonObject, tokens: Tokens) -> None:
+        """Adds what stands at *tokens* in the step at *place*."""
+        if tokens[:1] in (("args",), ("result",)) and self.trail is not None:
+            value = self.trail.content(place, tokens[0])
+            found = None if value is MISSING else values_at(value, tokens[1:])
+        else:
+            found = values_at(step, tokens)
+        if found:
+            self.parts.append(KnownPart(place, joined_leaves([value for _, value in found])))
+        if any(is_cut(step, field) for field in (tokens[:1] or ("args", "result", "text"))):
+            self.first_cut = place if self.first_cut is None else min(place, self.first_cut)
+
+    def look_up(self, occurrences: list[Occurrence]) -> None:
+        """Notes where the keys of *occurrences* first stand."""
+        wanted: dict[str, set[Any]] = {}
+        for occurrence in occurrences:
+            wanted.setdefault(SOURCE_GROUPS[occurrence.kind], set()).update(occurrence.keys)
+        search = PhraseSearch(wanted.pop("phrases")) if "phrases" in wanted else None
+        for place, text in self.parts:
+            for group, keys in wanted.items():
+                for key in SOURCE_KEYS[group](text):
+                    if key in keys:
+                        self.first.setdefault((group, key), place)
+            for phrase in search.scan(phrase_tokens(text)) if search else ():
+                self.first.setdefault(("phrases", phrase), place)
+
+    def has(self, hit: Stated) -> bool:
+        """Whether what is stated stands in an earlier part."""
+        group = SOURCE_GROUPS[hit.occurrence.kind]
+        places = [self.first[group, key] for key in hit.occurrence.keys if (group, key) in self.first]
+        return any(self.is_before(place, hit.place) for place in places)
+
+    def is_before(self, place: int, later: int) -> bool:
+        """Whether the part at *place* comes before what stands at *later*."""
+        if place < 0 or self.trail is None or later >= len(self.trail.steps):
+            return place < later
+        return self.trail.comes_before(place, later)
+
+    def reason_open(self, hit: Stated) -> str:
+        """Why it is not known whether what is stated stands in an earlier part; '' when it is known."""
+        told = f"whether {KIND_WORDS[hit.occurrence.kind]} {quoted(hit.shown, 80)} stands in an earlier source is not known"
+        if self.missing:
+            return f"{told}: {self.missing}"
+        if hit.is_cut_off:
+            return f"{told}: it was cut short"
+        if self.first_cut is not None and self.first_cut < hit.place:
+            return f"{told}: step {self.first_cut} was cut short"
+        return ""
+
+
+SOURCE_GROUPS = {**{kind: kind for kind in SOURCE_KEYS}, "amounts": "numbers", "quotes": "phrases", "patterns": "phrases"}
 
 # endregion
 
@@ -15728,6 +20214,244 @@ def evaluate_similarity(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/state.py
+# =============================================================================
+# What the agent did to the world: the evaluator `state`.
+#
+# The runner reports two snapshots, `state.before` and `state.after`, each any JSON. Paths are JSON Pointers into
+# them in which * is every element. A change is the smallest part that is not the same: an object that appeared is one
+# change at its own place, whatever is in it, and so is a value that became one of another kind.
+# =============================================================================
+
+CHANGES_TOLD = 5
+CHANGES_EVIDENCE = 20
+
+
+class StateChange(NamedTuple):
+    """A part that is not the same: where it stands afterwards (before, if it is gone), and what was and is there (MISSING: nothing)."""
+
+    tokens: FieldTokens
+    before: Any
+    after: Any
+
+    @property
+    def pointer(self) -> str:
+        """Where it stands in a snapshot."""
+        return "".join(map(pointer_token, self.tokens))
+
+    @property
+    def told(self) -> str:
+        """The change in a reason: '/orders/A-7/status "open" → "closed"'."""
+        sides = ("nothing" if side is MISSING else visible(encode_compact(side), 40) for side in (self.before, self.after))
+        return f"{visible(self.pointer, 80) or 'the whole'} {' → '.join(sides)}"
+
+
+def state_changes(before: Any, after: Any, lists: ListMode, tokens: FieldTokens = ()) -> Iterator[StateChange]:
+    """The changes from *before* to *after*; the elements of lists are paired as *lists* says."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted(before.keys() | after.keys()):
+            yield from state_changes(before.get(key, MISSING), after.get(key, MISSING), lists, (*tokens, key))
+    elif isinstance(before, list) and isinstance(after, list):
+        pairs, gone, new = paired_elements(before, after, lists)
+        for old, place in pairs:
+            yield from state_changes(before[old], after[place], lists, (*tokens, str(place)))
+        yield from (StateChange((*tokens, str(place)), before[place], MISSING) for place in gone)
+        yield from (StateChange((*tokens, str(place)), MISSING, after[place]) for place in new)
+    elif before is MISSING or after is MISSING:
+        if before is not after:
+            yield StateChange(tokens, before, after)
+    elif not json_equal(before, after):
+        yield StateChange(tokens, before, after)
+
+
+def paired_elements(before: list[Any], after: list[Any], lists: ListMode) -> tuple[list[tuple[int, int]], list[int], list[int]]:
+    """([(place before, place after)] of elements that belong together, places that are gone, places that are new)."""
+    rows, columns = list(range(len(before))), list(range(len(after)))
+    pairs = dict(zip(rows, columns, strict=False))
+    if lists == "set":
+        rows, columns = first_of_each(before), first_of_each(after)
+    if lists != "ordered":
+        sides = [[element_key(items[place], lists) for place in places] for items, places in ((before, rows), (after, columns))]
+        if all(key is not MISSING for side in sides for key in side):
+            pairs = {rows[row]: columns[column] for row, column in pairs_by_key(*sides).items()}
+    met = set(pairs.values())
+    return list(pairs.items()), [row for row in rows if row not in pairs], [column for column in columns if column not in met]
+
+
+def element_key(element: Any, lists: ListMode) -> Any:
+    """What an element is paired by: its key, or the whole of it; MISSING when it has no such key."""
+    if not isinstance(lists, tuple):
+        return json_key(element)
+    value = next(field_places(element, lists))[1]
+    return MISSING if value is MISSING else json_key(value)
+
+
+def touches(change: StateChange, path: FieldTokens) -> bool:
+    """Whether *change* is at *path*, below it, or takes in something that stands there."""
+    size = min(len(change.tokens), len(path))
+    if not is_at(change.tokens[:size], path[:size]):
+        return False
+    return size == len(path) or any(side is not MISSING and values_at(side, path[size:]) for side in (change.before, change.after))
+
+
+class StateFindings:
+    """What is wrong with the state, with the pointers of evidence, and what is not known."""
+
+    def __init__(self) -> None:
+        self.wrong: list[str] = []
+        self.unknown: list[str] = []
+        self.evidence: list[str] = []
+        self.asked = 0
+
+    def blame(self, what: str, changes: list[StateChange]) -> None:
+        """Notes *changes* that must not be."""
+        more = f"; and {len(changes) - CHANGES_TOLD} more" if len(changes) > CHANGES_TOLD else ""
+        self.wrong.append(f"{what}: {'; '.join(change.told for change in changes[:CHANGES_TOLD])}{more}")
+        self.evidence += [f"/state/{'before' if change.after is MISSING else 'after'}{change.pointer}" for change in changes]
+
+
+def state_paths(settings: JsonObject, name: str) -> list[tuple[str, FieldTokens]]:
+    """(path, its tokens) of each path in the parameter *name*. Raises ConfigurationError."""
+    value = settings[name]
+    paths = [] if value is None else [value] if isinstance(value, str) else value
+    return [(path, parse_field_path(path, f"/{name}" if path is value else f"/{name}/{index}")) for index, path in enumerate(paths)]
+
+
+def condition_status(settings: JsonObject, view: View) -> str:
+    """What the entries of `must_not_change_if` say together: pass when all do, fail when one does not, else error; '' for none."""
+    found = [child.evaluate(view.observation, view.case, view.memo).status for child in settings["must_not_change_if"]]
+    statuses = {status for status in found if status != NOT_APPLICABLE}
+    return "" if not statuses else FAIL if FAIL in statuses else PASS if statuses == {PASS} else ERROR
+
+
+def is_below(change: StateChange, path: FieldTokens) -> bool:
+    """Whether *change* is at *path* or below it."""
+    return is_at(change.tokens[: len(path)], path)
+
+
+class StateRule:
+    """The settings of a `state`, compiled. Raises ConfigurationError."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        self.lists = parse_list_mode(settings["lists"], "/lists")
+        self.rules, list_rules = compile_field_rules(settings["expect"] or [], self.lists, "/expect")
+        self.allowed, self.forbidden = state_paths(settings, "allow_changes"), state_paths(settings, "forbid_changes")
+        asks_fields = any(rule.asks != ASKS_NOTHING for rule in self.rules)
+        if not (asks_fields or self.allowed or self.forbidden or settings["must_not_change_if"]):
+            hint = "give expect, allow_changes, forbid_changes or must_not_change_if"
+            raise ConfigurationError("", "asks nothing of the state", hint)
+        if any(not tokens for _, tokens in self.allowed):
+            raise ConfigurationError("/allow_changes", "allows every change, which asks nothing", "name the parts that may change")
+        self.comparison = FieldComparison(self.rules, list_rules, self.lists, counts_rest=False)
+        self.compares = any(rule.asks == ASKS_REFERENCE for rule in self.rules)
+
+    def ask_fields(self, findings: StateFindings, before: Any, after: Any) -> None:
+        """Asks the rules of `expect`."""
+        if after is MISSING or (self.compares and before is MISSING):
+            findings.unknown.append(f"the state {'after' if after is MISSING else 'before'} was not reported")
+            return
+        for rule in self.rules:
+            places = [found for _, found in field_places(before, rule.tokens)] if rule.asks == ASKS_REFERENCE else []
+            if places and all(found is MISSING for found in places):
+                findings.unknown.append(f"the state before has nothing at {quoted(rule.path)}")
+        fields = self.comparison.compare(before if self.compares else MISSING, after)
+        findings.asked += len(fields)
+        differing = [field for field in fields if not field.is_met]
+        if differing:
+            told = "; ".join(f"{visible(field.pointer, 80) or 'the whole'}: {field.note}" for field in differing[:CHANGES_TOLD])
+            findings.wrong.append(told + (f"; and {len(differing) - CHANGES_TOLD} more" if len(differing) > CHANGES_TOLD else ""))
+            findings.evidence += [f"/state/after{field.pointer}" for field in differing]
+
+    def ask_changes(self, findings: StateFindings, before: Any, after: Any, condition: str) -> list[StateChange] | None:
+        """The changes, after asking what may and must not be one; *condition* is what `must_not_change_if` says. None: nobody asked."""
+        is_bound = condition in (PASS, ERROR)
+        if not (self.allowed or self.forbidden or is_bound):
+            return None
+        if before is MISSING or after is MISSING:
+            side = "before" if before is MISSING else "after"
+            findings.unknown.append(f"the state {side} was not reported, so what changed is not known")
+            return None
+        changes = list(state_changes(before, after, self.lists))
+        stray = [change for change in changes if self.allowed and not any(is_below(change, tokens) for _, tokens in self.allowed)]
+        if stray:
+            findings.blame("changed, which only allowed paths may", stray)
+        for path, tokens in self.forbidden:
+            touched = [change for change in changes if touches(change, tokens)]
+            if touched:
+                findings.blame(f"changed, which {quoted(path) if path else 'the state'} must not", touched)
+        if changes and condition == PASS:
+            findings.blame("changed, though nothing may here", changes)
+        elif changes and condition == ERROR:
+            findings.unknown.append("whether the state may change is not known: must_not_change_if has no answer")
+        findings.asked += 1
+        return changes
+
+
+@evaluator(
+    "state",
+    1,
+    "What the agent did to the world is what it should have done: the state before and after.",
+    [
+        Parameter(
+            "expect", "list", None,
+            "rules about the state afterwards, as those of `fields`: {path, op, value, …}; a rule without a value compares with the "
+            'same path of the state before, such as {"path": "/balance", "op": "numeric", "abs_tol": 5}',
+        ),
+        Parameter("allow_changes", "texts", None, "the paths at or below which something may change; nothing else does"),
+        Parameter("forbid_changes", "texts", None, 'the paths at and below which nothing may change; "" is the whole state'),
+        Parameter(
+            "must_not_change_if", "entries", [],
+            "entries, of any type, without ids: if all of them pass, nothing at all may change; for a refusal, or a condition on the case",
+        ),
+        Parameter(
+            "lists", "any", "ordered",
+            'how the elements of lists are paired: ordered, multiset, set, or {"key": pointer} for elements that have such a key',
+        ),
+    ],
+    example={
+        "entry": {
+            "id": "one_refund", "type": "state",
+            "expect": [{"path": "/orders/A-7/status", "value": "refunded"}, {"path": "/orders/A-7/total"}],
+            "allow_changes": ["/orders/*/status", "/refunds"],
+            "must_not_change_if": [{"type": "contains", "values": "I cannot"}],
+        },
+        "observation": {
+            "output": "Your order A-7 was refunded.",
+            "state": {
+                "before": {"orders": {"A-7": {"status": "paid", "total": 12.5}}, "refunds": []},
+                "after": {"orders": {"A-7": {"status": "refunded", "total": 12.5}}, "refunds": [{"order": "A-7"}]},
+            },
+        },
+        "outcome": "pass",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_state(settings: JsonObject) -> Check:
+    """Reads `state.before` and `state.after`. An object that appears or goes is one change at its own place, so `allow_changes`
+    must name that place or one above it. What is wrong decides, whatever else was not measured."""
+    rule = StateRule(settings)
+
+    def check(view: View) -> Outcome:
+        state = view.observation.get("state")
+        if not isinstance(state, dict):
+            raise NotMeasurable("the observation has no state with before and after")
+        before, after = (MISSING if state.get(side) is None else state[side] for side in ("before", "after"))
+        findings = StateFindings()
+        if rule.rules:
+            rule.ask_fields(findings, before, after)
+        changes = rule.ask_changes(findings, before, after, condition_status(settings, view))
+        if findings.unknown and not findings.wrong:
+            raise NotMeasurable(visible("; ".join(dict.fromkeys(findings.unknown)), 1000))
+        if not findings.asked:
+            return not_applicable("nothing is asked of the state here")
+        evidence = tuple({"pointer": pointer} for pointer in list(dict.fromkeys(findings.evidence))[:CHANGES_EVIDENCE])
+        reason = visible("; ".join(findings.wrong), 1500) or "as it should be"
+        return decided(not findings.wrong, reason, None if changes is None else {"changes": len(changes)}, evidence)
+
+    return check
+
+# endregion
+
 # region evaluators/structure.py
 # =============================================================================
 # The evaluator `json`: the answer is JSON, and fits a JSON Schema.
@@ -16214,6 +20938,193 @@ def evaluate_length(settings: JsonObject) -> Check:
 
 # endregion
 
+# region evaluators/tool_schema.py
+# =============================================================================
+# Whether each tool call is one that its tool accepts: the evaluator `tool_schema`.
+#
+# Tools are written by name, with the JSON Schema of their arguments, or {"args": SCHEMA, "result": SCHEMA}; or as the list
+# that models are given: {"type": "function", "function": {"name", "parameters"}} and the flat forms with `parameters`,
+# `input_schema` or `inputSchema`. Without `tools` those of the observation's `evidence.tools` are used.
+# =============================================================================
+
+TOOL_ARGS_KEYS = ("parameters", "input_schema", "inputSchema", "args")
+TOOL_RESULT_KEYS = ("output_schema", "outputSchema", "result")
+
+TOOL_SCHEMA_PARAMETERS = [
+    Parameter(
+        "tools",
+        "any",
+        None,
+        'Name → JSON Schema of the arguments, or {"args": …, "result": …}; or the list that models are given. Without it '
+        "`evidence.tools` of the observation.",
+    ),
+    Parameter("unknown_tool", "choice", "fail", "A call of a tool that is not among them fails, or is only told.", ("fail", "info")),
+]
+TOOL_SCHEMA_EXAMPLE = {
+    "entry": {
+        "id": "calls_fit",
+        "type": "tool_schema",
+        "tools": {
+            "issue_refund": {
+                "type": "object",
+                "required": ["order", "amount"],
+                "properties": {"order": {"type": "string"}, "amount": {"type": "number", "exclusiveMinimum": 0}},
+                "additionalProperties": False,
+            }
+        },
+    },
+    "observation": {"steps": [{"kind": "tool", "name": "issue_refund", "args": '{"order": "A-7", "amount": 12.5}', "status": "ok"}]},
+    "outcome": PASS,
+}
+
+ToolValidator = Callable[[Any], list[SchemaBreach]]
+
+
+class ToolSchemas(NamedTuple):
+    """What a tool accepts and what it gives back; None where nothing is said of it."""
+
+    args: ToolValidator | None
+    result: ToolValidator | None
+
+
+class CallFault(NamedTuple):
+    """The place of a step, what is wrong with it, and where in it; whether it is wrong is not known when `is_open`."""
+
+    place: int
+    reason: str
+    pointer: str = ""
+    is_open: bool = False
+
+
+@evaluator("tool_schema", 1, "Each tool call is one that its tool accepts.", TOOL_SCHEMA_PARAMETERS, TOOL_SCHEMA_EXAMPLE, selects=False)
+def evaluate_tool_schema(settings: JsonObject) -> Check:
+    """Looks at every step of kind tool; the score is the share of calls that fit. Arguments that are not a JSON object do not fit."""
+    tools = None if settings["tools"] is None else compile_tools(settings["tools"], "/tools")
+    is_strict = settings["unknown_tool"] == "fail"
+    latest: list[tuple[str, dict[str, ToolSchemas]]] = []  # what was compiled out of evidence; most observations bring the same
+
+    def check(view: View) -> Outcome:
+        trail = view_trail(view)
+        known = evidence_tools(view, latest) if tools is None else tools
+        calls = [index for index, step in enumerate(trail.steps) if step.get("kind") == "tool"]
+        if not calls:
+            return not_applicable("no tool was called")
+        faults: list[CallFault] = []
+        unknown: list[str] = []
+        for number, index in enumerate(calls):
+            told = f"call {number} (step {index}) {call_text(trail.steps[index])}"
+            tool = known.get(str(trail.steps[index].get("name")))
+            if tool is not None:
+                faults += call_faults(trail, index, tool, told)
+            elif is_strict:
+                faults.append(CallFault(index, f"{told}: there is no tool of this name"))
+            else:
+                unknown.append(told)
+        return calls_outcome(calls, faults, unknown)
+
+    return check
+
+
+def calls_outcome(calls: list[int], faults: list[CallFault], unknown: list[str]) -> Outcome:
+    """The outcome for *calls*, what is wrong with them, and those of unknown tools. Raises NotMeasurable."""
+    sure = [fault for fault in faults if not fault.is_open]
+    invalid = len({fault.place for fault in sure})
+    value = {"calls": len(calls), "invalid": invalid, "unknown": len(unknown)}
+    if sure:
+        more = f"; and {len(sure) - TOLD_STEPS} more" if len(sure) > TOLD_STEPS else ""
+        reason = "; ".join(fault.reason for fault in sure[:TOLD_STEPS]) + more
+        evidence = tuple({"step": fault.place, **({"pointer": fault.pointer} if fault.pointer else {})} for fault in sure[:EVIDENCE_SHOWN])
+        return decided(False, reason, value, evidence)._replace(score=(len(calls) - invalid) / len(calls))
+    if faults:
+        raise NotMeasurable(faults[0].reason)
+    aside = f"; of unknown tools: {listed(unknown, TOLD_STEPS)}" if unknown else ""
+    return decided(True, f"{counted(len(calls) - len(unknown), 'call')} as the tools accept them{aside}", value, step_evidence(calls))
+
+
+def call_faults(trail: Trail, index: int, tool: ToolSchemas, told: str) -> list[CallFault]:
+    """What is wrong with the arguments and the result of the call at *index*, which a reason calls *told*."""
+    step = trail.steps[index]
+    if is_cut(step, "args"):
+        return [CallFault(index, f"{told}: its arguments were cut short", is_open=True)]
+    args = trail.content(index, "args")
+    if not isinstance(args, dict):
+        what = "a text that is not JSON" if isinstance(args, str) else json_type_phrase(args)
+        return [CallFault(index, f"{told}: its arguments are {what}, not an object", "/args")]
+    faults = part_faults(index, told, "args", tool.args, args)
+    if tool.result is None or trail.has_failed(index):
+        return faults
+    result = trail.content(index, "result")
+    if result is MISSING or is_cut(step, "result"):
+        why = "was not recorded" if result is MISSING else "was cut short"
+        return [*faults, CallFault(index, f"{told}: its result {why}", is_open=True)]
+    raw = step["result"]
+    # A text may be meant as it is, or as the JSON that it holds.
+    return faults + (part_faults(index, told, "result", tool.result, result) and part_faults(index, told, "result", tool.result, raw))
+
+
+def part_faults(index: int, told: str, part: str, validate: ToolValidator | None, value: Any) -> list[CallFault]:
+    """The breaches of *value*, the *part* of the step at *index*: none, or one fault that tells them."""
+    try:
+        breaches = validate(value) if validate else []
+    except SchemaTooDeep as error:
+        return [CallFault(index, f"{told}: {error}", is_open=True)]
+    return [CallFault(index, f"{told}: {part} {told_breaches(breaches)}", f"/{part}{breaches[0].pointer}")] if breaches else []
+
+
+# --- Where the schemas come from -------------------------------------------------------
+
+
+def compile_tools(tools: Any, pointer: str) -> dict[str, ToolSchemas]:
+    """The schemas of *tools*, in one of the forms of this module's head, by name. Raises ConfigurationError below *pointer*."""
+    if not isinstance(tools, (dict, list)):
+        raise ConfigurationError(pointer, f"tools is {json_type_phrase(tools)}, not an object or a list")
+    if not tools:
+        refuse_empty(tools if isinstance(tools, list) else [], pointer)
+    if isinstance(tools, dict):
+        return {name: compile_named_tool(schema, pointer + pointer_token(name)) for name, schema in tools.items()}
+    found: dict[str, ToolSchemas] = {}
+    for index, tool in enumerate(tools):
+        place = f"{pointer}/{index}"
+        inner = tool.get("function", tool) if isinstance(tool, dict) else None
+        name = inner.get("name") if isinstance(inner, dict) else None
+        if not isinstance(inner, dict) or not isinstance(name, str) or not name:
+            raise ConfigurationError(place, "is no tool with a name", 'write {"name": …, "parameters": {…}}')
+        if name in found:
+            raise ConfigurationError(place, f"tool {quoted(name)} comes twice")
+        place += "/function" if inner is not tool else ""
+        found[name] = ToolSchemas(keyed_schema(inner, TOOL_ARGS_KEYS, place), keyed_schema(inner, TOOL_RESULT_KEYS, place))
+    return found
+
+
+def compile_named_tool(schema: Any, pointer: str) -> ToolSchemas:
+    """The schemas that stand behind a name: of the arguments, or {"args": …, "result": …}. Raises ConfigurationError."""
+    if isinstance(schema, dict) and schema and schema.keys() <= {"args", "result"}:
+        return ToolSchemas(keyed_schema(schema, ("args",), pointer), keyed_schema(schema, ("result",), pointer))
+    return ToolSchemas(schema_validator(schema, pointer), None)
+
+
+def keyed_schema(tool: JsonObject, keys: tuple[str, ...], pointer: str) -> ToolValidator | None:
+    """The schema at the first of *keys* that *tool* has; None when it has none. Raises ConfigurationError."""
+    key = next((key for key in keys if tool.get(key) is not None), None)
+    return None if key is None else schema_validator(tool[key], pointer + pointer_token(key))
+
+
+def evidence_tools(view: View, latest: list[tuple[str, dict[str, ToolSchemas]]]) -> dict[str, ToolSchemas]:
+    """The schemas of `evidence.tools`; *latest* holds those of the observation before. Raises NotMeasurable."""
+    evidence = view.observation.get("evidence")
+    tools = evidence.get("tools") if isinstance(evidence, dict) else None
+    if not tools:
+        raise NotMeasurable("there are no tools in the entry and none at evidence/tools")
+    key = canonical_json(tools)
+    if not latest or latest[0][0] != key:
+        try:
+            latest[:] = [(key, compile_tools(tools, "evidence/tools"))]
+        except ConfigurationError as error:
+            raise NotMeasurable(f"the tools of the evidence cannot be used: {error.pointer}: {error.message}") from None
+    return latest[0][1]
+
+# endregion
+
 # region evaluators/trajectory.py
 # =============================================================================
 # How many steps were taken, and what holds of them: the evaluator `steps`.
@@ -16340,6 +21251,131 @@ def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]
 
 # endregion
 
+# region evaluators/standing.py
+# =============================================================================
+# What keeps a judge from gating: its standing among experts, as `agreement` recorded it.
+#
+# With `"agreement": {"required": true}` an entry of type `judge`, or one that holds a judge, gates only
+# while agreement.json says `at_human_level` of this very entry and of the labels that are there now.
+# Otherwise it informs: its severity becomes `info`, and what it says decides nothing.
+# =============================================================================
+
+JUDGE_TYPE, VERDICT = "judge", ""
+AT_HUMAN_LEVEL, BELOW_HUMAN_LEVEL, LEVEL_UNDECIDED, UNLABELLED = "at_human_level", "below_human_level", "undecided", "unlabelled"
+OUTDATED, CASE_BROUGHT = "outdated", "brought_by_a_case"
+STANDING_WORDS = {
+    AT_HUMAN_LEVEL: "agrees with the experts as well as they agree with each other",
+    BELOW_HUMAN_LEVEL: "agrees less with the experts than they agree with each other",
+    LEVEL_UNDECIDED: "the labels do not decide if it agrees as well as the experts do",
+    UNLABELLED: "no expert has labelled what it judges",
+    OUTDATED: "the judge or the labels have changed since its agreement was measured",
+    CASE_BROUGHT: "a case brings it itself, so its agreement cannot be measured",
+}
+
+
+def holds_judge(entry: PreparedEntry) -> bool:
+    """True when *entry* is a judge or holds one."""
+    return JUDGE_TYPE in entry.versions
+
+
+def default_subject(evaluation: Evaluation, entries: Sequence[PreparedEntry]) -> str | None:
+    """What agreement is about unless it is said: the verdict ('') when there is a `judge` block, else the only judge; None for neither."""
+    if evaluation.judge is not None:
+        return VERDICT
+    judges = [entry.id for entry in entries if entry.type.name == JUDGE_TYPE]
+    return judges[0] if len(judges) == 1 else None
+
+
+def subject_labels(evaluation: Evaluation, subject: str) -> list[str]:
+    """What an expert can say of *subject*, the best first: verdicts of the `judge` block, or pass and fail."""
+    return verdict_names(evaluation.judge) if subject == VERDICT and evaluation.judge is not None else [PASS, FAIL]
+
+
+def standings(evaluation: Evaluation, entries: Sequence[PreparedEntry], prints: dict[str, str]) -> dict[str, str]:
+    """The standing of each judge among *entries* by its id; *prints* are the fingerprints of the entries now."""
+    records = {str(record.get("of")): record for record in agreement_records(evaluation)}
+    found = {}
+    for entry in filter(holds_judge, entries):
+        record = records.get(entry.id)
+        found[entry.id] = UNLABELLED if record is None else standing_now(evaluation, entries, prints, record)
+    return found
+
+
+def agreement_records(evaluation: Evaluation) -> list[JsonObject]:
+    """What `kaizen agreement` measured, an object a subject; [] when there is nothing."""
+    improvement = evaluation.improvement
+    if improvement is None or not os.path.exists(improvement.path(AGREEMENT_FILE)):
+        return []
+    measured = read_json_object(improvement.path(AGREEMENT_FILE)).get("measured")
+    return [item for item in measured if isinstance(item, dict)] if isinstance(measured, list) else []
+
+
+def standing_now(evaluation: Evaluation, entries: Sequence[PreparedEntry], prints: dict[str, str], record: JsonObject) -> str:
+    """The standing in *record*, or `outdated` when what it is about, the labels, or how they are weighed has changed since."""
+    subject = str(record.get("of") or VERDICT)
+    now = fingerprint(evaluation.judge) if subject == VERDICT else prints.get(subject)
+    labels = record.get("labels")
+    same = record.get("entry") == now and record.get("weights") == evaluation.agreement["weights"] and isinstance(labels, dict)
+    same = same and labels_unchanged(evaluation, entries, subject, labels or {}) and judges_unchanged(evaluation, record)
+    return str(record.get("standing")) if same else OUTDATED
+
+
+def judge_makers(meta: JsonObject) -> dict[str, list[JsonObject]]:
+    """Who answered under each rubric, by the results meta file *meta*; without how many answers each gave."""
+    rubrics = meta.get("judges")
+    found = {}
+    for name, rubric in rubrics.items() if isinstance(rubrics, dict) else ():
+        makers = rubric.get("judges") if isinstance(rubric, dict) else None
+        known = [{key: value for key, value in who.items() if key != "answers"} for who in makers or () if isinstance(who, dict)]
+        if known:
+            found[str(name)] = known
+    return found
+
+
+def judges_unchanged(evaluation: Evaluation, record: JsonObject) -> bool:
+    """True when no stage was judged by somebody else than those that *record* is about."""
+    improvement, makers = evaluation.improvement, record.get("judges")
+    if improvement is None or not isinstance(makers, dict) or not makers:
+        return True
+    for stage in improvement.stages():
+        path = improvement.stage_file(stage, ".evaluated.meta.json")
+        now = judge_makers(read_json_object(path)) if os.path.exists(path) else {}
+        if any(now.get(name, known) != known for name, known in makers.items()):
+            return False
+    return True
+
+
+def labels_unchanged(evaluation: Evaluation, entries: Sequence[PreparedEntry], subject: str, labels: JsonObject) -> bool:
+    """True when the labels about *subject* are those that *labels* names by file and fingerprint."""
+    if evaluation.improvement is None:
+        return False
+    path = evaluation.improvement.path(str(labels.get("file")))
+    if not os.path.exists(path):
+        return labels.get("fingerprint") is None
+    try:
+        names = subject_labels(evaluation, subject)
+        now = read_labels(path, subject, default_subject(evaluation, entries), names, EveryCase(), Breaches())
+    except InputError:
+        return False
+    return now.fingerprint == labels.get("fingerprint")
+
+
+class EveryCase(frozenset[str]):
+    """Holds every id: whether a case is there is asked where labels are read to be counted."""
+
+    def __contains__(self, case_id: object) -> bool:
+        return True
+
+
+def not_gating_notes(meta: JsonObject) -> list[str]:
+    """A sentence for each judge that, by the results meta file *meta*, informed and did not gate."""
+    return [
+        f"The judge '{name}' informs but does not gate: {STANDING_WORDS.get(standing, standing)} ({standing})."
+        for name, standing in sorted(dict(meta.get("not_gating", {})).items())
+    ]
+
+# endregion
+
 # region evaluators/suite.py
 # =============================================================================
 # The suite: all evaluators of an improvement, ready to look at its observations.
@@ -16363,7 +21399,8 @@ CASES_KEPT = 1000  # whose own evaluators stay prepared; beyond, memory would gr
 class Suite:
     """The prepared evaluators. `entry_fingerprints`: id to fingerprint of those in evaluation.json; `fingerprint` covers all of
     them, in any order, the semantics version of every type that they or the cases' own evaluators use, and what the references
-    in these lead to (`referring`; what they say themselves is in the dataset fingerprint)."""
+    in these lead to (`referring`; what they say themselves is in the dataset fingerprint). `not_gating`: id to standing of judges
+    that inform and do not gate; `hides_judges` when a holdout case brings one more."""
 
     def __init__(self, entries: list[PreparedEntry], evaluation: Evaluation) -> None:
         self.entries = entries
@@ -16374,12 +21411,23 @@ class Suite:
         for entry in entries:
             self.versions.update(entry.versions)
         self.entry_fingerprints = {entry.id: fingerprint({"entry": entry.document, "versions": entry.versions}) for entry in entries}
+        self.not_gating: dict[str, str] = {}
+        self.hides_judges = False
+
+    def silence_judges(self) -> None:
+        """From now on judges that are not at human level inform only, where evaluation.json requires agreement."""
+        if self.evaluation.agreement["required"]:
+            known = standings(self.evaluation, self.entries, self.entry_fingerprints)
+            for entry in self.entries:
+                if known.get(entry.id, AT_HUMAN_LEVEL) != AT_HUMAN_LEVEL and silenced(entry):
+                    self.not_gating[entry.id] = known[entry.id]
 
     @property
     def fingerprint(self) -> str:
         """'sha256:…' of the entries, the versions of their types, and the cases' entries that take something from elsewhere."""
         referring = {"cases": self.referring} if self.referring else {}
-        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions, **referring})
+        informing = {"not_gating": [sorted(self.not_gating), self.hides_judges]} if self.not_gating or self.hides_judges else {}
+        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions, **referring, **informing})
 
     @property
     def types_used(self) -> set[str]:
@@ -16401,17 +21449,20 @@ class Suite:
         known = self.of_cases.get(case.id)
         if known is None:
             own = [prepare_entry(entry) for entry in case_entries(case, self.evaluation, Breaches())]
+            if self.evaluation.agreement["required"]:
+                for entry in filter(holds_judge, own):
+                    silenced(entry)
             known = merged_entries(self.entries, own)
             if len(self.of_cases) < CASES_KEPT:
                 self.of_cases[case.id] = known
         return known
 
-    def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
-        """The result line of *observation*, which is one of *case*."""
+    def evaluate(self, observation: JsonObject, case: Case, memo: JsonObject | None = None) -> JsonObject:
+        """The result line of *observation*, which is one of *case*; *memo* holds what its evaluators need from outside."""
         entries = self.entries_for(case)
         if observation["status"] == "completed":
-            memo: JsonObject = {}
-            outcomes = [entry.evaluate(observation, case.document, memo) for entry in entries]
+            shared = {} if memo is None else memo
+            outcomes = [entry.evaluate(observation, case.document, shared) for entry in entries]
         else:
             outcomes = [errored(runner_failure(observation))] * len(entries)
         outcome, reason = trial_outcome(entries, outcomes)
@@ -16429,6 +21480,13 @@ class Suite:
             "cost_usd": trial_cost_usd(observation),
             "usage": observation.get("usage"),
         }
+
+
+def silenced(entry: PreparedEntry) -> bool:
+    """True when *entry* decided; from now on it informs only."""
+    decided = entry.severity in DECIDING
+    entry.severity = "info" if decided else entry.severity
+    return decided
 
 
 def evaluation_record(entry: PreparedEntry, outcome: Outcome) -> JsonObject:
@@ -16496,10 +21554,19 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
         first_place[entry.id] = index
         entries.append(entry)
     suite = Suite(entries, evaluation)
+    decides = any(entry.severity in DECIDING for entry in entries)  # even if a judge among them informs only, for now
+    suite.silence_judges()
     check_cases(suite, dataset, breaches)
     check_metrics(evaluation, dataset, breaches)
+    if evaluation.judge is not None and not breaches.errors:
+        owned = [str(own["id"]) for case in dataset.cases.values() for own in case.document.get("evaluators") or ()]
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(evaluation.path, evaluation.line(pointer), pointer, message, hint)
+
+        check_judge_names(evaluation.judge, [*suite.entry_fingerprints, *owned], report)
     brought = any(case.document.get("evaluators") for case in dataset.cases.values())
-    if entries and not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
+    if entries and not brought and not breaches.errors and not decides:
         message = "no evaluator decides (severity hard or gate), so no trial can pass"
         breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "leave out severity where a failure matters")
     return suite
@@ -16529,7 +21596,7 @@ def check_cases(suite: Suite, dataset: Dataset, breaches: Breaches) -> None:
                 missing.setdefault(entry.id, []).append(case)
                 reasons.setdefault(entry.id, reason)
         if case.document.get("evaluators"):
-            check_own_entries(suite, case, breaches)
+            check_own_entries(suite, case, dataset, breaches)
     for identity, cases in missing.items():
         message = f"evaluator {quoted(identity)}: {reasons[identity]} in {counted(len(cases), 'case')}, which is an error there"
         breaches.warn(cases[0].path, cases[0].line, "", message, "say with on_missing what follows, or with when which cases are meant")
@@ -16565,7 +21632,7 @@ def check_metrics(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) 
             breaches.add(evaluation.path, evaluation.line(pointer), pointer, f"character {error.place}: {error.message}", error.hint)
 
 
-def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
+def check_own_entries(suite: Suite, case: Case, dataset: Dataset, breaches: Breaches) -> None:
     """Prepares the evaluators that *case* brings itself; what is wrong with them is a breach of the case."""
     seen: set[str] = set()
     for index, document in enumerate(case_entries(case, suite.evaluation, breaches)):
@@ -16580,6 +21647,11 @@ def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
             if name in entry.versions:
                 breaches.add(case.path, case.line, pointer, f"type {name} cannot stand in a case", "write it into evaluation.json")
         suite.versions.update(entry.versions)
+        if suite.evaluation.agreement["required"] and holds_judge(entry) and silenced(entry):
+            if case.id in dataset.holdout:
+                suite.hides_judges = True
+            else:
+                suite.not_gating.setdefault(entry.id, CASE_BROUGHT)
         if document != case.document["evaluators"][index]:  # it had a $use or $file, which the dataset fingerprint cannot see through
             suite.referring.setdefault(case.id, []).append(entry.document)
         note_case_value(entry, case, breaches)
@@ -16590,6 +21662,303 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
     replaced = {entry.id: entry for entry in own}
     merged = [replaced.pop(entry.id, entry) for entry in entries]
     return [*merged, *replaced.values()]
+
+# endregion
+
+# region evaluators/outside.py
+# =============================================================================
+# What evaluators need from outside: answers of judges, and programs that are run.
+#
+# A stage is evaluated in the order of its observations, while what some of them need is on its
+# way: only a few observations are held at a time, and neither the order nor the number of jobs
+# shows in the results. Without leave nothing is started; the entries then are errors.
+# =============================================================================
+
+OUTSIDE_TYPES = (JUDGE, *PROGRAM_TYPES)
+UNNAMED_JUDGE = "a judge that does not say who it is"
+
+
+class Leave(NamedTuple):
+    """What evaluating may start: a judge (None: none), which is asked anew where *rejudge*, and programs; *jobs* of them at a time.
+
+    With *again* above 1 a question is the same one asked for that time, to measure the judge.
+    """
+
+    judge: JudgeCommand | None = None
+    rejudge: bool = False
+    allow_programs: bool = False
+    jobs: int = 1
+    again: int = 1
+
+
+NO_LEAVE = Leave()
+
+
+class Needs(NamedTuple):
+    """One observation on its way: its line, the memo in which answers are collected, what is asked, how much is still to come."""
+
+    line: Line
+    memo: JsonObject
+    questions: list[JudgeQuestion]
+    observation_fingerprint: str
+    pending: set[str]
+
+
+class JudgeTally:
+    """What was answered under one rubric: identities with the number of answers each, cost, usage."""
+
+    def __init__(self, sha256: str) -> None:
+        self.document: JsonObject = {"rubric_sha256": sha256, "answers": 0, "unanswered": 0, "cost_usd": None, "priced": 0, "usage": {}}
+        self.identities: dict[str, tuple[JsonObject, int]] = {}
+        self.cost: Any = 0
+
+    def add(self, judgement: JsonObject | None) -> None:
+        """Counts what is known of one question."""
+        answer = judgement.get("answer") if judgement else None
+        if answer is None:
+            self.document["unanswered"] += 1
+            return
+        self.document["answers"] += 1
+        identity = {name: answer["judge"][name] for name in ("name", "version", "model") if name in answer.get("judge", {})}
+        key = canonical_json(identity)
+        self.identities[key] = (identity, self.identities.get(key, (identity, 0))[1] + 1)
+        price = number_at(answer, "cost", "total_usd")
+        if price is not None:
+            self.cost += exact_value(price)
+            self.document["priced"] += 1
+        for name in ("input_tokens", "output_tokens", "total_tokens"):
+            used = number_at(answer, "usage", name)
+            if used is not None:
+                self.document["usage"][name] = self.document["usage"].get(name, 0) + used
+
+    def summary(self) -> JsonObject:
+        """What the meta file says of the rubric; the cost is that of the priced answers, None when there is none."""
+        cost = float(self.cost) if self.document["priced"] else None
+        judges = [{**identity, "answers": number} for _, (identity, number) in sorted(self.identities.items())]
+        return {**self.document, "cost_usd": cost, "judges": judges}
+
+
+class Outside:
+    """Brings each observation of one stage what its evaluators need from outside, as far as *leave* goes.
+
+    `open_outside` makes it; a caller that only has kept answers gets one without a crew.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave) -> None:
+        self.dataset, self.suite, self.leave = dataset, suite, leave
+        self.is_needed = not suite.types_used.isdisjoint(OUTSIDE_TYPES)
+        self.place = ProgramPlace(improvement.folder, improvement.stage_file(stage, FILES))
+        self.path = improvement.stage_file(stage, JUDGEMENTS)
+        self.kept = KeptJudgements(self.path) if self.is_needed else None
+        self.crew: Crew | None = None
+        self.log: AppendLog | None = None
+        self.tallies: dict[str, JudgeTally] = {}
+        self.failures: dict[str, int] = {}  # reasons of judges' failures about cases that may be shown
+        self.commands: set[str] = set()
+        self.shown: set[str] = set()  # rubrics about cases that may be shown
+        self.asked = 0
+        self.secrets = environment_secrets(os.environ)
+        command = leave.judge.command if leave.judge else []
+        self.command = redact_arguments(without_surrogates(command), self.secrets)
+
+    def close(self) -> None:
+        """Closes the journal."""
+        if self.log is not None:
+            self.log.close()
+        if self.kept is not None:
+            self.kept.close()
+
+    def with_memos(self, lines: Iterator[Line]) -> Iterator[tuple[Line, JsonObject]]:
+        """(line, memo with what its evaluators need) of each observation in *lines*, in their order."""
+        if not self.is_needed:
+            yield from ((line, {}) for line in lines)
+            return
+        waiting: deque[Needs] = deque()
+        room = 2 * self.leave.jobs if self.crew else 0
+        for line in lines:
+            waiting.append(self.needs_of(line))
+            while waiting and (len(waiting) > room or not waiting[0].pending):
+                yield self.ready(waiting.popleft())
+        while waiting:
+            yield self.ready(waiting.popleft())
+
+    def needs_of(self, line: Line) -> Needs:
+        """What the observation of *line* needs, with what is kept of it; the rest is on its way."""
+        needs = Needs(line, {}, [], "", set())
+        case = usable_case(line.value, self.dataset)
+        if case is None:
+            return needs
+        view = View(None, line.value, case.document, needs.memo)
+        for question in asked_questions(self.suite.entries_for(case), view):
+            if isinstance(question, JudgeQuestion):
+                needs = needs._replace(observation_fingerprint=needs.observation_fingerprint or fingerprint(line.value))
+                needs.questions.append(question)
+                self.look_up(needs, question)
+            elif self.crew and self.leave.allow_programs and question.key not in needs.pending:
+                needs.pending.add(question.key)
+                self.crew.submit(self.program_task(needs, question))
+        return needs
+
+    def look_up(self, needs: Needs, question: JudgeQuestion) -> None:
+        """Puts the kept answer to *question* into the memo, or has it asked."""
+        if question.key in needs.memo or question.key in needs.pending:
+            return
+        observed, again = needs.observation_fingerprint, self.leave.again
+        known = self.kept.find(observed, question, again) if self.kept and not self.leave.rejudge else None
+        if self.crew and self.leave.judge and (known is None or "error" in known):
+            needs.pending.add(question.key)
+            self.crew.submit(self.judge_task(needs, question))
+        elif known is not None:
+            needs.memo[question.key] = known
+
+    def program_task(self, needs: Needs, question: ProgramQuestion) -> Callable[[Toolbox], None]:
+        """The task to run a program for an observation."""
+
+        def run(tools: Toolbox) -> None:
+            ended = question.check.run(tools, self.place, question.view)
+            if self.crew and ended is not None:
+                with self.crew.changed:
+                    needs.memo[question.key] = ended
+                    needs.pending.discard(question.key)
+
+        return run
+
+    def judge_task(self, needs: Needs, question: JudgeQuestion) -> Callable[[Toolbox], None]:
+        """The task to ask a judge about an observation, and to keep what it says."""
+
+        def ask(tools: Toolbox) -> None:
+            assert self.crew is not None and self.leave.judge is not None
+            judge: Judge = tools.held.setdefault(JUDGE, Judge(self.leave.judge, tools))
+            try:
+                judged = judge.ask(question.request)
+            except JudgeStopped:
+                return
+            observed = needs.observation_fingerprint
+            document = judgement_document(observed, needs.line.value, question, self.leave.again, judged, self.command, self.secrets)
+            with self.crew.changed:
+                if self.log is None:
+                    self.log = open_judgements(self.path)
+                self.log.append(document)
+                self.asked += 1
+                needs.memo[question.key] = document
+                needs.pending.discard(question.key)
+
+        return ask
+
+    def ready(self, needs: Needs) -> tuple[Line, JsonObject]:
+        """The line and the memo of *needs*, once all has come."""
+        if self.crew and needs.pending:
+            self.crew.wait(lambda: not needs.pending, self.sync_if_due)
+        for question in needs.questions:
+            judgement = needs.memo.get(question.key)
+            self.tallies.setdefault(question.rubric.id, JudgeTally(question.rubric.sha256)).add(judgement)
+            if judgement:
+                self.commands.add(canonical_json(judgement.get("command")))
+            if needs.line.value["case_id"] in self.dataset.holdout:
+                continue
+            self.shown.add(question.rubric.id)
+            if judgement and "error" in judgement:
+                reason = f"{judgement['error']['code']}: {judgement['error']['message']}"
+                self.failures[reason] = self.failures.get(reason, 0) + 1
+        return needs.line, needs.memo
+
+    def sync_if_due(self) -> None:
+        """Syncs what judges have said."""
+        if self.log is not None:
+            self.log.sync_if_due()
+
+    def judges(self) -> JsonObject:
+        """{id of a rubric: what was answered under it, and by whom}; {} without judges."""
+        return {name: tally.summary() for name, tally in sorted(self.tallies.items())}
+
+
+@contextmanager
+def open_outside(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave = NO_LEAVE) -> Iterator[Outside]:
+    """What *stage* needs from outside, as far as *leave* goes; threads and programs are gone when the block ends."""
+    outside = Outside(improvement, stage, dataset, suite, leave)
+    try:
+        if not outside.is_needed or not (leave.judge or leave.allow_programs):
+            yield outside
+            return
+        stop = StopSwitch()
+        try:
+            with heeding_signals(stop), Crew(leave.jobs, stop) as outside.crew:
+                yield outside
+        finally:
+            stop.close()
+    finally:
+        outside.close()
+
+
+def usable_case(observation: JsonObject, dataset: Dataset) -> Case | None:
+    """The case of a completed *observation*; None when it is gone, or had another input then, or nothing completed."""
+    case = dataset.cases.get(observation["case_id"])
+    if case is None or observation["status"] != "completed":
+        return None
+    return case if observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint else None
+
+
+def asked_questions(entries: list[PreparedEntry], view: View) -> Iterator["JudgeQuestion | ProgramQuestion"]:
+    """What *entries*, and those inside them, have to ask of outside about the observation in *view*."""
+    for entry in entries:
+        if not entry.versions.keys() & set(OUTSIDE_TYPES):
+            continue
+        try:
+            if entry.when is not None and entry.when(view.case):
+                continue
+            check: Any = None if entry.children else entry.check or entry.check_for(view.case)
+            found = check.questions(view) if check else asked_questions(entry.children, view)
+        except (NotMeasurable, NothingAsked, ConfigurationError, PatternTimeout, RecursionError):
+            continue  # which evaluating the entry will say
+        yield from found
+
+
+# --- Fingerprints, and what may be compared ------------------------------------------------
+
+
+def judge_identities(entry: PreparedEntry, judges: JsonObject) -> list[JsonObject]:
+    """Who answered for *entry*, without how often: [{"name", "version", "model"}]."""
+    rubrics = [judges.get(entry.id, {})] if entry.type.name == JUDGE else list(judges.values())
+    found = {canonical_json(who): who for rubric in rubrics for who in map(without_count, rubric.get("judges", ()))}
+    return [found[key] for key in sorted(found)]
+
+
+def without_count(judge: JsonObject) -> JsonObject:
+    """*judge* without the number of its answers."""
+    return {name: value for name, value in judge.items() if name != "answers"}
+
+
+def judged_fingerprints(suite: Suite, judges: JsonObject) -> tuple[str, dict[str, str]]:
+    """(evaluator fingerprint, {id: fingerprint}) of *suite* with who answered under its rubrics, as `Outside.judges` tells."""
+    known = {name: [*map(without_count, rubric["judges"])] for name, rubric in judges.items() if rubric["judges"]}
+    if not known:
+        return suite.fingerprint, suite.entry_fingerprints
+    named = dict(suite.entry_fingerprints)
+    for entry in suite.entries:
+        if JUDGE in entry.versions:
+            named[entry.id] = fingerprint({"entry": named[entry.id], "judges": judge_identities(entry, judges)})
+    return fingerprint({"suite": suite.fingerprint, "judges": known}), named
+
+
+def judge_name(judge: JsonObject) -> str:
+    """'tone-judge 1.2 (small-model)' as far as a judge says who it is."""
+    words = [visible(str(judge[name]), 60) for name in ("name", "version") if judge.get(name)]
+    model = judge.get("model")
+    return " ".join([*words, *([f"({visible(str(model), 60)})" if words else visible(str(model), 60)] if model else [])]) or UNNAMED_JUDGE
+
+
+def judge_counts(judges: list[JsonObject]) -> str:
+    """'tone-judge 1 (10 answers) and tone-judge 2 (2 answers)'."""
+    return listed(f"{judge_name(who)} ({counted(who.get('answers', 0), 'answer')})" for who in judges)
+
+
+def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
+    """A sentence for each rubric under which more than one judge has answered: the scores have no common measure then."""
+    return [
+        f"{stage}: {visible(name, 60)} was judged by {judge_counts(rubric['judges'])}; ask one of them about all, with --rejudge"
+        for name, rubric in judges.items()
+        if len(rubric["judges"]) > 1
+    ]
 
 # endregion
 
@@ -16622,21 +21991,30 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
 
 
 def evaluate_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None] = lambda count: None
+    improvement: Improvement,
+    stage: str,
+    dataset: Dataset,
+    suite: Suite,
+    report: Callable[[int], None] = lambda count: None,
+    leave: Leave = NO_LEAVE,
 ) -> JsonObject:
     """Evaluates every observation of *stage* and writes results and meta file; returns the meta document.
 
     Streams: memory does not grow with the number of observations. *report* is called with the number done.
-    Raises InputError for an observation file that cannot be used; the old results stay then.
+    Judges are asked and programs run as far as *leave* goes; `judging` of what is returned tells of this call alone.
+    Raises InputError for an observation file that cannot be used, and Interrupted; the old results stay then.
     """
-    with FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'"):
-        return evaluate_locked_stage(improvement, stage, dataset, suite, report)
+    lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+    with lock, open_outside(improvement, stage, dataset, suite, leave) as outside:
+        meta = evaluate_locked_stage(improvement, stage, dataset, suite, report, outside)
+        judging = {"asked": outside.asked, "failures": outside.failures, "shown": sorted(outside.shown)}
+        return {**meta, "judging": judging} if outside.tallies else meta
 
 
 def evaluate_locked_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None], outside: Outside
 ) -> JsonObject:
-    """As `evaluate_stage`, for a caller that holds the stage's lock."""
+    """As `evaluate_stage`, for a caller that holds the stage's lock and what it needs from *outside*."""
     path = improvement.stage_file(stage)
     repetitions = repetitions_of(improvement, stage)
     observed, written = LineDigest(), LineDigest()
@@ -16646,7 +22024,7 @@ def evaluate_locked_stage(
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
-        for line in iter_observations(path):
+        for line, memo in outside.with_memos(iter_observations(path)):
             observed.add(line.raw)
             observation = line.value
             case_id, trial = observation["case_id"], observation["trial"]
@@ -16655,7 +22033,7 @@ def evaluate_locked_stage(
                 raise repeated_trial(path, line)
             seen[case_id] = trials | 1 << trial
             done, highest = done + 1, max(highest, trial)
-            result = evaluate_observation(observation, dataset, suite)
+            result = evaluate_observation(observation, dataset, suite, memo)
             counts[result["outcome"]] += 1
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
@@ -16666,14 +22044,17 @@ def evaluate_locked_stage(
             written.add(raw)
             stream.write(raw + b"\n")
             report(done)
+    judges = outside.judges()
+    evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, judges)
     meta: JsonObject = {
         "version": 1,
         "stage": stage,
         "observations_sha256": observed.hexdigest(),
         "results_sha256": written.hexdigest(),
         "dataset_fingerprint": dataset.fingerprint,
-        "evaluator_fingerprint": suite.fingerprint,
-        "evaluators": suite.entry_fingerprints,
+        "evaluator_fingerprint": evaluator_fingerprint,
+        "evaluators": entry_fingerprints,
+        **({"not_gating": suite.not_gating} if suite.not_gating else {}),
         "counts": counts,
         "by_evaluator": by_evaluator,
         **labels.meta_part(),
@@ -16681,6 +22062,7 @@ def evaluate_locked_stage(
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
         "engine": VERSION,
+        **({"judges": judges, "judge_commands": sorted(outside.commands)} if judges else {}),
     }
     write_json(improvement.stage_file(stage, RESULTS_META), meta)
     return meta
@@ -16697,11 +22079,14 @@ def repeated_trial(path: str, line: Line) -> InputError:
     )
 
 
-def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
-    """The result line of *observation*; an error when its case is gone or had another input when it was made."""
+def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite, memo: JsonObject | None = None) -> JsonObject:
+    """The result line of *observation*; an error when its case is gone or had another input when it was made.
+
+    *memo* holds what its evaluators need from outside.
+    """
     case = dataset.cases.get(observation["case_id"])
     if case is not None and observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint:
-        return suite.evaluate(observation, case)
+        return suite.evaluate(observation, case, memo)
     kind, message = ("unknown_case", "no case has this id") if case is None else ("input_changed", "made from another input of this case")
     spoilt = {**observation, "status": "error", "error": {"class": "environment", "type": kind, "message": message}}
     return suite.evaluate(spoilt, case or Case(observation["case_id"], {"id": observation["case_id"]}, "", 0, ""))
@@ -16712,14 +22097,19 @@ def has_results(improvement: Improvement, stage: str) -> bool:
     return any(os.path.exists(improvement.stage_file(stage, suffix)) for suffix in (RESULTS, RESULTS_META))
 
 
-def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> StageState:
-    """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence."""
+def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, ignoring_standing: bool = False) -> StageState:
+    """The results meta of *stage* and what makes the results unusable: stale or invalid, each with a sentence.
+
+    With *ignoring_standing* it does not matter if a judge gates now and did not then, or the reverse: what it said is the same.
+    """
     meta = read_json_object(improvement.stage_file(stage, RESULTS_META), f"run: kaizen evaluate {improvement.argument()}")
     try:
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
+        evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, meta.get("judges", {}))
+        mixed = mixed_judges(stage, meta.get("judges", {}))
         checked_repetitions(meta, "")
-    except (KeyError, TypeError, ValueError, InputError):
+    except (KeyError, TypeError, ValueError, AttributeError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )
@@ -16730,16 +22120,60 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
         problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
     if dataset.fingerprint != expected[2]:
         problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
-    if suite.fingerprint != expected[3]:
-        names = changed_evaluators(before, suite.entry_fingerprints)
+    if evaluator_fingerprint != expected[3] and not (ignoring_standing and before == entry_fingerprints):
+        names = changed_evaluators(before, entry_fingerprints)
         what = f": {listed(names)}" if names else ""
-        problems.append(("stale_results", f"{stage}: the evaluators have changed since it was evaluated{what}"))
+        gating = [] if names else changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
+        told = f"what gates has changed since it was evaluated: the judge {listed(gating)}" if gating else ""
+        problems.append(("stale_results", f"{stage}: {told or f'the evaluators have changed since it was evaluated{what}'}"))
+    problems += [("incomparable_evaluators", sentence) for sentence in mixed]
     return StageState(meta, problems)
 
 
 def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
     """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+# endregion
+
+# region evaluators/rejudging.py
+# =============================================================================
+# The judge asked again about the same evidence, to tell its noise from the agent's.
+# =============================================================================
+
+RoundVerdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
+
+
+class Rejudging:
+    """Counts, over rounds of questions about the observations of one stage, how often each entry that needs a judge passed and failed.
+
+    `asked` are the questions of these rounds that were asked now, `unanswered` those without a usable answer.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> None:
+        self.improvement, self.stage, self.dataset, self.suite = improvement, stage, dataset, suite
+        self.verdicts: RoundVerdicts = {}
+        self.asked = self.unanswered = 0
+
+    def add_round(self, leave: Leave) -> int:
+        """Adds the answers of round `leave.again`, asked as far as *leave* goes; returns how many rounds are kept."""
+        improvement, stage = self.improvement, self.stage
+        lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+        with lock, open_outside(improvement, stage, self.dataset, self.suite, leave) as outside:
+            for line, memo in outside.with_memos(iter_observations(improvement.stage_file(stage))):
+                case = usable_case(line.value, self.dataset)
+                if case is None:
+                    continue
+                for entry in self.suite.entries_for(case):
+                    if JUDGE in entry.versions:
+                        status = entry.evaluate(line.value, case.document, memo).status
+                        trials = self.verdicts.setdefault(entry.id, {}).setdefault(case.id, {})
+                        counts = trials.setdefault(line.value["trial"], [0, 0])
+                        if status in ("pass", "fail"):
+                            counts[status == "fail"] += 1
+            self.asked += outside.asked
+            self.unanswered += sum(rubric["unanswered"] for rubric in outside.judges().values())
+            return outside.kept.rounds if outside.kept else 1
 
 # endregion
 
@@ -17001,6 +22435,459 @@ def change_counts(rows: list[JsonObject]) -> dict[str, int]:
         counts[row["change"]] += 1
         counts["newly_flaky"] += row["newly_flaky"]
     return counts
+
+# endregion
+
+# region policy/verdict.py
+# =============================================================================
+# The verdict on one trial: its results mapped through the `judge` block (formats.md 3).
+#
+# No evaluator runs here. A criterion is the three-valued AND of its evaluators: a fail, else an
+# error, else a pass; what does not apply is left out. A violated hard rule rejects whatever the
+# score; one that could not be checked, or too little evidence, gives `insufficient_evidence`.
+# =============================================================================
+
+NOTHING_THERE = "no evaluator of that name looked at this trial"
+
+
+class Verdicts:
+    """The mapping of one `judge` block, its patterns compiled once."""
+
+    def __init__(self, block: JsonObject) -> None:
+        self.block = block
+        self.criteria = [[judge_pattern(name) for name in criterion["evaluators"]] for criterion in block["criteria"]]
+        self.rules = [judge_pattern(rule["evaluator"]) for rule in block["hard_rules"]]
+        self.minima = [exact_fraction(item.get("minimum_score", 0)) for item in block["verdicts"]]
+        self.weights = [exact_fraction(criterion["weight"]) for criterion in block["criteria"]]
+        self.confident = exact_fraction(block["minimum_confidence"])
+
+    def verdict(self, result: JsonObject) -> JsonObject:
+        """The verdict on the result line *result*, keys in the order in which it is shown.
+
+        `score` is None when no criterion has a definite status, `confidence` when no criterion applies.
+        """
+        entries: list[JsonObject] = result["evaluations"]
+        criteria = [self.criterion(index, entries) for index in range(len(self.criteria))]
+        violated, unchecked = self.rules_of(entries)
+        passed, definite, applying = (
+            sum((weight for weight, item in zip(self.weights, criteria, strict=True) if item["status"] in statuses), exact_fraction(0))
+            for statuses in ((PASS,), (PASS, FAIL), (PASS, FAIL, ERROR))
+        )
+        score = passed / definite if definite else None
+        confidence = definite / applying if applying else None
+        verdict, reason = self.decided(violated, unchecked, score, confidence)
+        return {
+            "case_id": result["case_id"],
+            "judge": {"name": self.block["name"], "version": self.block["version"]},
+            "verdict": verdict,
+            "score": None if score is None else float(score),
+            "confidence": None if confidence is None else float(confidence),
+            "criteria": criteria,
+            "critical_violations": violated,
+            "recommended_action": self.action(criteria),
+            "because": reason,
+            "unchecked_rules": unchecked,
+            "trial": result["trial"],
+        }
+
+    def criterion(self, index: int, entries: list[JsonObject]) -> JsonObject:
+        """Criterion *index*: its status and what each of its evaluators said."""
+        document, patterns = self.block["criteria"][index], self.criteria[index]
+        found = [entry for entry in entries if any(pattern.fullmatch(entry["id"]) for pattern in patterns)]
+        said = [{"id": entry["id"], "status": entry["status"], "reason": entry["reason"]} for entry in found]
+        return {"id": document["id"], "status": all_status(found), "weight": document["weight"], "evaluators": said}
+
+    def rules_of(self, entries: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
+        """(hard rules that are violated, hard rules that could not be checked)."""
+        violated: list[JsonObject] = []
+        unchecked: list[JsonObject] = []
+        for rule, pattern in zip(self.block["hard_rules"], self.rules, strict=True):
+            found = [entry for entry in entries if pattern.fullmatch(entry["id"])]
+            status = all_status(found)
+            if status in (FAIL, ERROR):
+                why = next((str(entry["reason"]) for entry in found if entry["status"] == status), NOTHING_THERE)
+                shown = {"id": rule["id"], "message": rule["message"], "evaluator": rule["evaluator"], "reason": why}
+                (violated if status == FAIL else unchecked).append(shown)
+        return violated, unchecked
+
+    def decided(
+        self, violated: list[JsonObject], unchecked: list[JsonObject], score: "Fraction | None", confidence: "Fraction | None"
+    ) -> tuple[str, str]:
+        """(verdict, reason code of what decided it)."""
+        if violated:
+            return REJECT, "hard_rule_violated"
+        if unchecked:
+            return INSUFFICIENT, "hard_rule_unchecked"
+        if score is None or confidence is None:
+            return INSUFFICIENT, "nothing_measured"
+        if confidence < self.confident:
+            return INSUFFICIENT, "low_confidence"
+        place = next((index for index, least in enumerate(self.minima) if score >= least), len(self.minima) - 1)
+        return str(self.block["verdicts"][place]["verdict"]), "score"
+
+    def action(self, criteria: list[JsonObject]) -> str | None:
+        """The action of the failed criterion of greatest weight, the first of equals; None when it has none, or none failed."""
+        failed = [(weight, item["id"]) for weight, item in zip(self.weights, criteria, strict=True) if item["status"] == FAIL]
+        if not failed:
+            return None
+        heaviest = max(weight for weight, _ in failed)
+        action = self.block["actions"].get(next(identity for weight, identity in failed if weight == heaviest))
+        return None if action is None else str(action)
+
+
+def all_status(entries: list[JsonObject]) -> str:
+    """The three-valued AND of *entries*: a fail, else an error, else a pass; `error` when there is none at all."""
+    statuses = {entry["status"] for entry in entries}
+    for status in (FAIL, ERROR, PASS):
+        if status in statuses:
+            return status
+    return NOT_APPLICABLE if statuses else ERROR
+
+
+REASON_WORDS = {
+    "hard_rule_violated": "a hard rule is violated",
+    "hard_rule_unchecked": "a hard rule could not be checked",
+    "nothing_measured": "no criterion could be measured",
+    "low_confidence": "too little of the weight could be measured",
+    "score": "by its score",
+}
+
+# endregion
+
+# region policy/agreement.py
+# =============================================================================
+# Does the judge decide like the experts: the document of agreement.json, without words.
+#
+# A judge's mean kappa with each expert is compared with the mean kappa of expert pairs, on the same
+# cases (statistics.md 8.4). Agreement with the consensus is shown and never compared with that: a
+# consensus is cleaner than one expert.
+# =============================================================================
+
+MARGIN, LEVEL_CONFIDENCE = 0.05, 0.95
+LEAST_RESAMPLES = 1_000
+RESAMPLED_PAIRS, RESAMPLED_CASES = 40, 5_000  # with more pairs of raters, or so many more cases, there are fewer resamples for each
+ALPHA_LEVELS = {"nominal": "nominal", "linear": "ordinal", "quadratic": "interval"}
+
+
+class LabelledCase(NamedTuple):
+    """A labelled case: what the judge said (None: nothing, and why), and what experts said, by rater."""
+
+    case_id: str
+    judge: Label
+    reason: str
+    given: dict[str, Given]
+
+
+class Settings(NamedTuple):
+    """Labels from the best to the worst, weights of kappa, the seed of the evaluation."""
+
+    labels: list[str]
+    weights: str
+    seed: int
+
+
+def agreement_numbers(cases: list[LabelledCase], experts: list[str], settings: Settings) -> JsonObject:
+    """All numbers about *cases* and *experts* (names in order); every list that names cases has all of them."""
+    rows: list[tuple[Label, list[Label]]] = [
+        (case.judge, [case.given[name].label if name in case.given else None for name in experts]) for case in cases
+    ]
+    work = len(experts) * (len(experts) + 1) // 2 * (1 + len(cases) // RESAMPLED_CASES)
+    draws = max(LEAST_RESAMPLES, RESAMPLES * RESAMPLED_PAIRS // max(RESAMPLED_PAIRS, work))
+    band = human_band(rows, experts, settings.labels, settings.weights)
+    agreed = [(judge, consensus(labels)[0]) for judge, labels in rows]
+
+    def measured(pairs: Iterable[tuple[Label, Label]], name: str) -> JsonObject:
+        return kappa_document(list(pairs), settings, settings.weights, name, draws)
+
+    against = [{"expert": name, **measured(((judge, labels[j]) for judge, labels in rows), name)} for j, name in enumerate(experts)]
+    pairs = [
+        {"a": experts[a], "b": experts[b], **measured(((labels[a], labels[b]) for _, labels in rows), f"{experts[a]}\n{experts[b]}")}
+        for a, b in combinations(range(len(experts)), 2)
+    ]
+    others = [name for name in ("nominal", "linear", "quadratic") if name != settings.weights] if len(settings.labels) > 2 else []
+    table = label_table(agreed, settings.labels)[1]
+    level = level_document(rows, pairs, settings, draws)
+    return {
+        **level,
+        "coverage": coverage_document(cases, band.counts, rows),
+        "judge_vs_consensus": {
+            **measured(agreed, "consensus"),
+            "other_weights": {name: kappa_document(agreed, settings, name, f"consensus {name}", draws) for name in others},
+        },
+        "judge_vs_experts": against,
+        "expert_pairs": pairs,
+        "leave_one_out": [
+            {"expert": name, "judge": kappa_fields(judge), "human": kappa_fields(human)} for name, judge, human in band.leave_one_out
+        ],
+        "krippendorff": alpha_document(rows, settings),
+        "table": {"labels": settings.labels, "judge_by_consensus": table},
+        "per_label": [agreed_label(table, place, name) for place, name in enumerate(settings.labels)],
+        "error": judge_error(table),
+        "contested": [
+            {"case_id": case.case_id, "labels": {name: given.label for name, given in sorted(case.given.items())}}
+            for case, (_, labels) in zip(cases, rows, strict=True)
+            if consensus(labels)[1] == "contested"
+        ],
+        "abstained": abstentions(cases),
+    }
+
+
+def kappa_fields(found: Kappa) -> JsonObject:
+    """Kappa without an interval, as a document."""
+    return {"kappa": found.kappa, "reason": found.reason, "agreement": found.agreement, "n": int(found.n)}
+
+
+def kappa_document(pairs: list[tuple[Label, Label]], settings: Settings, weights: str, name: str, draws: int) -> JsonObject:
+    """Kappa of *pairs* with its interval; *name* gives it draws of its own."""
+    table = label_table(pairs, settings.labels)[1]
+    interval, reason = kappa_interval(table, sub_seed(settings.seed, f"agreement {name}"), weights, LEVEL_CONFIDENCE, draws)
+    fields = kappa_fields(cohen_kappa(table, weights))
+    return {**fields, "interval": limits_list(interval), "interval_reason": reason}
+
+
+def limits_list(interval: Interval | None) -> list[float] | None:
+    """[low, high], or None."""
+    return None if interval is None else [interval.low, interval.high]
+
+
+def level_document(rows: list[tuple[Label, list[Label]]], pairs: list[JsonObject], settings: Settings, draws: int) -> JsonObject:
+    """{"standing", "standing_reason", "band"}: the judge among the experts, on cases that it and two experts judged."""
+    usable = [(judge, labels) for judge, labels in rows if judge is not None and sum(label is not None for label in labels) > 1]
+    found = level_difference(usable, settings.labels, sub_seed(settings.seed, "agreement level"), settings.weights, LEVEL_CONFIDENCE, draws)
+    known = [pair["kappa"] for pair in pairs if pair["kappa"] is not None]
+    band = {
+        "cases": len(usable),
+        "judge_mean": found.judge,
+        "expert_mean": found.experts,
+        "expert_minimum": min(known, default=None),
+        "expert_maximum": max(known, default=None),
+        "difference": found.difference,
+        "interval": limits_list(found.interval),
+        "reason": found.reason,
+        "confidence": LEVEL_CONFIDENCE,
+        "margin": MARGIN,
+        "resamples": found.resamples,
+        "pairs_left_out": found.left_out,
+    }
+    if not any(label is not None for _, labels in rows for label in labels):
+        return {"standing": UNLABELLED, "standing_reason": "no_labels", "band": band}
+    if not usable:
+        pairs_are_there = any(sum(label is not None for label in labels) > 1 for _, labels in rows)
+        return {"standing": LEVEL_UNDECIDED, "standing_reason": "no_common_cases" if pairs_are_there else "one_expert", "band": band}
+    if found.interval is None:
+        return {"standing": LEVEL_UNDECIDED, "standing_reason": found.reason, "band": band}
+    if found.interval.low > -MARGIN:
+        return {"standing": AT_HUMAN_LEVEL, "standing_reason": None, "band": band}
+    if found.interval.high < 0:
+        return {"standing": BELOW_HUMAN_LEVEL, "standing_reason": None, "band": band}
+    return {"standing": LEVEL_UNDECIDED, "standing_reason": "interval_too_wide", "band": band}
+
+
+def coverage_document(cases: list[LabelledCase], counts: dict[str, int], rows: list[tuple[Label, list[Label]]]) -> JsonObject:
+    """Of the labelled cases: how many the judge decided, how many have a consensus, and how many of these were used."""
+    return {
+        "labelled": len(cases),
+        "labels": sum(label is not None for _, labels in rows for label in labels),
+        "expert_abstentions": sum(given.label is None for case in cases for given in case.given.values()),
+        "judged": sum(case.judge is not None for case in cases),
+        "judge_abstained": sum(case.judge is None for case in cases),
+        **{name: counts.get(name, 0) for name in ("consensus", "contested", "uncovered", "used")},
+    }
+
+
+def alpha_document(rows: list[tuple[Label, list[Label]]], settings: Settings) -> JsonObject | None:
+    """Krippendorff's alpha of the experts when not each of them labelled each case; None when all did."""
+    if all(label is not None for _, labels in rows for label in labels):
+        return None
+    place = {label: number for number, label in enumerate(settings.labels)}
+    columns = zip(*[labels for _, labels in rows], strict=True)
+    ratings = [[None if label is None else place[label] for label in column] for column in columns]
+    level = ALPHA_LEVELS[settings.weights]
+    alpha, reason = krippendorff_alpha(ratings, level)
+    return {"alpha": alpha, "reason": reason, "level": level}
+
+
+def agreed_label(table: Sequence[Sequence[int]], place: int, name: str) -> JsonObject:
+    """One label: how often the experts agreed on it and the judge said it, and how often both did."""
+    experts, judge, both = sum(row[place] for row in table), sum(table[place]), table[place][place]
+    counts = {"label": name, "consensus": experts, "judge": judge, "both": both}
+    return {**counts, "found": share_document(both, experts), "right": share_document(both, judge)}
+
+
+def share_document(part: int, whole: int) -> JsonObject:
+    """{"share", "interval", "k", "n"} of *part* of *whole*; the share is None for none."""
+    share = part / whole if whole else None
+    return {"share": share, "interval": limits_list(wilson_interval(part, whole)), "k": part, "n": whole}
+
+
+def judge_error(table: Sequence[Sequence[int]]) -> JsonObject:
+    """How often the judge says the first label where the experts do (sensitivity), and does not where they do not (specificity)."""
+    hits, positive = table[0][0], sum(row[0] for row in table)
+    negative = sum(map(sum, table)) - positive
+    false = sum(table[0]) - hits
+    return {"sensitivity": share_document(hits, positive), "specificity": share_document(negative - false, negative)}
+
+
+def abstentions(cases: list[LabelledCase]) -> list[JsonObject]:
+    """The cases in which somebody abstained: the judge (with the reason), raters."""
+    found = []
+    for case in cases:
+        raters = sorted(name for name, given in case.given.items() if given.label is None)
+        if raters or case.judge is None:
+            found.append({"case_id": case.case_id, "judge": case.reason if case.judge is None else None, "raters": raters})
+    return found
+
+
+def rate_document(stage: str, cases: Mapping[str, Mapping[bool, int]], error: JsonObject) -> JsonObject:
+    """The rate of the first label that the judge gives in *stage*, as it says and corrected for its measured error.
+
+    *cases* holds by case how many trials had this label (True) and another one (False).
+    """
+    values = [(counts.get(True, 0), sum(counts.values())) for counts in cases.values()]
+    rate, size = case_weighted_rate(values), effective_sample_size(values)
+    document = {"stage": stage, "cases": sum(1 for _, valid in values if valid), "rate": None, "interval": None}
+    if rate is None or size is None:
+        return {**document, "corrected": None, "corrected_interval": None, "reason": "no_valid_observations", "method": "Rogan-Gladen"}
+    sides = [(error[name]["k"], error[name]["n"]) for name in ("sensitivity", "specificity")]
+    found = rogan_gladen(float(rate), size, sides[0], sides[1])
+    return {
+        **document,
+        "rate": float(rate),
+        "interval": limits_list(wilson_interval(float(rate) * size, size)),
+        "corrected": found.rate,
+        "corrected_interval": limits_list(found.interval),
+        "reason": found.reason,
+        "method": "Rogan-Gladen",
+    }
+
+# endregion
+
+# region policy/agreement_words.py
+# =============================================================================
+# Sentences and lines about the agreement of a judge with experts.
+# =============================================================================
+
+STANDING_REASONS = {
+    **REASONS,
+    "insufficient_evidence": "no two experts, or not the judge and an expert, have 20 cases in common",
+    "one_expert": "only one expert labelled each case, so there is nothing to compare with",
+    "no_common_cases": "it judged none of the cases that two experts labelled",
+    "interval_too_wide": "the interval holds differences that matter and differences that do not",
+}
+NAMED_CASES = 10
+COVERAGE_WORDS = (("consensus", "with a consensus"), ("contested", "contested"), ("uncovered", "with fewer than two labels"))
+
+
+def kappa_text(value: float | None) -> str:
+    """'0.72'; 'not measured' for none."""
+    return "not measured" if value is None else f"{value:.2f}"
+
+
+def span_text(interval: list[float] | None, sign: str = "") -> str:
+    """'0.61 to 0.83'; '' for no interval."""
+    return "" if interval is None else f"{interval[0]:{sign}.2f} to {interval[1]:{sign}.2f}"
+
+
+def subject_text(document: JsonObject) -> str:
+    """What the agreement is about: the judge and its id, or the name of the judge block."""
+    return f"the judge '{visible(document['of'] or document['judge'])}'"
+
+
+def level_sentence(document: JsonObject) -> str:
+    """One plain sentence on where the judge stands among the experts."""
+    band, who = document["band"], subject_text(document)
+    who = who[0].upper() + who[1:]
+    if document["standing"] == UNLABELLED:
+        return f"No expert has labelled what {subject_text(document)} judges, so nothing is known about it."
+    if band["difference"] is None or band["interval"] is None:
+        why = STANDING_REASONS[document["standing_reason"]]
+        return f"It is undecided if {subject_text(document)} agrees as well as the experts do: {why}."
+    numbers = (
+        f"mean kappa {kappa_text(band['judge_mean'])} with each expert, {kappa_text(band['expert_mean'])} between experts, "
+        f"difference {band['difference']:+.2f} (95 % interval {span_text(band['interval'], '+')}) on {counted(band['cases'], 'case')}"
+    )
+    if document["standing"] == AT_HUMAN_LEVEL:
+        return f"{who} agrees with the experts as well as they agree with each other: {numbers}."
+    if document["standing"] == BELOW_HUMAN_LEVEL:
+        return f"{who} agrees less with the experts than they agree with each other: {numbers}."
+    return f"It is undecided if {subject_text(document)} agrees as well as the experts do: {numbers}."
+
+
+def kappa_line(entry: JsonObject) -> str:
+    """'kappa 0.72 (0.61 to 0.83), agreement 86 %, n = 120'."""
+    if entry["kappa"] is None:
+        kappa = f"kappa not measured: {STANDING_REASONS.get(entry['reason'], entry['reason'])}"
+    else:
+        span = span_text(entry.get("interval")) or ("fewer than 20 cases, no interval" if entry["n"] < 20 else "no interval")
+        kappa = f"kappa {kappa_text(entry['kappa'])} ({span})"
+    raw = "" if entry["agreement"] is None else f", agreement {100 * entry['agreement']:.1f} %"
+    return f"{kappa}{raw}, n = {entry['n']:,}"
+
+
+def agreement_lines(document: JsonObject) -> list[str]:
+    """The whole document for a terminal."""
+    if document["standing"] == UNLABELLED:
+        return [level_sentence(document), *[f"note: {note}" for note in document["notes"]]]
+    covered, block = document["coverage"], []
+    rows = [("judge / consensus", kappa_line(document["judge_vs_consensus"]))]
+    rows += [(f"  {name} weights", kappa_line(entry)) for name, entry in document["judge_vs_consensus"]["other_weights"].items()]
+    rows += [(f"judge / {visible(entry['expert'], 30)}", kappa_line(entry)) for entry in document["judge_vs_experts"]]
+    rows += [(f"{visible(entry['a'], 30)} / {visible(entry['b'], 30)}", kappa_line(entry)) for entry in document["expert_pairs"]]
+    width = max(len(name) for name, _ in rows)
+    block += [f"  {name:<{width}}  {text}" for name, text in rows]
+    if document["leave_one_out"]:
+        block.append("against the consensus of the other experts:")
+        for entry in document["leave_one_out"]:
+            judge, human = (f"{kappa_text(entry[side]['kappa'])} (n = {entry[side]['n']:,})" for side in ("judge", "human"))
+            block.append(f"  {visible(entry['expert'], 30)} left out: judge {judge}, {visible(entry['expert'], 30)} {human}")
+    if document["krippendorff"]:
+        alpha = document["krippendorff"]
+        told = kappa_text(alpha["alpha"]) + (f": {STANDING_REASONS[alpha['reason']]}" if alpha["reason"] else "")
+        block.append(f"Krippendorff's alpha of the experts ({alpha['level']}; not everybody labelled everything): {told}")
+    kinds = ", ".join(f"{covered[name]:,} {word}" for name, word in COVERAGE_WORDS)
+    abstained = f"{counted(covered['judge_abstained'], 'case')} without a word of the judge"
+    head = f"  {counted(covered['labelled'], 'labelled case')} of {document['cases']:,}: {kinds}; {abstained}; {covered['used']:,} used"
+    lines = [level_sentence(document), head, *block, *agreed_label_lines(document), *rate_lines(document)]
+    for title, key in (("contested (an unclear policy?)", "contested"), ("abstained", "abstained")):
+        text = listed_cases(document[key], document["holdout"][key])
+        lines += [f"{title}: {text}"] if text else []
+    return [*lines, *[f"note: {note}" for note in document["notes"]]]
+
+
+def listed_cases(entries: list[JsonObject], hidden: int) -> str:
+    """The first ids of *entries*, then how many more and how many of the holdout there are."""
+    shown = [visible(entry["case_id"], 60) for entry in entries]
+    more = [f"{len(shown) - NAMED_CASES} more"] if len(shown) > NAMED_CASES else []
+    return listed([*shown[:NAMED_CASES], *more, *([counted(hidden, "holdout case")] if hidden else [])], NAMED_CASES + 2)
+
+
+def agreed_label_lines(document: JsonObject) -> list[str]:
+    """The table of labels: of each how often experts agreed on it, how often the judge said it, and both."""
+    rows: list[tuple[str, ...]] = [("label", "consensus", "judge", "both", "found", "right")]
+    for entry in document["per_label"]:
+        shares = ["-" if entry[key]["share"] is None else f"{100 * entry[key]['share']:.0f} %" for key in ("found", "right")]
+        rows.append((visible(entry["label"], 30), *[f"{entry[key]:,}" for key in ("consensus", "judge", "both")], *shares))
+    widths = [max(len(row[column]) for row in rows) for column in range(6)]
+    return ["  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def rate_lines(document: JsonObject) -> list[str]:
+    """The rate of each stage, as the judge says and corrected for its measured error."""
+    return [rate_sentence(entry, document["positive"]) for entry in document["rates"]]
+
+
+def rate_sentence(entry: JsonObject, label: str) -> str:
+    """'candidate: the judge says 'pass' in 80.0 % …; corrected for its measured error (Rogan-Gladen) 76.2 % …'."""
+    if entry["rate"] is None:
+        return f"{entry['stage']}: the judge decided no trial"
+
+    def share(value: float, interval: list[float]) -> str:
+        return f"{100 * value:.1f} % ({100 * interval[0]:.1f} to {100 * interval[1]:.1f} %)"
+
+    said = f"{entry['stage']}: the judge says '{visible(label, 40)}' in {share(entry['rate'], entry['interval'])} of the trials"
+    if entry["corrected"] is None:
+        return f"{said}; its error could not be measured: {STANDING_REASONS[entry['reason']]}"
+    return f"{said}; corrected for its measured error ({entry['method']}): {share(entry['corrected'], entry['corrected_interval'])}"
 
 # endregion
 
@@ -18172,11 +24059,13 @@ def plan_document(
 #
 # A flip is a pair of passes that disagree about a case. Rules give the same verdict on the same
 # evidence every time, so what flips under a rule is the agent; where a judge decides, the
-# judge and the agent cannot be told apart without asking it again on the same evidence.
+# judge and the agent cannot be told apart without asking it again on the same evidence. Where
+# that was done, its flips there are its own, and what the passes flip beyond them is the agent's:
+# the variance of a verdict is that within the evidence plus that between (law of total variance).
 # =============================================================================
 
 NOT_REPEATABLE = frozenset(["judge", "program", "command"])  # types that may say something else the next time
-AGENT, UNKNOWN_OWNER = "agent", "agent or evaluator"
+AGENT, UNKNOWN_OWNER, JUDGE_OWNER, BOTH_OWNERS = "agent", "agent or evaluator", "judge", "agent and judge"
 
 
 class PassResults:
@@ -18196,6 +24085,9 @@ class PassResults:
                 counts = self.evaluators.setdefault(entry["id"], {}).setdefault(case_id, [0, 0])
                 counts[entry["status"] == "fail"] += 1
                 self.types.setdefault(entry["id"], entry["type"])
+
+
+Rejudged = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed on the same evidence
 
 
 class Flips(NamedTuple):
@@ -18220,11 +24112,14 @@ def flip_share(passed: int, failed: int) -> "Fraction":
 
 def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips:
     """The flip rate of cases [(passed, failed)]; those with fewer than two verdicts are left out."""
+    return flips_of_shares([flip_share(passed, failed) for passed, failed in counts if passed + failed > 1], confidence)
+
+
+def flips_of_shares(of_cases: "list[Fraction]", confidence: float = 0.95) -> Flips:
+    """The flip rate over cases of which each has its share."""
     shares: Counts = {}
-    for passed, failed in counts:
-        if passed + failed > 1:
-            share = flip_share(passed, failed)
-            shares[share] = shares.get(share, 0) + 1
+    for share in of_cases:
+        shares[share] = shares.get(share, 0) + 1
     n = sum(shares.values())
     if not n:
         return Flips(None, None, 0)
@@ -18232,8 +24127,23 @@ def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips
     return Flips(sum(share * times for share, times in shares.items()) / n, limits, n)  # type: ignore[arg-type]
 
 
-def noise_document(results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str]) -> JsonObject:
+def judge_flips(trials: dict[str, dict[int, list[int]]]) -> Flips:
+    """The flip rate of a judge about the same evidence, from {case: {trial: [times passed, times failed]}}: a case's share is the mean
+    over its trials with two verdicts."""
+    shares = []
+    for counts in trials.values():
+        found = [flip_share(passed, failed) for passed, failed in counts.values() if passed + failed > 1]
+        if found:
+            shares.append(sum(found[1:], found[0]) / len(found))
+    return flips_of_shares(shares)
+
+
+def noise_document(
+    results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str], rejudged: Rejudged | None = None
+) -> JsonObject:
     """Flip rate, noise by case, by pass and by evaluator with its owner; ids in *holdout* are counted and not named.
+
+    *rejudged* holds what judges said when they were asked again about the same evidence.
 
     `expected_changes` is how many cases one run against another would call regressed, and as many improved,
     although nothing changed.
@@ -18262,7 +24172,11 @@ def noise_document(results: PassResults, case_ids: list[str], passes: int, holdo
         "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
         "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
         "holdout_cases": len(unstable) - len(shown),
-        "by_evaluator": [evaluator_noise(results, name) for name, cases in results.evaluators.items() if cases.keys() - holdout],
+        "by_evaluator": [
+            evaluator_noise(results, name, (rejudged or {}).get(name))
+            for name, cases in results.evaluators.items()
+            if cases.keys() - holdout
+        ],
     }
 
 
@@ -18278,12 +24192,19 @@ def pass_counts(results: PassResults, case_ids: list[str], number: int) -> JsonO
     return {"pass": number, "passed": outcomes.count("pass"), "failed": outcomes.count("fail"), "no_verdict": outcomes.count("error")}
 
 
-def evaluator_noise(results: PassResults, name: str) -> JsonObject:
-    """Flip rate of one evaluator and who can have caused it."""
+def evaluator_noise(results: PassResults, name: str, rejudged: dict[str, dict[int, list[int]]] | None) -> JsonObject:
+    """Flip rate of one evaluator and who can have caused it; where it was *rejudged* also the parts of judge and agent."""
     flips = flips_over([(passed, failed) for passed, failed in results.evaluators[name].values()])
     kind = results.types[name]
     owner = UNKNOWN_OWNER if kind in NOT_REPEATABLE else AGENT
-    return {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    found = {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    own = judge_flips(rejudged) if rejudged else None
+    if own is None or own.rate is None:
+        return found
+    rest = None if flips.rate is None else max(flips.rate - own.rate, own.rate * 0)
+    owner = AGENT if not own.rate else UNKNOWN_OWNER if rest is None else BOTH_OWNERS if rest else JUDGE_OWNER
+    parts = {"flip_rate": float(own.rate), "interval": own.interval, "cases": own.cases}
+    return {**found, "owner": owner, "judge": parts, "agent_flip_rate": None if rest is None else float(rest)}
 
 # endregion
 
@@ -18373,7 +24294,7 @@ def comparison_document(
         "evaluator_fingerprint": fingerprints[1],
         "recommendation": recommendation_of(reasons),
         "reasons": reasons,
-        "notes": notes_of(rows, before, after, delta),
+        "notes": [*notes_of(rows, before, after, delta), *dict.fromkeys(not_gating_notes(after_meta) + not_gating_notes(before_meta))],
         "counts": change_counts(rows),
         "rates": {"baseline": stage_rates(case_ids, before), "candidate": stage_rates(case_ids, after)},
         "delta": fraction_document(delta),
@@ -18398,7 +24319,7 @@ def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObje
         "candidate": stage_document(stage, meta),
         "recommendation": None,
         "reasons": [],
-        "notes": ["There is no baseline, so nothing can be said about a change."],
+        "notes": ["There is no baseline, so nothing can be said about a change.", *not_gating_notes(meta)],
         "counts": {"cases": len(rows)},
         "rates": {"candidate": stage_rates(case_ids, stage)},
         "delta": None,
@@ -18943,6 +24864,1377 @@ def candidate_name(number: int) -> str:
 
 # endregion
 
+# region history/ledger.py
+# =============================================================================
+# The ledger: one line an event, each with the hash of the line before.
+#
+#     {"at":"…","hash":"sha256:…","kind":"anchor","manifest":"<SHA-256>","prev":null,"run":"0001-…","seq":1,"version":1}
+#
+# A line is the canonical JSON of its entry, so no byte of it is free. `hash` is the fingerprint
+# of the entry without it; `prev` is the hash of the entry before. An anchor or a record names
+# the SHA-256 of its run's manifest, a promotion the decision it rests on. The file is written
+# anew beside its place and renamed, so it is either the old or the new one. champion.json says
+# how many entries there are, the hash of the last, and which run is champion: it can be made
+# from the ledger, and a ledger that lost its last entries no longer agrees with it.
+# =============================================================================
+
+LEDGER_FILE, CHAMPION_FILE = "ledger.jsonl", "champion.json"
+HISTORY_VERSION = 1
+ANCHOR, RECORD, PROMOTION = "anchor", "record", "promotion"
+RUN_ID = r"\d{4,12}-[a-z0-9-]{1,60}"
+HEX_DIGEST = r"[0-9a-f]{64}"
+STATED_TEXTS = ("status", "evidence", "decided_by", "decided_at", "rationale", "via")
+CONFLICT_MARKS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+ANCHOR_DIGITS = 24  # of the 64 that a hash has: 96 bits
+FORK_HINT = (
+    "keep one side whole: rm -r kaizen-history && git checkout HEAD -- kaizen-history && git add -A kaizen-history (HEAD^ when the merge "
+    "is committed already); then do again with kaizen history what the other side recorded: its improvements hold the evidence"
+)
+RESTORE_HINT = "put back what was there: git checkout -- kaizen-history, or a copy"
+LINE_ENDS_HINT = (
+    "git changed line ends: git config core.autocrlf false, delete the file, git checkout -- it; the recorded hash stays as it is"
+)
+
+
+class LedgerProblem(NamedTuple):
+    """What is wrong with a place of the history: path as shown, line (0: the whole file), reason code, words, what to do."""
+
+    path: str
+    line: int
+    code: str
+    message: str
+    hint: str = RESTORE_HINT
+
+    def text(self) -> str:
+        """'path:line: message', for one line of output."""
+        return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"
+
+
+def entry_hash(entry: JsonObject) -> str:
+    """'sha256:' and the SHA-256 of the canonical JSON of *entry* without its `hash`."""
+    return fingerprint({key: value for key, value in entry.items() if key != "hash"})
+
+
+def sealed_entry(entries: list[JsonObject], at: str, kind: str, run: str, **fields: Any) -> JsonObject:
+    """The entry that follows *entries*, with its number, the hash before, and its own."""
+    prev = entries[-1]["hash"] if entries else None
+    entry = {"version": HISTORY_VERSION, "seq": len(entries) + 1, "prev": prev, "at": at, "kind": kind, "run": run, **fields}
+    return {**entry, "hash": entry_hash(entry)}
+
+
+def ledger_bytes(entries: list[JsonObject]) -> bytes:
+    """The ledger that holds *entries*."""
+    return "".join(canonical_json(entry) + "\n" for entry in entries).encode("utf-8")
+
+
+def ledger_entries(folder: str) -> list[JsonObject]:
+    """The entries of the ledger in the history *folder*, checked. Raises RefusedError with the first thing that is wrong."""
+    path = os.path.join(folder, LEDGER_FILE)
+    entries, problems = parsed_ledger(ledger_data(path), shown_path(path))
+    if problems:
+        first = problems[0]
+        raise RefusedError(first.text(), first.hint, first.code)
+    return entries
+
+
+def ledger_data(path: str) -> bytes:
+    """The bytes of the ledger *path*. Raises InputError when there is none, RefusedError for a link out of its folder."""
+    refuse_link_out(path)
+    return read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
+
+
+def parsed_ledger(data: bytes, shown: str) -> tuple[list[JsonObject], list[LedgerProblem]]:
+    """(entries that could be read, everything that is wrong) of the ledger *data*, called *shown* in messages."""
+    problems: list[LedgerProblem] = []
+    if b"\r\n" in data and data.count(b"\r\n") == data.count(b"\n"):
+        problems.append(LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT))
+        data = data.replace(b"\r\n", b"\n")
+    lines = data.split(b"\n")
+    if not data:
+        problems.append(LedgerProblem(shown, 0, "ledger_cut", "is empty"))
+    elif lines.pop():
+        problems.append(LedgerProblem(shown, len(lines) + 1, "ledger_cut", "its last line is cut off"))
+    entries: list[JsonObject] = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith(CONFLICT_MARKS):
+            message = "holds the marks of a merge conflict: two branches have both recorded"
+            return entries, [*problems, LedgerProblem(shown, number, "conflict_markers", message, FORK_HINT)]
+        try:
+            entry = decode_line(line)
+        except JsonError as error:
+            problems.append(LedgerProblem(shown, number, "ledger_changed", error.message))
+            continue
+        found = entry_problem(entry, line, entries[-1] if entries else None)
+        if found:
+            problems.append(LedgerProblem(shown, number, *found))
+        if not found or found[0] not in ("ledger_changed", "newer_version"):
+            entries.append(entry)
+    return entries, problems
+
+
+def entry_problem(entry: JsonObject, line: bytes, before: JsonObject | None) -> tuple[str, str] | tuple[str, str, str] | None:
+    """(code, words[, what to do]) of what is wrong with *entry*, which stands on *line* behind *before*; None when nothing is."""
+    version = entry.get("version")
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        return newer_version(version)
+    if entry.get("hash") != entry_hash(entry) or canonical_json(entry).encode("utf-8") != line or not is_entry(entry):
+        return "ledger_changed", "is not the line that was written"
+    seq, prev = (before["seq"], before["hash"]) if before else (0, None)
+    if before and entry["seq"] == seq and entry["prev"] == before["prev"]:
+        if entry["hash"] == before["hash"]:
+            return "ledger_added", f"entry {entry['seq']} stands there twice"
+        return "forked", f"there are two different entries {seq}: two branches have both recorded, and were merged", FORK_HINT
+    if entry["seq"] != seq + 1:
+        return "ledger_order", f"entry {entry['seq']} follows entry {seq}: entries are missing, added or in another order"
+    if entry["prev"] != prev:
+        return "ledger_order", f"entry {entry['seq']} was written behind another entry {seq} than the one that stands there"
+    return None
+
+
+def newer_version(version: object) -> tuple[str, str, str]:
+    """(code, words, what to do) of a document whose schema is newer than this program."""
+    message = f"has schema version {version}, which is newer than the {HISTORY_VERSION} that this program reads"
+    return "newer_version", message, "use the newer Kaizen that wrote it"
+
+
+def is_entry(entry: JsonObject) -> bool:
+    """True when *entry* has the fields of its kind; its id is then safe as the name of a folder."""
+    kind, run, detail = entry.get("kind"), entry.get("run"), entry.get("manifest")
+    has_detail = isinstance(detail, str) and re.fullmatch(HEX_DIGEST, detail) is not None
+    if kind == PROMOTION:
+        decision = entry.get("decision")
+        has_detail = isinstance(decision, dict) and is_archived_entry(decision.get("file")) and is_stated_decision(decision.get("stated"))
+    return (
+        entry.get("version") == HISTORY_VERSION
+        and kind in (ANCHOR, RECORD, PROMOTION)
+        and isinstance(run, str)
+        and re.fullmatch(RUN_ID, run) is not None
+        and type(entry.get("seq")) is int
+        and isinstance(entry.get("at"), str)
+        and has_detail
+    )
+
+
+def is_archived_entry(entry: object) -> bool:
+    """True when *entry* has what an entry of a manifest's files must have; its hash is then safe as a name."""
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and all(isinstance(entry.get(key), str) and re.fullmatch(HEX_DIGEST, entry[key]) for key in ("sha256", "stored_sha256"))
+        and all(type(entry.get(key)) is int and entry[key] >= 0 for key in ("bytes", "stored_bytes"))
+        and entry.get("encoding") in (None, "gzip")
+    )
+
+
+def is_stated_decision(stated: object) -> bool:
+    """True when *stated* has the fields of a decision, each a text but for the list of conditions."""
+    return (
+        isinstance(stated, dict)
+        and stated.keys() == {*STATED_TEXTS, "conditions"}
+        and isinstance(stated["conditions"], list)
+        and all(isinstance(text, str) for text in [*stated["conditions"], *(stated[key] for key in STATED_TEXTS)])
+    )
+
+
+# --- What follows from the ledger ------------------------------------------------------
+
+
+def champion_entry(entries: list[JsonObject]) -> JsonObject | None:
+    """The promotion that counts: the last one; None when nothing has been promoted."""
+    return next((entry for entry in reversed(entries) if entry["kind"] == PROMOTION), None)
+
+
+def champion_document(entries: list[JsonObject]) -> JsonObject:
+    """What champion.json holds for a ledger of *entries*."""
+    promotion = champion_entry(entries)
+    champion = {"run": promotion["run"], "promoted_at": promotion["at"], "entry": promotion["seq"]} if promotion else None
+    head = entries[-1]["hash"] if entries else None
+    return {"version": HISTORY_VERSION, "entries": len(entries), "head": head, "champion": champion}
+
+
+def champion_text(entries: list[JsonObject]) -> str:
+    """The content of champion.json for a ledger of *entries*."""
+    return encode_readable(champion_document(entries)) + "\n"
+
+
+def write_ledger(folder: str, entries: list[JsonObject]) -> None:
+    """Writes ledger and champion of the history *folder* anew, each whole or not at all, the ledger first."""
+    write_file(os.path.join(folder, LEDGER_FILE), ledger_bytes(entries))
+    write_file(os.path.join(folder, CHAMPION_FILE), champion_text(entries))
+
+
+def anchor_digest(entries: list[JsonObject]) -> str:
+    """A short text that pins *entries*: their number and the beginning of the last hash, '4-9f86d081884c7d659a2feaa0'."""
+    return f"{len(entries)}-{str(entries[-1]['hash']).removeprefix('sha256:')[:ANCHOR_DIGITS]}"
+
+
+def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
+    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+    match = re.fullmatch(rf"(\d{{1,12}})-([0-9a-f]{{{ANCHOR_DIGITS}}})", digest.strip())
+    if match is None or int(match[1]) < 1:
+        raise InputError(
+            "that is no anchor digest", "it is what `kaizen history anchor` prints, such as 4-9f86d081884c7d659a2feaa0", "usage"
+        )
+    number = int(match[1])
+    if number > len(entries):
+        message = f"has {len(entries)} entries, and had {number} when the anchor was printed: the last ones are gone"
+        return LedgerProblem(shown, 0, "anchor_mismatch", message)
+    if anchor_digest(entries[:number]) != digest.strip():
+        message = f"entry {number} is not the one that the anchor was printed of: the history was rewritten"
+        return LedgerProblem(shown, number, "anchor_mismatch", message)
+    return None
+
+# endregion
+
+# region history/archive.py
+# =============================================================================
+# The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#
+# `objects/ab/<SHA-256 of the content>` holds a file as it is, with `.gz` behind the name
+# compressed: compressors differ between machines, so a manifest states size and SHA-256 of the
+# content and of the stored bytes. Nothing is read through a link that leaves the history, and
+# no more is unpacked than the manifest says there is.
+# =============================================================================
+
+OBJECTS_FOLDER = "objects"
+LARGE_BYTES = 64 << 10  # a file above this size is compressed
+GZIP = 31  # zlib's window bits for the largest window in a gzip frame: no name, no time
+
+
+class ArchiveError(InputError):
+    """An archived file that is not what was recorded."""
+
+    default_reason = "hash_mismatch"
+
+
+class Source(NamedTuple):
+    """A file to archive: its name in the manifest, and its content or the path that it is read from."""
+
+    name: str
+    path: str = ""
+    content: bytes = b""
+
+    def blocks(self) -> Iterator[bytes]:
+        """The content, a block at a time."""
+        if not self.path:
+            yield self.content
+            return
+        with open_for_reading(self.path) as stream:
+            while block := stream.read(BLOCK):
+                yield block
+
+
+class MeasuredSource(NamedTuple):
+    """A source and what its content comes to."""
+
+    source: Source
+    sha256: str
+    size: int
+
+    def object_name(self) -> str:
+        """Where the history keeps it, from its folder."""
+        return object_name(self.sha256, self.size > LARGE_BYTES)
+
+
+def object_name(sha256: str, is_packed: bool) -> str:
+    """The path of an object inside the history folder, '/' between the parts."""
+    return f"{OBJECTS_FOLDER}/{sha256[:2]}/{sha256}{'.gz' if is_packed else ''}"
+
+
+def measured_source(source: Source) -> MeasuredSource:
+    """*source* read once, for its hash and size. Raises InputError."""
+    digest, size = hashlib.sha256(), 0
+    for block in source.blocks():
+        digest.update(block)
+        size += len(block)
+    return MeasuredSource(source, digest.hexdigest(), size)
+
+
+def store_object(folder: str, item: MeasuredSource) -> JsonObject:
+    """The manifest's entry of *item*, kept in the history *folder*; one that is kept already is not written again.
+
+    Raises RefusedError when the source has changed since it was measured, InputError when the disk says no.
+    """
+    path = os.path.join(folder, *item.object_name().split("/"))
+    if not os.path.lexists(path):
+        make_folder(os.path.dirname(path))
+        refuse_leaving(folder, os.path.dirname(path))
+        write_object(path, item)
+    is_packed = item.size > LARGE_BYTES
+    stored = measured_source(Source("", path)) if is_packed else MeasuredSource(item.source, item.sha256, item.size)
+    entry: JsonObject = {"name": item.source.name, "sha256": item.sha256, "bytes": item.size, "encoding": "gzip" if is_packed else None}
+    entry.update(stored_sha256=stored.sha256, stored_bytes=stored.size)
+    for _ in object_blocks(folder, entry):
+        pass  # what was there already, or was just written, is what the entry says
+    return entry
+
+
+def write_object(path: str, item: MeasuredSource) -> None:
+    """Writes the content of *item* as the object *path*, compressed when it is large."""
+    import zlib
+
+    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP) if item.size > LARGE_BYTES else None
+    digest = hashlib.sha256()
+    with replacing(path) as stream:
+        for block in item.source.blocks():
+            digest.update(block)
+            stream.write(packer.compress(block) if packer else block)
+        if packer:
+            stream.write(packer.flush())
+        if digest.hexdigest() != item.sha256:
+            message = f"{shown_path(item.source.path)}: changed while it was recorded; nothing was recorded"
+            raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+def refuse_leaving(folder: str, path: str) -> None:
+    """Raises RefusedError when *path*, all links followed, is not inside *folder*."""
+    if not is_inside(folder, path):
+        message = f"{shown_path(path)}: leads out of the history through a symbolic link; neither read nor written"
+        raise RefusedError(message, "put the folder itself in the place of the link", "link_leaves_folder")
+
+
+def entry_object(entry: JsonObject) -> str:
+    """The object that the manifest's *entry* names, as `object_name` gives it."""
+    return object_name(entry["sha256"], entry["encoding"] == "gzip")
+
+
+def object_blocks(folder: str, entry: JsonObject) -> Iterator[bytes]:
+    """The content of the archived file *entry*, a block at a time, compared with its hashes on the way.
+
+    Raises ArchiveError, at the latest behind the last block, when it is not what was recorded.
+    """
+    import zlib
+
+    path = os.path.join(folder, *entry_object(entry).split("/"))
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise ArchiveError(f"{shown}: leads out of the history through a symbolic link; not read", RESTORE_HINT, "link_leaves_folder")
+    if not os.path.isfile(path):
+        raise ArchiveError(f"{shown}: is missing", RESTORE_HINT)
+    unpacker = zlib.decompressobj(GZIP) if entry["encoding"] else None
+    stored, content, stored_size, size = hashlib.sha256(), hashlib.sha256(), 0, 0
+    with open_for_reading(path) as stream:
+        while block := stream.read(BLOCK):
+            stored.update(block)
+            stored_size += len(block)
+            if stored_size > entry["stored_bytes"]:
+                break
+            for part in unpacked_blocks(unpacker, block, shown) if unpacker else (block,):
+                content.update(part)
+                size += len(part)
+                if size > entry["bytes"]:
+                    raise ArchiveError(f"{shown}: holds more than the {entry['bytes']:,} bytes that were recorded", RESTORE_HINT)
+                yield part
+    if (stored.hexdigest(), stored_size) != (entry["stored_sha256"], entry["stored_bytes"]):
+        raise changed_object(path, entry)
+    if (content.hexdigest(), size) != (entry["sha256"], entry["bytes"]):
+        raise ArchiveError(f"{shown}: its content is not what was recorded", RESTORE_HINT)
+
+
+def unpacked_blocks(unpacker: "object", block: bytes, shown: str) -> Iterator[bytes]:
+    """What *unpacker* makes of *block*, at most BLOCK bytes at a time. Raises ArchiveError for what is no gzip."""
+    import zlib
+
+    while block:
+        try:
+            yield unpacker.decompress(block, BLOCK)  # type: ignore[attr-defined]
+        except zlib.error:
+            raise ArchiveError(f"{shown}: was changed, it cannot be unpacked", RESTORE_HINT) from None
+        block = unpacker.unconsumed_tail  # type: ignore[attr-defined]
+
+
+def changed_object(path: str, entry: JsonObject) -> ArchiveError:
+    """The error of the object *path*, which is not what *entry* says: told apart when only line ends differ."""
+    shown = shown_path(path)
+    if entry["encoding"] is None and os.path.getsize(path) <= 4 * LARGE_BYTES:
+        data = b"".join(Source("", path).blocks())
+        plain = data.replace(b"\r\n", b"\n")
+        if entry["sha256"] in (hashlib.sha256(each).hexdigest() for each in (plain, plain.replace(b"\n", b"\r\n"))):
+            return ArchiveError(f"{shown}: only its line ends differ from what was recorded", LINE_ENDS_HINT, "line_ends")
+    return ArchiveError(f"{shown}: was changed, it is not what was recorded", RESTORE_HINT)
+
+
+def object_bytes(folder: str, entry: JsonObject) -> bytes:
+    """The whole content of the archived file *entry*. Raises ArchiveError when it is not what was recorded."""
+    return b"".join(object_blocks(folder, entry))
+
+
+def object_json(folder: str, entry: JsonObject) -> JsonObject:
+    """The JSON object in the archived file *entry*; {} when it holds none. Raises ArchiveError."""
+    try:
+        value = parse_json(object_bytes(folder, entry).decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        value = None
+    return value if isinstance(value, dict) else {}
+
+# endregion
+
+# region history/reading.py
+# =============================================================================
+# Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#
+#     history = load_history(find_history())
+#     history.champion()                      the HistoryRun that was promoted last, or None
+#     for run in history.runs.values():       in the order in which they were recorded
+#         run_row(history, run)               one flat JSON object: label, rates, decision, promoted or not, …
+#         run_outcomes(history, run)          per case: change, passed and valid trials of both stages
+#         run_problems(history, run)          [] when every hash of the run verifies
+#
+# A *cohort* is the cases and evaluators that a run was measured with; numbers of two cohorts are
+# never subtracted. In every run 'candidate' is the version that the run is about; 'baseline' is
+# there when it was compared. Nothing here writes.
+# =============================================================================
+
+HISTORY_FOLDER = "kaizen-history"
+RUNS_FOLDER = "runs"
+MANIFEST_FILE = "manifest.json"
+CASES_ARCHIVED, OUTCOMES_ARCHIVED, COMPARISON_ARCHIVED = "cases.jsonl", "outcomes.json", "comparison.json"
+OUTCOMES_VERSION = 1
+MANIFEST_FIELDS = {
+    **dict.fromkeys(("version", "id", "kind", "label", "agent_version", "recorded_at"), ANYTHING),
+    **dict.fromkeys(("label", "agent_version", "recorded_at"), TEXT),
+    **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
+    **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
+    **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
+    **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
+}
+NUMBER = Kind(is_number, "a number")
+COHORT_FIELDS = {
+    **dict.fromkeys(("dataset_fingerprint", "evaluator_fingerprint"), TEXT),
+    **dict.fromkeys(("cases", "holdout"), COUNT),
+    "evaluators": OBJECT,
+}
+STAGE_FIELDS = dict.fromkeys(("stage", "observations_sha256", "results_sha256"), TEXT)
+RATE_FIELDS = {
+    **dict.fromkeys(("passed", "failed", "errors", "planned", "not_run", "cases", "cases_measured", "priced", "timed"), COUNT),
+    **dict.fromkeys(("low", "high", "mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    "rate": or_null(OBJECT),
+}
+FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": NUMBER}
+
+
+class HistoryRun(NamedTuple):
+    """One recorded run: its ledger entry, its manifest ({} when that cannot be trusted, and why), its promotions."""
+
+    id: str
+    entry: JsonObject
+    manifest: JsonObject
+    problem: str
+    promotions: list[JsonObject]
+
+    def cohort(self) -> str:
+        """The short id of the run's cohort, 'c-1f0e…'; '' when the manifest cannot be trusted."""
+        return cohort_id(self.manifest["cohort"]) if self.manifest else ""
+
+    def digest(self, role: str) -> str | None:
+        """The SHA-256 of the observations of the stage in *role*; None when there is none."""
+        stage = self.manifest.get("stages", {}).get(role)
+        return stage["observations_sha256"] if stage else None
+
+    def file(self, name: str) -> JsonObject | None:
+        """The manifest's entry of the archived file *name*; None when the run has none."""
+        return next((entry for entry in self.manifest.get("files", []) if entry["name"] == name), None)
+
+
+class History(NamedTuple):
+    """A history: its folder, the ledger's entries, the runs by id in the order in which they were recorded."""
+
+    folder: str
+    entries: list[JsonObject]
+    runs: dict[str, HistoryRun]
+
+    def champion(self) -> HistoryRun | None:
+        """The run that was promoted last; None when none was."""
+        entry = champion_entry(self.entries)
+        return self.runs.get(entry["run"]) if entry else None
+
+    def cohorts(self) -> dict[str, list[HistoryRun]]:
+        """The runs of each cohort, the cohorts in the order in which they began."""
+        found: dict[str, list[HistoryRun]] = {}
+        for run in self.runs.values():
+            found.setdefault(run.cohort(), []).append(run)
+        return found
+
+    def anchor(self, cohort: str) -> HistoryRun | None:
+        """The anchor of *cohort*; None when it has none."""
+        return next((run for run in self.runs.values() if run.entry["kind"] == ANCHOR and run.cohort() == cohort), None)
+
+    def before(self, number: int) -> "History":
+        """The history as it was when it had *number* entries."""
+        entries = self.entries[:number]
+        return History(self.folder, entries, runs_of(entries, self.runs))
+
+
+class CaseOutcome(NamedTuple):
+    """One case of a run: its change (None without a baseline), passed and valid trials of each stage (None, None: no stage)."""
+
+    id: str
+    is_holdout: bool
+    change: str | None
+    baseline: tuple[int, int] | None
+    candidate: tuple[int, int]
+
+
+def find_history(argument: str | None = None, beside: str = "") -> str | None:
+    """Absolute path of the history: the folder *argument*, else the nearest from the current folder upwards, else one in *beside*.
+
+    None when there is none. Raises RefusedError for a link that leads elsewhere; name its target instead.
+    """
+    if argument is not None:
+        return os.path.abspath(argument)
+    folder = os.getcwd()
+    places = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        places.append(folder)
+    found = next((os.path.join(each, HISTORY_FOLDER) for each in [*places, *([beside] if beside else [])] if is_history(each)), None)
+    if found is not None:
+        refuse_link_out(found)
+    return found
+
+
+def is_history(folder: str) -> bool:
+    """True when *folder* holds a history."""
+    return os.path.isfile(os.path.join(folder, HISTORY_FOLDER, LEDGER_FILE))
+
+
+def load_history(folder: str) -> History:
+    """The history in *folder*. Raises RefusedError when its ledger is broken or newer than this program.
+
+    A manifest that is not the recorded one makes its run untrusted, not the history unreadable: see `Run.problem`.
+    """
+    entries = ledger_entries(folder)
+    loaded = {entry["run"]: loaded_run(folder, entry) for entry in entries if entry["kind"] != PROMOTION}
+    return History(folder, entries, runs_of(entries, loaded))
+
+
+def runs_of(entries: list[JsonObject], known: dict[str, HistoryRun]) -> dict[str, HistoryRun]:
+    """The runs that *entries* tell of, each with its promotions among them; their manifests are those in *known*."""
+    runs = {entry["run"]: known[entry["run"]]._replace(promotions=[]) for entry in entries if entry["kind"] != PROMOTION}
+    for entry in entries:
+        if entry["kind"] == PROMOTION and entry["run"] in runs:
+            runs[entry["run"]].promotions.append(entry)
+    return runs
+
+
+def loaded_run(folder: str, entry: JsonObject) -> HistoryRun:
+    """The run of the ledger's *entry*. Raises RefusedError when its manifest is newer than this program."""
+    try:
+        return HistoryRun(entry["run"], entry, read_manifest(folder, entry), "", [])
+    except InputError as error:
+        return HistoryRun(entry["run"], entry, {}, error.message, [])
+
+
+def manifest_path(folder: str, run_id: str) -> str:
+    """Where the manifest of the run *run_id* stands."""
+    return os.path.join(folder, RUNS_FOLDER, run_id, MANIFEST_FILE)
+
+
+def read_manifest(folder: str, entry: JsonObject) -> JsonObject:
+    """The manifest that the ledger's *entry* names, checked against its hash.
+
+    Raises InputError with a reason code, RefusedError when it is newer than this program.
+    """
+    path = manifest_path(folder, entry["run"])
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise InputError(f"{shown}: leads out of the history through a symbolic link", RESTORE_HINT, "link_leaves_folder")
+    data = read_bytes(path, RESTORE_HINT)
+    if sha256_hex(data) != entry["manifest"]:
+        is_crlf = sha256_hex(data.replace(b"\r\n", b"\n")) == entry["manifest"]
+        what = "only its line ends differ from what was recorded" if is_crlf else "was changed, it is not what was recorded"
+        raise InputError(f"{shown}: {what}", RESTORE_HINT, "line_ends" if is_crlf else "hash_mismatch")
+    try:
+        manifest = parse_json(data.decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        manifest = None
+    version = manifest.get("version") if isinstance(manifest, dict) else None
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        _, message, hint = newer_version(version)
+        raise RefusedError(f"{shown}: {message}", hint, "newer_version")
+    if not isinstance(manifest, dict) or not is_manifest(manifest, entry):
+        raise InputError(f"{shown}: is no manifest of this run", RESTORE_HINT, "invalid_file")
+    return manifest
+
+
+def is_manifest(manifest: JsonObject, entry: JsonObject) -> bool:
+    """True when *manifest* has the fields that readers rely on, each of its kind, and is about the run of *entry*."""
+    wrong: list[str] = []
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        wrong.append(pointer)
+
+    def check(document: object, kinds: dict[str, Kind]) -> None:
+        if isinstance(document, dict):
+            check_fields(document, kinds, "", report, kinds)
+        else:
+            wrong.append("")
+
+    check(manifest, MANIFEST_FIELDS)
+    if wrong or (manifest["version"], manifest["id"], manifest["kind"]) != (HISTORY_VERSION, entry["run"], entry["kind"]):
+        return False
+    roles = sorted(manifest["stages"])
+    check(manifest["cohort"], COHORT_FIELDS)
+    for reason in manifest["reasons"]:
+        check(reason, {"text": ANY_TEXT})
+    for role in roles:
+        check(manifest["stages"][role], STAGE_FIELDS)
+        check(manifest["rates"].get(role), RATE_FIELDS)
+        if not wrong and manifest["rates"][role]["rate"] is not None:
+            check(manifest["rates"][role]["rate"], FRACTION_FIELDS)
+    has_decision = manifest["decision"] is None or is_stated_decision(manifest["decision"])
+    is_whole_run = roles in (["candidate"], ["baseline", "candidate"]) and (manifest["evidence"] is None) == (len(roles) == 1)
+    return not wrong and has_decision and is_whole_run and all(map(is_archived_entry, manifest["files"]))
+
+
+def cohort_id(cohort: JsonObject) -> str:
+    """The short name of the cohort with these fingerprints: 'c-' and ten digits."""
+    return "c-" + fingerprint([cohort["dataset_fingerprint"], cohort["evaluator_fingerprint"]]).removeprefix("sha256:")[:10]
+
+
+def find_run(history: History, name: str) -> HistoryRun:
+    """The run that *name* means: its id, its number, 'champion', the beginning of its id, or its label. Raises InputError."""
+    champion = history.champion()
+    if name == "champion" and champion:
+        return champion
+    if name in history.runs:
+        return history.runs[name]
+    found = [run for run in history.runs.values() if name.isascii() and name.isdigit() and run.entry["seq"] == int(name[:12])]
+    found = found or [run for run in history.runs.values() if name and run.id.startswith(name)]
+    found = found or [run for run in history.runs.values() if run.manifest.get("label") == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"{quoted(name)} means {listed([run.id for run in found])}", "name one of them by its id", "ambiguous_run")
+    hint = did_you_mean(name, history.runs) if history.runs else "record one with: kaizen history record IMPROVEMENT"
+    raise InputError(f"{quoted(name)}: there is no such run in this history", hint, "no_run")
+
+
+# --- What a run holds ------------------------------------------------------------------
+
+
+def run_row(history: History, run: HistoryRun) -> JsonObject:
+    """One flat object about *run*, for lists and pages.
+
+    {"id", "seq", "kind" ("anchor" or "record"), "recorded_at", "problem" ("" or why nothing below can be trusted: then it ends
+    here, with the promotions), "label", "agent_version", "improvement" (its name), "cohort", "cases", "holdout" (counts),
+    "recommendation" (None for a run that was not compared), "reasons" [{code, rule, text}], "counts", "rates" {"candidate": …,
+    "baseline": …} and "metrics" as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at,
+    rationale, conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
+    (id of a later record of the same evidence, or None), "compared_with" (id of the run that its baseline is, or None)}.
+    """
+    champion = history.champion()
+    row: JsonObject = {
+        "id": run.id,
+        "seq": run.entry["seq"],
+        "kind": run.entry["kind"],
+        "recorded_at": run.entry["at"],
+        "problem": run.problem,
+    }
+    row.update(promoted_at=[entry["at"] for entry in run.promotions], is_champion=champion is not None and champion.id == run.id)
+    if not run.manifest:
+        return row
+    manifest = run.manifest
+    row.update({key: manifest[key] for key in ("label", "agent_version")}, improvement=str(manifest["improvement"].get("name", "")))
+    row.update(cohort=run.cohort(), cases=manifest["cohort"].get("cases"), holdout=manifest["cohort"].get("holdout"))
+    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "metrics", "evidence")})
+    row["decision"] = run.promotions[-1]["decision"]["stated"] if run.promotions else manifest.get("decision")
+    later = [each.id for each in history.runs.values() if each.entry["seq"] > run.entry["seq"] and is_same_evidence(each, run)]
+    known = compared_run(history, run)
+    row.update(superseded_by=later[-1] if later else None, compared_with=known.id if known else None)
+    return row
+
+
+def is_same_evidence(run: HistoryRun, other: HistoryRun) -> bool:
+    """True when both runs are records of one comparison."""
+    return (
+        bool(run.manifest and other.manifest)
+        and run.manifest["evidence"] is not None
+        and run.manifest["evidence"] == other.manifest["evidence"]
+    )
+
+
+def compared_run(history: History, run: HistoryRun) -> HistoryRun | None:
+    """The run whose version was the baseline of *run*, known by its observations: of several the last before it; None when unknown."""
+    digest = run.digest("baseline")
+    known = [
+        each for each in history.runs.values() if digest and each.entry["seq"] < run.entry["seq"] and each.digest("candidate") == digest
+    ]
+    return known[-1] if known else None
+
+
+def archived_document(history: History, run: HistoryRun, name: str) -> JsonObject:
+    """The JSON object in the archived file *name* of *run*. Raises ArchiveError, also when it has not the form of that file."""
+    entry = run.file(name)
+    document = object_json(history.folder, entry) if entry else {}
+    if not (is_outcomes(document) if name == OUTCOMES_ARCHIVED else is_comparison(document)):
+        raise ArchiveError(f"{run.id}: {name} is not what a recording writes", RESTORE_HINT, "invalid_file")
+    return document
+
+
+def is_outcomes(document: JsonObject) -> bool:
+    """True when *document* has the form that `outcomes_document` gives."""
+    rows = document.get("cases")
+    return isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows)
+
+
+def is_outcome_row(row: list[Any]) -> bool:
+    """True for [id, holdout, change, passed, valid, passed, valid]; change and the first two counts may be None."""
+    if len(row) != 7 or type(row[0]) is not str or type(row[5]) is not int or type(row[6]) is not int:
+        return False
+    return row[3] is row[4] is row[2] is None or type(row[3]) is type(row[4]) is int and type(row[2]) is str
+
+
+def is_comparison(document: JsonObject) -> bool:
+    """True when *document* has what a replay reads of comparison.json."""
+    sides = [document.get(role) for role in ("baseline", "candidate")]
+    return (
+        all(isinstance(side, dict) and isinstance(side.get("stage"), str) and "observations_sha256" in side for side in sides)
+        and isinstance(document.get("recommendation"), str)
+        and all(isinstance(row, dict) and "id" in row and "change" in row for row in document.get("cases") or [0])
+        and all(isinstance(each, dict) and {"code", "rule", "text"} <= each.keys() for each in document.get("reasons", [0]))
+        and {"counts", "rates", "delta", "evidence"} <= document.keys()
+    )
+
+
+def run_outcomes(history: History, run: HistoryRun) -> Iterator[CaseOutcome]:
+    """Each case of *run*, in the order of its cases; ids of holdout cases are not to be shown. Raises ArchiveError."""
+    for case_id, secret, change, *counts in archived_document(history, run, OUTCOMES_ARCHIVED)["cases"]:
+        before = (counts[0], counts[1]) if counts[0] is not None else None
+        yield CaseOutcome(case_id, bool(secret), change, before, (counts[2], counts[3]))
+
+
+def outcomes_document(rows: list[JsonObject], holdout: frozenset[str]) -> JsonObject:
+    """What outcomes.json holds of the `cases` of a comparison: lists without keys, so that thousands of runs are read quickly.
+
+    {"version": 1, "cases": [[id, holdout 0 or 1, change, baseline passed, valid, candidate passed, valid], …]}
+    """
+    cases = []
+    for row in rows:
+        counts = [value for role in ("baseline", "candidate") for value in passed_and_valid(row.get(role))]
+        cases.append([row["id"], int(row["id"] in holdout), row["change"], *counts])
+    return {"version": OUTCOMES_VERSION, "cases": cases}
+
+
+def passed_and_valid(side: JsonObject | None) -> list[int | None]:
+    """[passed trials, valid trials] of one side of a case."""
+    return [side["pass"], side["pass"] + side["fail"]] if side else [None, None]
+
+
+def run_problems(history: History, run: HistoryRun, known: dict[str, str] | None = None) -> list[str]:
+    """What is wrong with the archived files of *run*, each in one sentence; [] when every hash verifies.
+
+    *known* may be handed to several calls: what one of them has read is not read again by the next.
+    """
+    if run.problem:
+        return [run.problem]
+    entries = [*run.manifest["files"], *(entry["decision"]["file"] for entry in run.promotions)]
+    found = [object_problem(history.folder, entry, {} if known is None else known) for entry in entries]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def object_problem(folder: str, entry: JsonObject, known: dict[str, str]) -> str:
+    """What is wrong with the archived file *entry*, '' for nothing; *known* holds what was found before."""
+    key = canonical_json([entry_object(entry), entry["stored_sha256"], entry["stored_bytes"], entry["bytes"]])
+    if key not in known:
+        try:
+            for _ in object_blocks(folder, entry):
+                pass
+            known[key] = ""
+        except InputError as error:
+            known[key] = error.message
+    return known[key]
+
+
+# --- Cohorts ---------------------------------------------------------------------------
+
+
+def cohort_difference(history: History, run: HistoryRun, other: HistoryRun) -> JsonObject:
+    """How the cohort of *run* differs from that of *other*. Raises ArchiveError.
+
+    {"cases": {"added", "removed", "changed": ids that may be shown}, "holdout_cases": number of others,
+    "evaluators": {"added", "removed", "changed": ids}}, all as seen from *other* to *run*.
+    """
+    cases, earlier = archived_cases(history, run), archived_cases(history, other)
+    holdout = {name for each in (cases, earlier) for name, (_, secret) in each.items() if secret}
+    moved = key_differences({name: text for name, (text, _) in earlier.items()}, {name: text for name, (text, _) in cases.items()})
+    evaluators = key_differences(*({**each.manifest["cohort"].get("evaluators", {})} for each in (other, run)))
+    shown = {kind: [name for name in names if name not in holdout] for kind, names in moved.items()}
+    hidden = sum(len(names) for names in moved.values()) - sum(len(names) for names in shown.values())
+    return {"cases": shown, "holdout_cases": hidden, "evaluators": evaluators}
+
+
+def archived_cases(history: History, run: HistoryRun) -> dict[str, tuple[str, bool]]:
+    """{case id: (fingerprint, whether it is a holdout case)} of the archived cases of *run*."""
+    entry = run.file(CASES_ARCHIVED)
+    lines = object_bytes(history.folder, entry).split(b"\n") if entry else []
+    cases = [parse_line(line, f"{run.id}, {CASES_ARCHIVED}") for line in lines if line]
+    return {str(case.get("id")): (fingerprint(case_fingerprint_document(case)), is_holdout(case)) for case in cases}
+
+
+def key_differences(before: dict[str, str], after: dict[str, str]) -> dict[str, list[str]]:
+    """{"added", "removed", "changed": the keys} from *before* to *after*, sorted."""
+    return {
+        "added": sorted(after.keys() - before.keys()),
+        "removed": sorted(before.keys() - after.keys()),
+        "changed": sorted(name for name in before.keys() & after.keys() if before[name] != after[name]),
+    }
+
+
+def difference_text(difference: JsonObject) -> str:
+    """*difference* in one clause: '1 case added (refund-9), evaluators changed: tone'; 'in nothing' when there is none."""
+    parts = []
+    for what, names in (("cases", difference["cases"]), ("evaluators", difference["evaluators"])):
+        parts += [f"{what} {kind}: {listed([visible(name, 60) for name in ids], 5)}" for kind, ids in names.items() if ids]
+    parts += [f"holdout cases that differ: {difference['holdout_cases']}"] if difference["holdout_cases"] else []
+    return re.sub(r"[\r\n]", " ", "; ".join(parts)) or "in nothing"
+
+# endregion
+
+# region history/recording.py
+# =============================================================================
+# Adding to a history: one writer at a time, whole or not at all.
+#
+# Under the lock: what a stopped recording left is cleared away, `unfinished.json` says what is
+# going to be written, then objects, manifest, ledger and champion.json are, in that order, and
+# `unfinished.json` goes. The moment at which something counts is the renaming of the ledger.
+# =============================================================================
+
+ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE = ".gitattributes", "history.lock", "unfinished.json"
+ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
+RECORDING_PATIENCE = 10.0  # how long a second recording waits for the first
+OBJECT_NAME = rf"{OBJECTS_FOLDER}/[0-9a-f]{{2}}/{HEX_DIGEST}(\.gz)?"
+HALF_WRITTEN = r"\.[\w.-]{1,200}\.\d+\.tmp"
+
+
+class RunDraft(NamedTuple):
+    """A run about to be recorded: what its manifest says beside id, time and files; the files; the name its id is made from."""
+
+    kind: str
+    label: str
+    fields: JsonObject
+    sources: list[Source]
+
+
+HistoryCheck = Callable[[History], None]
+
+
+def record_run(folder: str, draft: RunDraft, check: HistoryCheck, patience: float = RECORDING_PATIENCE) -> tuple[History, HistoryRun]:
+    """The history in *folder* with the run of *draft* appended, and that run; *check* refuses by raising, under the lock.
+
+    A history is begun when there is none. Raises RefusedError or InputError; the ledger is then the old one.
+    """
+    refuse_link_out(folder)
+    make_folder(folder)
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", patience):
+        history = history_for_writing(folder)
+        check(history)
+        items = [measured_source(source) for source in draft.sources]
+        run_id = f"{len(history.entries) + 1:04d}-{slug(draft.label)}"
+        with UnfinishedWriting(history, items, run_id):
+            if not history.entries:
+                create_file(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES)
+            files = [store_object(folder, item) for item in items]
+            at = utc_now()
+            manifest = {
+                "version": HISTORY_VERSION,
+                "id": run_id,
+                "kind": draft.kind,
+                "label": draft.label,
+                "recorded_at": at,
+                "engine": VERSION,
+            }
+            text = encode_readable({**manifest, **draft.fields, "files": files}) + "\n"
+            path = manifest_path(folder, run_id)
+            make_folder(os.path.dirname(path))
+            write_file(path, text)
+            entry = sealed_entry(history.entries, at, draft.kind, run_id, manifest=sha256_hex(text))
+            write_ledger(folder, [*history.entries, entry])
+    after = load_history(folder)
+    return after, after.runs[run_id]
+
+
+def record_promotion(folder: str, run_id: str, decision: Source, stated: JsonObject, check: HistoryCheck) -> History:
+    """The history in *folder* with a promotion of *run_id* appended that rests on the file *decision*; *check* as above."""
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", RECORDING_PATIENCE):
+        history = history_for_writing(folder)
+        check(history)
+        item = measured_source(decision)
+        champion = history.champion()
+        with UnfinishedWriting(history, [item], ""):
+            fields = {"file": store_object(folder, item), "stated": stated}
+            replaces = champion.id if champion else None
+            entry = sealed_entry(history.entries, utc_now(), PROMOTION, run_id, decision=fields, replaces=replaces)
+            write_ledger(folder, [*history.entries, entry])
+    return load_history(folder)
+
+
+def history_for_writing(folder: str) -> History:
+    """The history in *folder*, mended after a recording that was stopped; an empty one when there is no ledger yet.
+
+    Raises RefusedError when it is not whole: nothing is appended to a history that cannot be trusted.
+    """
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        refuse_other_folder(folder)
+    for name in (RUNS_FOLDER, OBJECTS_FOLDER):
+        refuse_leaving(folder, os.path.join(folder, name))
+    sweep_half_written(folder)
+    clear_unfinished(folder)
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        if os.path.lexists(os.path.join(folder, CHAMPION_FILE)) or known_runs(folder):
+            hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
+            raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+        return History(folder, [], {})
+    history = load_history(folder)
+    broken = next((run for run in history.runs.values() if run.problem), None)
+    if broken:
+        raise RefusedError(broken.problem, "run: kaizen history validate", "hash_mismatch")
+    strangers = [name for name in known_runs(folder) if name not in history.runs]
+    if strangers:
+        message = (
+            f"{shown_path(os.path.join(folder, RUNS_FOLDER))}: holds runs that are not in the ledger: {listed(map(quoted, strangers), 5)}"
+        )
+        hint = f"when they come from another branch, {FORK_HINT}; when not, the end of the ledger is gone"
+        raise RefusedError(message, hint, "unknown_runs")
+    refuse_other_champion(history)
+    return history
+
+
+def refuse_other_folder(folder: str) -> None:
+    """Raises RefusedError when *folder*, which holds no ledger, holds anything that no recording has begun."""
+    ours = (ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE, CHAMPION_FILE, RUNS_FOLDER, OBJECTS_FOLDER)
+    others = [name for name in list_folder(folder) if name not in ours and not re.fullmatch(HALF_WRITTEN, name)]
+    if others:
+        message = f"{shown_path(folder)}: is no history, it holds {listed(map(quoted, others), 3)}; nothing was written"
+        raise RefusedError(message, "name an empty or new folder with --history", "no_history")
+
+
+def known_runs(folder: str) -> list[str]:
+    """The names in the folder of the runs."""
+    path = os.path.join(folder, RUNS_FOLDER)
+    return list_folder(path) if os.path.isdir(path) else []
+
+
+def refuse_other_champion(history: History) -> None:
+    """Raises RefusedError when champion.json is not what the ledger says: then the ledger may have lost its last entries."""
+    path = os.path.join(history.folder, CHAMPION_FILE)
+    if not os.path.isfile(path) or read_text(path) != champion_text(history.entries):
+        message = f"{shown_path(path)}: does not agree with the ledger of {len(history.entries)} entries"
+        raise RefusedError(message, "run: kaizen history validate", "champion_mismatch")
+
+
+# --- What a stopped recording leaves ---------------------------------------------------
+
+
+class UnfinishedWriting:
+    """Context manager: says beforehand what is going to be written, and clears it away when that did not come to its end."""
+
+    def __init__(self, history: History, items: list[MeasuredSource], run_id: str) -> None:
+        self.folder = history.folder
+        self.path = os.path.join(history.folder, UNFINISHED_FILE)
+        fresh = sorted({item.object_name() for item in items} - kept_objects(history))
+        self.document = {"version": HISTORY_VERSION, "entries": len(history.entries), "run": run_id, "objects": fresh}
+
+    def __enter__(self) -> None:
+        write_json(self.path, self.document)
+
+    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
+        if kind is None:
+            discard_unfinished(self.path)
+        else:
+            with suppress(KaizenError):  # the next recording does it
+                clear_unfinished(self.folder)
+
+
+def kept_objects(history: History) -> set[str]:
+    """Names of the objects that the runs and promotions of *history* rest on."""
+    files = [entry for run in history.runs.values() for entry in run.manifest.get("files", [])]
+    files += [entry["decision"]["file"] for entry in history.entries if entry["kind"] == PROMOTION]
+    return set(map(entry_object, files))
+
+
+def clear_unfinished(folder: str) -> None:
+    """Takes away what a stopped recording left in *folder*, or finishes it where the ledger has its entry already."""
+    path = os.path.join(folder, UNFINISHED_FILE)
+    if not os.path.lexists(path):
+        return
+    document = read_json_object(path)
+    objects, run_id, number = document.get("objects"), document.get("run"), document.get("entries")
+    if not isinstance(objects, list) or not isinstance(run_id, str) or not isinstance(number, int):
+        raise RefusedError(f"{shown_path(path)}: is not what a recording writes", "look at it, then remove it", "invalid_file")
+    has_ledger = os.path.lexists(os.path.join(folder, LEDGER_FILE))
+    history = load_history(folder) if has_ledger else History(folder, [], {})
+    if has_ledger and number + 1 == len(history.entries):
+        write_file(os.path.join(folder, CHAMPION_FILE), champion_text(history.entries))
+    kept = kept_objects(history)
+    for name in objects:
+        if isinstance(name, str) and re.fullmatch(OBJECT_NAME, name) and name not in kept:
+            refuse_leaving(folder, os.path.join(folder, name))
+            discard_unfinished(os.path.join(folder, *name.split("/")))
+            sweep_half_written(os.path.join(folder, os.path.dirname(name)))
+    if re.fullmatch(RUN_ID, run_id):
+        place = os.path.join(folder, RUNS_FOLDER, run_id)
+        refuse_leaving(folder, place)
+        if run_id in history.runs:
+            sweep_half_written(place)
+        elif os.path.isdir(place) and int(run_id.split("-")[0]) > len(history.entries):
+            remove_folder(place)
+    discard_unfinished(path)
+
+
+def sweep_half_written(folder: str) -> None:
+    """Removes the half-written files in *folder*; the caller holds the history's lock."""
+    if not os.path.isdir(folder):
+        return
+    for name in list_folder(folder):
+        if re.fullmatch(HALF_WRITTEN, name) and not name.startswith(".dashboard."):
+            discard_unfinished(os.path.join(folder, name))
+
+# endregion
+
+# region history/promotion.py
+# =============================================================================
+# When a run may become champion, and what to do when it may not.
+#
+# Every rule must hold; there is no way around one. Past promotions are judged by the same
+# rules when a history is validated.
+# =============================================================================
+
+ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
+
+
+class Obstacle(NamedTuple):
+    """What keeps a run from being promoted: reason code, one sentence, what to do."""
+
+    code: str
+    text: str
+    hint: str
+
+
+def promotion_obstacle(history: History, run: HistoryRun, decision: Decision | None, stale: str) -> Obstacle | None:
+    """The first thing that keeps *run* from being promoted under *decision*; None when nothing does.
+
+    *stale* says how the improvement's files differ from the recorded ones, '' when they do not.
+    """
+    return hash_obstacle(history, run) or stale_obstacle(run, stale) or rule_obstacle(history, run) or decision_obstacle(run, decision)
+
+
+def hash_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """A file of *run*, or of the run it must have been compared with, that is not what was recorded."""
+    reference = history.champion() or history.anchor(run.cohort())
+    for each in (run, reference):
+        problems = run_problems(history, each) if each else []
+        if problems:
+            return Obstacle(
+                "hash_mismatch", problems[0], "put the recorded file back (git checkout, or a copy); see: kaizen history validate"
+            )
+    return None
+
+
+def stale_obstacle(run: HistoryRun, stale: str) -> Obstacle | None:
+    """The improvement has moved on since *run* was recorded."""
+    if not stale:
+        return None
+    hint = "run: kaizen evaluate, kaizen review, kaizen decide, then kaizen history record: what is there now is another run"
+    return Obstacle("stale_evidence", f"{run.id}: the evidence is stale: {stale}", hint)
+
+
+def rule_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """What the rules about cohort, comparison and recommendation say of *run*, which its history is loaded with."""
+    if run.entry["kind"] == ANCHOR or "baseline" not in run.manifest["stages"]:
+        hint = "record the candidate: kaizen history record IMPROVEMENT --agent-version V"
+        return Obstacle("not_compared", f"{run.id}: was recorded alone, compared with nothing", hint)
+    champion = history.champion()
+    if champion and champion.id == run.id:
+        return Obstacle("already_champion", f"{run.id}: is the champion already", "there is nothing to do")
+    anchor = history.anchor(run.cohort())
+    if anchor is None:
+        return cohort_obstacle(history, run)
+    wanted = champion or anchor
+    if not is_compared_with(history, run, wanted):
+        version = quoted(wanted.manifest.get("agent_version", "?"))
+        role = f"the version promoted last ({version}, {wanted.id})" if champion else f"the anchor of its cohort ({version}, {wanted.id})"
+        hint = (
+            f"run version {version} as the baseline of this improvement, then evaluate, review, decide and record again; "
+            "a stage that runs it anew is made known with: kaizen history record IMPROVEMENT --stage S --agent-version V"
+        )
+        return Obstacle("not_compared_with_champion", f"{run.id}: its baseline is not {role}", hint)
+    if run.manifest["recommendation"] != "eligible":
+        reasons = [entry["text"] for entry in run.manifest["reasons"]]
+        because = f": {visible(reasons[0])}" if reasons else ""
+        hint = "change the agent until it is eligible, or the policy in evaluation.json, which makes other evidence to decide about"
+        return Obstacle(
+            "not_eligible", f"{run.id}: the recommendation is {visible(str(run.manifest['recommendation']), 40)}{because}", hint
+        )
+    return None
+
+
+def improvement_argument(run: HistoryRun) -> str:
+    """The improvement of *run* as a command that is printed for a shell names it."""
+    from shlex import quote
+
+    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+
+
+def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
+    """The cohort of *run* has no anchor; says how it differs from the cohort that was begun last."""
+    name = improvement_argument(run)
+    hint = f"begin its cohort with its baseline: kaizen history init {name} --agent-version V"
+    others = [each for each in history.runs.values() if each.entry["kind"] == ANCHOR and each.manifest]
+    if not others:
+        return Obstacle("other_cohort", f"{run.id}: its cohort {run.cohort()} has no anchor, nor has any other", hint)
+    how = difference_text(cohort_difference(history, run, others[-1]))
+    text = f"{run.id}: its cohort {run.cohort()} has no anchor; it differs from {others[-1].cohort()} ({others[-1].id}): {how}"
+    return Obstacle("other_cohort", text, hint)
+
+
+def is_compared_with(history: History, run: HistoryRun, wanted: HistoryRun) -> bool:
+    """True when the baseline of *run* is the version of *wanted*: by its observations, or by a run of the cohort that has them.
+
+    Such a run was recorded under the same agent version.
+    """
+    digest = run.digest("baseline")
+    if digest is None or digest == wanted.digest("candidate"):
+        return digest is not None
+    version = wanted.manifest.get("agent_version")
+    same = [each for each in history.runs.values() if each.cohort() == run.cohort() and each.digest("candidate") == digest]
+    return any(each.manifest["agent_version"] == version for each in same)
+
+
+def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | None:
+    """What *decision* lacks for a promotion of *run*; None when it accepts exactly its evidence."""
+    name = improvement_argument(run)
+    decide = f"run: kaizen decide {name} --status accepted --by NAME --because TEXT"
+    if decision is None:
+        return Obstacle(
+            "no_decision", f"{run.id}: nobody has decided about it", f"run: kaizen review {name}, look at the page, then {decide}"
+        )
+    if decision.status == "pending":
+        return Obstacle("pending", f"{run.id}: the decision is pending", f"a person decides; {decide}")
+    if decision.evidence != run.manifest["evidence"]:
+        found, wanted = (visible(text, 19) for text in (decision.evidence, run.manifest["evidence"]))
+        text = f"{run.id}: the decision is about other evidence ({found} instead of {wanted})"
+        return Obstacle("stale_decision", text, f"run: kaizen review {name}, look at the page, then {decide}")
+    if decision.status not in ACCEPTED_STATUSES:
+        by = f" by {quoted(decision.decided_by)}" if decision.decided_by else ""
+        return Obstacle(
+            "rejected",
+            f"{run.id}: was {visible(decision.status, 40)}{by}",
+            "a rejected version is not promoted; make a better one, and record that",
+        )
+    return None
+
+
+def stated_decision(decision: Decision | None) -> JsonObject | None:
+    """What a manifest or a promotion says of *decision*; None when there is none."""
+    if decision is None:
+        return None
+    return {key: value for key, value in decision._asdict().items() if key != "path"}
+
+# endregion
+
+# region history/validation.py
+# =============================================================================
+# Whether a history is still what was written: every file, every byte, every rule.
+#
+# Each problem names the file. A history that lost its end looks like a shorter one that never
+# had it; champion.json and the folders of the lost runs tell, and where somebody removed those
+# too, only an anchor digest that is kept elsewhere does.
+# =============================================================================
+
+DASHBOARD_FILE = "dashboard.html"
+NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
+
+
+def history_problems(folder: str, anchor: str = "") -> tuple[History, list[LedgerProblem]]:
+    """(the history in *folder* as far as it can be read, everything that is wrong with it); *anchor* is a digest it must extend.
+
+    Raises InputError when there is no ledger or *anchor* is none, RefusedError for a schema newer than this program.
+    """
+    path = os.path.join(folder, LEDGER_FILE)
+    shown = shown_path(path)
+    entries, problems = parsed_ledger(ledger_data(path), shown)
+    unique = list({entry["run"]: entry for entry in reversed(entries) if entry["kind"] != PROMOTION}.values())
+    history = History(folder, entries, runs_of(entries, {entry["run"]: loaded_run(folder, entry) for entry in reversed(unique)}))
+    problems += champion_problems(folder, entries, bool(problems))
+    problems += attribute_problems(folder)
+    problems += run_file_problems(history)
+    problems += promotion_problems(history, shown)
+    problems += stray_problems(history)
+    found = anchor_problem(entries, anchor, shown) if anchor and entries else None
+    return history, problems + ([found] if found else [])
+
+
+def fixed_problem(path: str, expected: bytes, code: str, words: str) -> list[LedgerProblem]:
+    """The problem of the file *path*, when it does not hold *expected*."""
+    shown = shown_path(path)
+    if os.path.islink(path):
+        return []  # named with the other links
+    if not os.path.isfile(path):
+        return [LedgerProblem(shown, 0, code, "is missing")]
+    data = read_bytes(path)
+    if data == expected:
+        return []
+    if data.startswith(CONFLICT_MARKS) or any(b"\n" + mark in data for mark in CONFLICT_MARKS):
+        return [LedgerProblem(shown, 0, "conflict_markers", "holds the marks of a merge conflict", FORK_HINT)]
+    if data.replace(b"\r\n", b"\n") == expected:
+        return [LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT)]
+    return [LedgerProblem(shown, 0, code, words)]
+
+
+def champion_problems(folder: str, entries: list[JsonObject], is_broken: bool) -> list[LedgerProblem]:
+    """What is wrong with champion.json beside the *entries* of the ledger, which *is_broken* when not all could be read."""
+    path = os.path.join(folder, CHAMPION_FILE)
+    known = stated_entries(path)
+    words = "does not agree with the ledger"
+    if not is_broken and known is not None and known != len(entries):
+        words += f": it knows {known} entries, the ledger has {len(entries)}"
+        words += "; the last ones are gone" if known > len(entries) else "; entries were added, or a recording was stopped"
+    if is_broken and known is not None and os.path.isfile(path) and known != len(entries):
+        return []  # the ledger's own problems say more
+    return fixed_problem(path, champion_text(entries).encode("utf-8"), "champion_mismatch", words)
+
+
+def stated_entries(path: str) -> int | None:
+    """The number of entries that champion.json at *path* knows; None when it does not say."""
+    try:
+        refuse_link_out(path)
+        document = parse_json(read_bytes(path).decode("utf-8"))
+        return int(document["entries"])
+    except (KaizenError, JsonError, UnicodeDecodeError, TypeError, KeyError, ValueError):
+        return None
+
+
+def attribute_problems(folder: str) -> list[LedgerProblem]:
+    """What is wrong with .gitattributes."""
+    return fixed_problem(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES.encode("utf-8"), "attributes_changed", "was changed")
+
+
+def run_file_problems(history: History) -> list[LedgerProblem]:
+    """What is wrong with the manifests and the archived files, each file once."""
+    known: dict[str, str] = {}
+    found = []
+    for run in history.runs.values():
+        if run.problem:
+            found.append(told_problem(run.problem))
+        for entry in archived_entries(run):
+            if entry_object(entry) not in known:
+                words = known[entry_object(entry)] = object_problem(history.folder, entry, {})
+                found += [told_problem(f"{words} ({entry['name']} of {run.id})")] if words else []
+    return found
+
+
+def told_problem(text: str) -> LedgerProblem:
+    """The problem that *text*, 'path: words', tells."""
+    path, _, words = text.partition(": ")
+    is_crlf = words.startswith("only its line ends")
+    return LedgerProblem(path, 0, "line_ends" if is_crlf else "hash_mismatch", words, LINE_ENDS_HINT if is_crlf else RESTORE_HINT)
+
+
+def archived_entries(run: HistoryRun) -> list[JsonObject]:
+    """The entries of all files that *run* and its promotions rest on."""
+    return [*run.manifest.get("files", []), *(entry["decision"]["file"] for entry in run.promotions)]
+
+
+def promotion_problems(history: History, shown: str) -> list[LedgerProblem]:
+    """Promotions that the rules did not allow when they were written."""
+    found = []
+    for entry in history.entries:
+        if entry["kind"] != PROMOTION:
+            continue
+        before = history.before(entry["seq"] - 1)
+        run = before.runs.get(entry["run"])
+        if run is None:
+            words = f"promotes {entry['run']}, which was not recorded before"
+        elif not run.manifest:
+            continue  # its manifest is named already
+        else:
+            obstacle = rule_obstacle(before, run) or decision_obstacle(run, Decision(**entry["decision"]["stated"], path=""))
+            words = f"a promotion that the rules do not allow: {obstacle.text}" if obstacle else ""
+        if words:
+            found.append(LedgerProblem(shown, entry["seq"], "forged_promotion", words))
+    return found
+
+
+def stray_problems(history: History) -> list[LedgerProblem]:
+    """Files that no part of the history names, links, and what a stopped recording left."""
+    expected = {ATTRIBUTES_FILE, LEDGER_FILE, CHAMPION_FILE, *NOT_HISTORY}
+    for run in history.runs.values():
+        expected.add(f"{RUNS_FOLDER}/{run.id}/{MANIFEST_FILE}")
+        expected.update(map(entry_object, archived_entries(run)))
+    broken = {run.id for run in history.runs.values() if not run.manifest}
+    found: list[LedgerProblem] = []
+    for name, mode in sorted(found_names(history.folder)):
+        shown = shown_path(os.path.join(history.folder, *name.split("/")))
+        if stat.S_ISLNK(mode):
+            found.append(
+                LedgerProblem(shown, 0, "link", "is a symbolic link, which a history never holds", "put the file itself in its place")
+            )
+        elif name == UNFINISHED_FILE or re.fullmatch(HALF_WRITTEN, os.path.basename(name)):
+            words = "a recording is under way or was stopped; the ledger is as it was before or after it"
+            found.append(LedgerProblem(shown, 0, "unfinished", words, "record again: that clears away what was left"))
+        elif name not in expected and not (broken and name.startswith("objects/")):
+            words = "is named nowhere in the history: it was added, or what named it is gone"
+            found.append(LedgerProblem(shown, 0, "added", words, f"if it came with a merge: {FORK_HINT}; else remove it"))
+    return found
+
+
+def found_names(folder: str) -> list[tuple[str, int]]:
+    """(path from *folder* with '/', mode) of everything below it but folders; links are named and not followed."""
+    found, waiting = [], [folder]
+    while waiting:
+        place = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                modes = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+        except OSError as error:
+            refuse_reading(place, error)
+        waiting += [path for path, mode in modes if stat.S_ISDIR(mode)]
+        found += [(os.path.relpath(path, folder).replace(os.sep, "/"), mode) for path, mode in modes if not stat.S_ISDIR(mode)]
+    return found
+
+# endregion
+
+# region history/restoring.py
+# =============================================================================
+# An archived run put back as an improvement folder, to be evaluated again.
+# =============================================================================
+
+REFERENCE = "$file/"  # before the name of a file that evaluation.json or a case refers to
+PLAIN_NAME = r"[A-Za-z0-9_][\w.-]{0,200}"
+
+
+def restore_run(history: History, run: HistoryRun, folder: str, policy: JsonObject) -> Improvement:
+    """The improvement that *run* archived, written into the empty *folder*, with the blocks of *policy* (None: without it).
+
+    All its cases are its own then, also those that came from included files. Raises ArchiveError when a file is not what
+    was recorded or its name leads elsewhere.
+    """
+    for entry in run.manifest["files"]:
+        path = restored_path(folder, entry["name"])
+        make_folder(os.path.dirname(path))
+        if not is_inside(folder, path):
+            raise ArchiveError(f"{run.id}: {quoted(entry['name'])} leads out of the folder; not restored", "", "link_leaves_folder")
+        if entry["name"] == EVALUATION_FILE:
+            document = {**object_json(history.folder, entry), **policy, "include": None, "optimization": None}
+            write_json(path, {key: value for key, value in document.items() if value is not None})
+            continue
+        with replacing(path) as stream:
+            for block in object_blocks(history.folder, entry):
+                stream.write(block)
+    return Improvement(folder)
+
+
+def restored_path(folder: str, name: str) -> str:
+    """Where the archived file *name* goes in *folder*. Raises ArchiveError for a name that no recording gives."""
+    if name.startswith(REFERENCE):
+        return os.path.normpath(os.path.join(folder, *name[len(REFERENCE) :].split("/")))
+    if not re.fullmatch(PLAIN_NAME, name, re.ASCII):
+        raise ArchiveError(f"{quoted(name)}: is no name of an archived file", "", "invalid_file")
+    return os.path.join(folder, CASES_FILE if name == CASES_ARCHIVED else name)
+
+# endregion
+
 # region exporters/rows.py
 # =============================================================================
 # What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -19255,6 +26547,2190 @@ def left_out_notes(tally: Tallied) -> list[str]:
     notes = [f"{hidden} {'is' if cases == 1 else 'are'} counted and not shown"]
     left_out = f"{counted(gone, 'trial')} of cases that the dataset no longer holds {'was' if gone == 1 else 'were'} left out"
     return (notes if cases else []) + ([left_out] if gone else [])
+
+# endregion
+
+# region importers/yaml_values.py
+# =============================================================================
+# Values of YAML that stand on a line or in brackets: a cursor over the lines reads them.
+# =============================================================================
+
+YAML_DEPTH = 60  # levels; each takes a few frames of Python's stack
+YAML_NODES = 1_000_000  # values that a document may unfold to
+YAML_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
+YAML_ESCAPES = {
+    "0": "\0", "a": "\a", "b": "\b", "t": "\t", "\t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "e": "\x1b", " ": " ",
+    '"': '"', "/": "/", "\\": "\\", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029",
+}  # fmt: skip
+YAML_HEX_ESCAPES = {"x": 2, "u": 4, "U": 8}
+YAML_WORDS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+YAML_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)\Z")
+YAML_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)?(?:\.[0-9]+|(?<=[0-9])\.)?(?:[eE][-+]?[0-9]+)?\Z")
+YAML_UNSURE = re.compile(r"[-+]?(?:0[0-9_]+|[0-9][0-9_]*_[0-9_]*|0[xob][0-9a-fA-F_]+|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z")
+YAML_BLANKS = re.compile(r"[ \t]*")
+YAML_FLOW_TEXT = re.compile(r"(?:(?!:(?:[\s,\[\]{}]|\Z)|\s#)[^,\[\]{}])*")
+YAML_NAME = re.compile(r"[&*]([^\s,\[\]{}]+)")
+QUOTE_IT = "put the text in quotes"
+
+
+class YamlValues:
+    """A cursor (row, column) over the lines of a document, and how values without columns are read at it."""
+
+    def __init__(self, text: str, shown: str) -> None:
+        self.lines = text.replace("\r\n", "\n").split("\n")
+        self.shown = shown
+        self.row = self.column = self.nodes = 0
+        self.parent, self.start = -1, 0  # the column of what the flow value at the cursor belongs to, the row it begins in
+        self.anchors: dict[str, tuple[Any, int]] = {}
+        for number, line in enumerate(self.lines):
+            found = YAML_UNPRINTABLE.search(line) or SURROGATE.search(line) or ("\r" in line and re.search("\r", line))
+            if found:
+                self.refuse(f"holds the control character U+{ord(found.group()):04X}", "write it as an escape in double quotes", number)
+
+    def refuse(self, message: str, hint: str = "", row: int | None = None) -> NoReturn:
+        """Raises InputError about the line *row*, counted from 0, or the current one."""
+        raise InputError(f"{self.shown}:{(self.row if row is None else row) + 1}: {message}", hint, "invalid_file")
+
+    def grow(self, number: int = 1) -> None:
+        """Counts *number* values. Raises InputError when there are too many."""
+        self.nodes += number
+        if self.nodes > YAML_NODES:
+            self.refuse(f"unfolds to more than {YAML_NODES:,} values", "aliases of aliases multiply; split the file")
+
+    def rest(self) -> str:
+        """What stands at the cursor and behind it on the line."""
+        return self.lines[self.row][self.column :]
+
+    def sign(self) -> str:
+        """The character at the cursor; '' at the end of the line."""
+        return self.lines[self.row][self.column : self.column + 1]
+
+    def matched(self, pattern: "re.Pattern[str]") -> "re.Match[str] | None":
+        """What *pattern* finds at the cursor; the line is not copied, which would make many values on one line slow."""
+        return pattern.match(self.lines[self.row], self.column)
+
+    def alias(self) -> Any:
+        """The value of the alias at the cursor."""
+        name = self.matched(YAML_NAME)
+        if name is None or name[1] not in self.anchors:
+            self.refuse(f"{quoted(self.rest()[:40])} is no alias of an anchor above it", QUOTE_IT)
+        self.column = name.end()
+        value, size = self.anchors[name[1]]
+        self.grow(size)
+        return value
+
+    def scalar(self, text: str, row: int) -> Any:
+        """What the plain *text* says: null, true, false, a number, or itself."""
+        if text in YAML_WORDS:
+            return YAML_WORDS[text]
+        if not (text[0] in "+-." or text[0].isdigit()):
+            return text
+        if YAML_UNSURE.match(text):
+            self.refuse(f"readers of YAML differ about the number {quoted(text, 40)}", "put it in quotes, or write it in decimals", row)
+        try:
+            if YAML_INTEGER.match(text):
+                return bounded_int(text)
+            return finite_float(text) if YAML_FLOAT.match(text) and any(map(str.isdigit, text)) else text
+        except ValueError as error:
+            self.refuse(str(error) if len(text) < 4300 else "holds a number with too many digits", "write it as a text, in quotes", row)
+
+    def skip_flow_blank(self) -> None:
+        """Goes to the next character of a flow value, over blanks, comments and line ends."""
+        while self.row < len(self.lines):
+            line, before = self.lines[self.row], self.column
+            blanks = self.matched(YAML_BLANKS)
+            self.column = blanks.end() if blanks else before
+            is_comment = self.sign() == "#" and (self.column == 0 or line[self.column - 1] in " \t")
+            if self.sign() and not is_comment:
+                if before == 0 and self.column <= self.parent:
+                    self.refuse("is indented no more than the key that the brackets belong to")
+                if self.column == 0 and re.match(r"(?:---|\.\.\.)(?:\s|\Z)", line):
+                    self.refuse("begins another document inside a list or map")
+                return
+            self.row += 1
+            self.column = 0
+        self.refuse("a list or map in brackets does not end", "close it", self.start)
+
+    def flow(self, depth: int) -> Any:
+        """The flow value at the cursor; the cursor then stands behind it."""
+        if depth > YAML_DEPTH:
+            self.refuse(f"is nested more than {YAML_DEPTH} levels deep")
+        sign = self.sign()
+        if sign == "*":
+            return self.alias()
+        self.grow()
+        if sign in ("[", "{"):
+            return self.flow_list(depth) if sign == "[" else self.flow_map(depth)
+        if sign in ('"', "'"):
+            return self.quoted_text()
+        row = self.row
+        return self.scalar(self.flow_plain(), row)
+
+    def flow_plain(self) -> str:
+        """Plain text inside brackets, on one line."""
+        found = self.matched(YAML_FLOW_TEXT)
+        text = found.group().rstrip(" \t") if found else ""
+        if not text or text[0] in "&!%@`|>#" or re.match(r"[?-](?:\s|\Z)", text):
+            self.refuse(f"{quoted(self.rest(), 40)} is nothing that can stand in brackets", QUOTE_IT)
+        self.column += len(text)
+        return text
+
+    def flow_list(self, depth: int) -> list[Any]:
+        """The list in brackets at the cursor."""
+        items: list[Any] = []
+        row = self.row
+        self.column += 1
+        while True:
+            self.skip_flow_blank()
+            if self.sign() == "]":
+                self.column += 1
+                return items
+            items.append(self.flow(depth + 1))
+            self.skip_flow_blank()
+            if self.sign() == ",":
+                self.column += 1
+            elif self.sign() != "]":
+                self.refuse(f"{quoted(self.rest(), 40)} stands where ',' or ']' is due in the list of line {row + 1}", QUOTE_IT)
+
+    def flow_map(self, depth: int) -> JsonObject:
+        """The map in braces at the cursor."""
+        found: JsonObject = {}
+        row = self.row
+        self.column += 1
+        while True:
+            self.skip_flow_blank()
+            if self.sign() == "}":
+                self.column += 1
+                return found
+            if self.sign() in "[{*":
+                self.refuse("has a map, list or alias as a key", "put a text that holds {{…}} in quotes")
+            key = self.quoted_text() if self.sign() in "\"'" else self.flow_plain()
+            if key in found or key == "<<":
+                self.refuse(f"key {quoted(key)} occurs twice or merges, in braces", "keep one of the two, or write it in block style")
+            self.skip_flow_blank()
+            found[key] = None
+            if self.sign() == ":":
+                self.column += 1
+                self.skip_flow_blank()
+                if self.sign() not in ",}":
+                    found[key] = self.flow(depth + 1)
+            self.skip_flow_blank()
+            if self.sign() == ",":
+                self.column += 1
+            elif self.sign() != "}":
+                self.refuse(f"{quoted(self.rest(), 40)} stands where ',' or '}}' is due in the map of line {row + 1}", QUOTE_IT)
+
+    def quoted_text(self) -> str:
+        """The text in quotes at the cursor; line ends in it are folded."""
+        quote, row = self.sign(), self.row
+        self.column += 1
+        pattern = re.compile(r'((?:[^"\\]|\\.)*)(\\\Z|"?)' if quote == '"' else r"((?:[^']|'')*)('?)")
+        parts: list[str] = []
+        blanks, is_joined = 0, True
+        while self.row < len(self.lines):
+            found = self.matched(pattern)
+            assert found is not None  # both parts may be empty
+            is_last = found[2] == quote
+            raw = found[1] if not parts and not blanks else found[1].lstrip(" \t")
+            if not is_last and found[2] == "":
+                raw = re.sub(r"(?<!\\)[ \t]+\Z", "", raw)
+            if raw or is_last or found[2]:
+                if not is_joined:
+                    parts.append("\n" * blanks or " ")
+                parts.append(raw.replace("''", "'") if quote == "'" else self.unescaped(raw))
+                blanks, is_joined = 0, found[2] == "\\"
+            elif parts or row != self.row:
+                blanks += 1
+            else:
+                parts.append("")
+                is_joined = False
+            self.column = found.end()
+            if is_last:
+                return "".join(parts)
+            self.row += 1
+            self.column = 0
+            line = self.lines[self.row] if self.row < len(self.lines) else ""
+            if line.strip() and len(line) - len(line.lstrip(" ")) <= self.parent:
+                self.refuse("is indented no more than the key that the text in quotes belongs to")
+        self.refuse("a quote does not end", f"close the {quote} that stands here", row)
+
+    def unescaped(self, text: str) -> str:
+        """*text* out of double quotes with its escapes read."""
+
+        def character(match: "re.Match[str]") -> str:
+            name = match[1][0]
+            if name in YAML_ESCAPES:
+                return YAML_ESCAPES[name]
+            digits = match[1][1:]
+            if len(digits) != YAML_HEX_ESCAPES.get(name) or int(digits, 16) > 0x10FFFF:
+                self.refuse(f"escape {quoted(match[0], 20)} is unknown", "write \\\\ for a backslash")
+            return chr(int(digits, 16))
+
+        if "\\" not in text:
+            return text
+        made = re.sub(r"\\(x[0-9a-fA-F]{0,2}|u[0-9a-fA-F]{0,4}|U[0-9a-fA-F]{0,8}|.)", character, text)
+        made = re.sub("[\ud800-\udbff][\udc00-\udfff]", lambda pair: pair.group().encode("utf-16", "surrogatepass").decode("utf-16"), made)
+        if SURROGATE.search(made):
+            self.refuse("holds half of a surrogate pair", "write the whole character")
+        return made
+
+# endregion
+
+# region importers/yaml_subset.py
+# =============================================================================
+# The part of YAML 1.2 that configurations use; nothing in it names or makes an object.
+#
+# Read: block maps and lists, flow maps and lists over one or several lines, plain and quoted text
+# over several lines, block scalars (| and > with their signs), comments, anchors, aliases and
+# merge keys, one '---' at the head. An alias is the same value again, not a copy, and what all
+# of them together would unfold to is bounded.
+#
+# Refused with its line: tags, complex keys, several documents, tabs that indent, a key twice, a
+# number that readers of YAML take for different ones (012, 1_000, .nan), and whatever else
+# is not in the list above.
+# =============================================================================
+
+YAML_HEADER = re.compile(r"[|>](?:([+-])([1-9])?|([1-9])([+-])?)?[ \t]*(?:[ \t]#.*)?\Z")
+
+
+def read_yaml(text: str, shown: str) -> Any:
+    """The value of the YAML document *text*, null for an empty one. Raises InputError that begins with *shown* and the line."""
+    return YamlReader(text, shown).document()
+
+
+class YamlReader(YamlValues):
+    """Reads maps, lists and texts that columns hold together."""
+
+    def document(self) -> Any:
+        """The one value of the document."""
+        self.skip_blank(is_head=True)
+        if self.row < len(self.lines) and re.match(r"---(?:\s+#.*)?\s*\Z", self.lines[self.row]):
+            self.row += 1
+        value = self.block(-1, 0)
+        self.skip_blank()
+        if self.row < len(self.lines) and self.lines[self.row].rstrip() == "...":
+            self.row += 1
+            self.skip_blank()
+        if self.row < len(self.lines):
+            self.refuse("stands behind the document, or is indented unlike what it belongs to")
+        return value
+
+    def skip_blank(self, is_head: bool = False) -> None:
+        """Goes to the next line that says something; '---' may stand there when nothing was said before (*is_head*)."""
+        while self.row < len(self.lines):
+            line = self.lines[self.row].lstrip(" ")
+            if line.startswith("\t") and line.strip():
+                self.refuse("is indented with a tab", "indent with blanks")
+            if line.strip() and line[0] != "#":
+                if not is_head and re.match(r"%|---(?:\s|\Z)", self.lines[self.row]):
+                    self.refuse("begins another document or is a directive", "keep one document in a file")
+                self.column = len(self.lines[self.row]) - len(line)
+                return
+            self.row += 1
+
+    def indent(self) -> int:
+        """Columns before the next line that says something; -1 at the end."""
+        self.skip_blank()
+        if self.row >= len(self.lines) or self.lines[self.row].rstrip() == "...":
+            return -1
+        return self.column
+
+    def end_line(self) -> None:
+        """Goes to the next line; refuses anything but a comment on this one."""
+        rest = self.rest()
+        if rest.strip() and not re.match(r"\s+#", rest) and not (rest[0] == "#" and self.column == 0):
+            self.refuse(f"{quoted(rest.strip(), 40)} stands behind a value that has ended", QUOTE_IT)
+        self.row += 1
+
+    def block(self, parent: int, depth: int, is_value: bool = False) -> Any:
+        """The value that begins on the next line that says something, indented more than *parent*; null when there is none.
+
+        A list that is the value of a key (*is_value*) may stand in the column of the key.
+        """
+        column = self.indent()
+        if column <= parent and not (is_value and column == parent and column >= 0 and self.is_item()):
+            self.grow()
+            return None
+        if depth > YAML_DEPTH:
+            self.refuse(f"is nested more than {YAML_DEPTH} levels deep")
+        if self.is_item():
+            return self.block_list(column, depth)
+        if self.key_end() is not None:
+            return self.block_map(column, depth)
+        return self.value(parent, depth)
+
+    def is_item(self) -> bool:
+        """True when a list item begins at the cursor."""
+        return re.match(r"-(?:\s|\Z)", self.rest()) is not None
+
+    def key_end(self) -> int | None:
+        """The column behind the colon of the key at the cursor; None when no key stands there."""
+        rest = self.rest()
+        if rest[:1] in ('"', "'"):
+            found = re.match(r'"(?:[^"\\]|\\.)*"\s*:(?=\s|\Z)' if rest[0] == '"' else r"'(?:[^']|'')*'\s*:(?=\s|\Z)", rest)
+            return self.column + found.end() if found else None
+        if re.match(r"\?(?:\s|\Z)", rest):
+            self.refuse("is a complex key", "write 'key: value'")
+        if rest[:1] in ("[", "{", "|", ">", "#") or (found := re.search(r":(?=\s|\Z)|\s#", rest)) is None or found.group() != ":":
+            return None
+        return self.column + found.end()
+
+    def block_list(self, column: int, depth: int) -> list[Any]:
+        """The list whose dashes stand in *column*."""
+        items = []
+        while self.indent() == column and self.is_item():
+            # The dash becomes a blank: what follows is then a block of its own in its column.
+            self.lines[self.row] = self.lines[self.row][:column] + " " + self.lines[self.row][column + 1 :]
+            items.append(self.item(column, depth))
+        if self.indent() > column:
+            self.refuse("is indented unlike the list that it follows")
+        self.grow()
+        return items
+
+    def item(self, column: int, depth: int) -> Any:
+        """The value behind a dash that stood in *column*, on its line or below."""
+        row = self.row
+        rest = self.lines[row][column + 1 :].lstrip(" \t")
+        if not rest or rest.startswith("#"):
+            self.row += 1
+            return self.block(column, depth + 1)
+        if "\t" in self.lines[row][column : len(self.lines[row]) - len(rest)]:
+            self.refuse("has a tab behind the dash", "put a blank there")
+        self.column = len(self.lines[row]) - len(rest)
+        if rest[0] in "&*!" and self.key_end() is None or rest[0] in "|>":
+            return self.value(column, depth + 1)
+        return self.block(column, depth + 1)
+
+    def block_map(self, column: int, depth: int) -> JsonObject:
+        """The map whose keys stand in *column*."""
+        found: JsonObject = {}
+        merged: list[Any] = []
+        while self.indent() == column:
+            end = self.key_end()
+            if end is None or self.is_item():
+                self.refuse("is neither 'key: value' nor in the column of what it belongs to", QUOTE_IT)
+            row, key = self.row, self.key(self.lines[self.row][column : end - 1].rstrip())
+            self.column = end
+            value = self.value(column, depth + 1, True)
+            if key == "<<":
+                merged += value if isinstance(value, list) else [value]
+                if not all(isinstance(one, dict) for one in merged):
+                    self.refuse("'<<' merges something that is no map", row=row)
+            elif key in found:
+                self.refuse(f"key {quoted(key)} occurs twice", "keep one of the two", row)
+            else:
+                found[key] = value
+        if self.indent() > column:
+            self.refuse("is indented unlike what it belongs to")
+        return self.with_merged(found, merged)
+
+    def with_merged(self, found: JsonObject, merged: list[JsonObject]) -> JsonObject:
+        """*found* with the keys of *merged* that it lacks, the earlier map first."""
+        for one in merged:
+            for key, value in one.items():
+                found.setdefault(key, value)
+        self.grow()
+        return found
+
+    def key(self, text: str) -> str:
+        """The key that *text* writes."""
+        if text[:1] in ('"', "'"):
+            row, column = self.row, self.column
+            key = str(self.quoted_text())
+            self.row, self.column = row, column
+            return key
+        if text[:1] in ("", "&", "*", "!", "%", "@", "`", ","):
+            self.refuse(f"key {quoted(text, 40)} begins with a sign that YAML gives another meaning", QUOTE_IT)
+        return text
+
+    def value(self, parent: int, depth: int, is_value: bool = False) -> Any:
+        """The value at the cursor, on this line or below, of what stands in column *parent*."""
+        self.column += len(self.rest()) - len(self.rest().lstrip(" \t"))
+        rest = self.rest()
+        if not rest or (rest[0] == "#" and self.lines[self.row][self.column - 1 : self.column] in (" ", "\t")):
+            self.row += 1
+            return self.block(parent, depth, is_value)
+        sign = rest[0]
+        if sign == "&":
+            return self.anchored(parent, depth, is_value)
+        if sign in "|>" and parent >= 0:
+            self.grow()
+            return self.block_text(parent)
+        if sign in "*[{\"'":
+            self.parent, self.start = parent, self.row
+            value = self.flow(depth)
+            self.end_line()
+            return value
+        if parent < 0:
+            self.refuse("is neither 'key: value' nor a list item", QUOTE_IT)
+        return self.plain_block(parent)
+
+    def anchored(self, parent: int, depth: int, is_value: bool) -> Any:
+        """The value behind an anchor, which is kept under its name."""
+        name = self.matched(YAML_NAME)
+        if name is None:
+            self.refuse("has an anchor without a name")
+        self.column = name.end()
+        if re.match(r"\s*[&*]", self.rest()):
+            self.refuse("gives an alias or an anchor an anchor")
+        before = self.nodes
+        value = self.value(parent, depth, is_value)
+        self.anchors[name[1]] = (value, self.nodes - before)
+        return value
+
+    def plain_block(self, parent: int) -> Any:
+        """Plain text at the cursor, which goes on in lines that are indented more than *parent*."""
+        row, parts, blanks = self.row, [self.plain_part(self.rest())], 0
+        is_open = not re.search(r"\s#", self.rest())
+        self.row += 1
+        while is_open and self.row < len(self.lines):
+            line = self.lines[self.row].strip(" \t")
+            indent = len(self.lines[self.row]) - len(self.lines[self.row].lstrip(" "))
+            if line and (indent <= parent or line[0] == "#"):
+                break
+            if line:
+                self.column = indent
+                parts.append("\n" * blanks or " ")
+                parts.append(self.plain_part(line))
+                is_open, blanks = not re.search(r"\s#", line), 0
+            else:
+                blanks += 1
+            self.row += 1
+        self.grow()
+        return self.scalar(parts[0], row) if len(parts) == 1 else "".join(parts)
+
+    def plain_part(self, text: str) -> str:
+        """*text* without a comment, when all of it is plain."""
+        text = re.split(r"\s#", text, maxsplit=1)[0].strip(" \t")
+        if re.match(r"[!%@`,\]}]|[?:-](?:\s|\Z)", text):
+            self.refuse(f"{quoted(text, 40)} begins with a sign that YAML gives another meaning", QUOTE_IT)
+        if re.search(r":(?:\s|\Z)", text):
+            self.refuse(f"{quoted(text, 40)} has a colon and a blank in a value", QUOTE_IT)
+        return text
+
+    def block_text(self, parent: int) -> str:
+        """The text of the block scalar whose | or > stands at the cursor."""
+        header = YAML_HEADER.match(self.rest())
+        if header is None:
+            self.refuse(f"{quoted(self.rest(), 40)} is no head of a block of text", QUOTE_IT)
+        is_folded, chomp, wanted = self.sign() == ">", header[1] or header[4] or "", header[2] or header[3]
+        self.row += 1
+        indent = parent + int(wanted) if wanted else 0
+        lines: list[str] = []
+        while self.row < len(self.lines):
+            line = self.lines[self.row]
+            blanks = len(line) - len(line.lstrip(" "))
+            is_blank = blanks == len(line)
+            if not indent and not is_blank:
+                if blanks <= parent:
+                    break
+                indent = blanks
+            if not is_blank and blanks < indent:
+                break
+            lines.append(line[indent:] if indent else "")
+            self.row += 1
+        kept = len(lines)
+        while kept and not lines[kept - 1]:
+            kept -= 1
+        body, tail = lines[:kept], len(lines) - kept - (self.row == len(self.lines))
+        text = folded_lines(body) if is_folded else "\n".join(body)
+        return text + ("" if chomp == "-" else "\n" * (bool(body) + max(tail, 0)) if chomp == "+" else "\n" * bool(body))
+
+
+def folded_lines(lines: list[str]) -> str:
+    """The text of a '>' block: a line end between two lines that are not indented further is a blank, a blank line a line end."""
+    text, blanks, was_further = "", 0, False
+    parts: list[str] = []
+    for line in lines:
+        if not line:
+            blanks += 1
+            continue
+        is_further = line[0] in " \t"
+        if parts or blanks:
+            is_kept = is_further or was_further or not parts
+            parts.append("\n" * (blanks + (is_kept and bool(parts))) if blanks or is_kept else " ")
+        parts.append(line)
+        blanks, was_further = 0, is_further
+    return text + "".join(parts)
+
+# endregion
+
+# region importers/gathered.py
+# =============================================================================
+# What an importer finds in a file: cases, checks, answers, what became of each part.
+# =============================================================================
+
+MAPPED, APPROXIMATED, DROPPED = "mapped", "approximated", "dropped"
+MAX_IMPORT_BYTES = 64 << 20
+MAX_IMPORT_CASES = 100_000
+PLACES_KEPT = 3
+REFERENCE_KEYS = ("$case", "$use", "$file", "$literal")
+
+
+class ImportDropped(Exception):
+    """A part of the file that has no counterpart here; the text says why."""
+
+
+class ImportNote(NamedTuple):
+    """What became of a part: `kind` of the three, what it was and is now, and the difference or the reason."""
+
+    kind: str
+    subject: str
+    text: str
+
+
+class Gathered:
+    """Cases with their entries in `evaluators`, recorded answers, notes with count and first places, lines for issue.md."""
+
+    def __init__(self) -> None:
+        self.cases: list[JsonObject] = []
+        self.lines: list[int | None] = []  # where in the file each case stands, when it has lines
+        self.answers: list[JsonObject] = []
+        self.notes: dict[ImportNote, tuple[int, list[str]]] = {}
+        self.background: list[str] = []
+        self.names: set[str] = set()
+
+    def note(self, kind: str, subject: str, place: str, text: str = "") -> None:
+        """Counts a part that stood at *place*."""
+        key = ImportNote(kind, visible(subject, 80), visible(text, 300))
+        count, places = self.notes.get(key, (0, []))
+        self.notes[key] = (count + 1, places if len(places) == PLACES_KEPT or place in places else [*places, place])
+
+    def name_for(self, text: str) -> str:
+        """An id made from *text* that no case before it has."""
+        name, number = slug(text), 1
+        while (made := name if number == 1 else f"{name}-{number}") in self.names:
+            number += 1
+        return made
+
+    def add(self, case: JsonObject, line: int | None = None) -> None:
+        """Takes a case. Raises InputError when there are too many."""
+        if len(self.cases) >= MAX_IMPORT_CASES:
+            raise InputError(f"makes more than {MAX_IMPORT_CASES:,} cases", "lists in vars multiply; import a part of them")
+        self.names.add(str(case.get("id")))
+        self.cases.append(case)
+        self.lines.append(line)
+
+
+def named_entries(entries: Iterable[tuple[str, JsonObject]], taken: Iterable[str] = ()) -> list[JsonObject]:
+    """*entries*, each with a name, with that name as `id`; one that is *taken* or comes again gets a number."""
+    used, made = set(taken), []
+    for name, entry in entries:
+        number, identity = 1, name
+        while identity in used:
+            number += 1
+            identity = f"{name}-{number}"
+        used.add(identity)
+        made.append({"id": identity, **entry})
+    return made
+
+
+def checked_entry(entry: JsonObject) -> JsonObject:
+    """*entry*, when it is one that `validate` accepts and that takes nothing from elsewhere. Raises ImportDropped."""
+    key = reference_key(entry)
+    if key:
+        raise ImportDropped(f"holds the key {key}, which has a meaning of its own here")
+    try:
+        prepare_entry({"id": "check", **entry}, is_nested=True)
+    except ConfigurationError as error:
+        raise ImportDropped(f"{error.pointer + ': ' if error.pointer else ''}{error.message}") from None
+    return entry
+
+
+def reference_key(value: Any) -> str:
+    """The first key in *value* that would refer to something else; '' when none does."""
+    if isinstance(value, dict):
+        return next((key for key in value if key in REFERENCE_KEYS), "") or next(filter(None, map(reference_key, value.values())), "")
+    return next(filter(None, map(reference_key, value)), "") if isinstance(value, list) else ""
+
+
+def lift_shared(cases: list[JsonObject]) -> list[JsonObject]:
+    """The entries that every one of *cases* has alike; they are taken out of the cases."""
+    own = [{entry["id"]: entry for entry in case.get("evaluators", ())} for case in cases]
+    shared = [entry for name, entry in own[0].items() if all(json_equal(entry, other.get(name)) for other in own)] if own else []
+    names = {entry["id"] for entry in shared}
+    for case in cases:
+        rest = [entry for entry in case.pop("evaluators", ()) if entry["id"] not in names]
+        if rest:
+            case["evaluators"] = rest
+    return shared
+
+
+def count_holdout(cases: Iterable[JsonObject]) -> int:
+    """How many of *cases* nothing may be shown of."""
+    return sum(map(is_holdout, cases))
+
+
+# --- Files -----------------------------------------------------------------------------
+
+
+def import_text(path: str) -> str:
+    """The text of the file *path*, of bounded size. Raises InputError."""
+    size = os.path.getsize(path) if os.path.isfile(path) else 0
+    if size > MAX_IMPORT_BYTES:
+        raise InputError(f"{shown_path(path)}: is larger than {MAX_IMPORT_BYTES >> 20} MiB", "split it into several files")
+    return read_text(path)
+
+
+def import_json(text: str, shown: str) -> Any:
+    """The value of the JSON *text*. Raises InputError that begins with *shown* and the line."""
+    try:
+        return parse_json(text)
+    except JsonError as error:
+        raise InputError(f"{shown}:{refused_line(text, error) or 1}: {error.message}", error.hint, "invalid_file") from None
+
+
+def file_inside(folder: str, name: str) -> str:
+    """The path of the file *name* below *folder*. Raises RefusedError when it lies elsewhere, also by way of a link."""
+    root = os.path.realpath(folder)
+    path = os.path.realpath(os.path.join(root, name))
+    if os.path.isabs(name) or "://" in name or "\0" in name or os.path.commonpath([root, path]) != root:
+        raise RefusedError(
+            f"{quoted(name)} lies outside the folder of the file that names it, and is not read",
+            "put a copy of it into that folder, and name the copy",
+            "outside_folder",
+        )
+    return path
+
+# endregion
+
+# region importers/patterns.py
+# =============================================================================
+# Regular expressions of JavaScript, as Python's `re` writes them with the flag a.
+# =============================================================================
+
+JS_GROUP = re.compile(r"\(\?<([A-Za-z_$][\w$]*)>")
+JS_NAMED_REFERENCE = re.compile(r"k<([A-Za-z_$][\w$]*)>")
+JS_KEPT_ESCAPES = frozenset("dDwWsSbBnrtfv0123456789xu")
+JS_SPACES = "\\s\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff"  # what the flag a leaves out of \\s
+JS_LINE_ENDS = "\\n\\r\\u2028\\u2029"
+
+
+def python_pattern(pattern: str) -> str:
+    """The JavaScript *pattern* (without flags) as a pattern of Python's re. Raises ImportDropped for what has no counterpart."""
+    made: list[str] = []
+    place, in_set, set_start = 0, False, 0
+    while place < len(pattern):
+        character = pattern[place]
+        if character == "\\":
+            text, place = python_escape(pattern, place + 1, in_set)
+        elif in_set:
+            text = "\\" + character if character in "[&|~" else character
+            if character == "]":
+                in_set = False
+                if place == set_start:  # [] holds nothing, [^] anything
+                    made[-1] = "(?!)" if made[-1] == "[" else "(?:(?!)|[\\s\\S])"
+                    text = ""
+            place += 1
+        elif character == "[":
+            text = "[^" if pattern[place + 1 : place + 2] == "^" else "["
+            place += len(text)
+            in_set, set_start = True, place
+        elif character == "(" and (group := JS_GROUP.match(pattern, place)):
+            text, place = f"(?P<{python_name(group[1])}>", group.end()
+        else:
+            text, place = {"$": r"\Z", ".": f"[^{JS_LINE_ENDS}]"}.get(character, character), place + 1
+        made.append(text)
+    return "".join(made)
+
+
+def python_name(name: str) -> str:
+    """*name* of a group, when Python can have it. Raises ImportDropped."""
+    if "$" in name or not name.isascii():
+        raise ImportDropped(f"the pattern names a group {name!r}, which Python cannot")
+    return name
+
+
+def python_escape(pattern: str, place: int, in_set: bool) -> tuple[str, int]:
+    """(what stands for the escape whose character is at *place*, where it ends)."""
+    character = pattern[place : place + 1]
+    reference = JS_NAMED_REFERENCE.match(pattern, place)
+    if reference and not in_set:
+        return f"(?P={python_name(reference[1])})", reference.end()
+    if character in ("c", "p", "P") or character == "u" and pattern[place + 1 : place + 2] == "{":
+        raise ImportDropped(f"the pattern holds \\{character}, which Python's patterns do not have")
+    if character in ("s", "S") and not (in_set and character == "S"):
+        return JS_SPACES if in_set else f"[{'^' if character == 'S' else ''}{JS_SPACES}]", place + 1
+    if character in JS_KEPT_ESCAPES or not character.isalpha():
+        return "\\" + character, place + 1
+    return character, place + 1  # JavaScript takes any other letter for itself, \Z for a Z
+
+# endregion
+
+# region importers/promptfoo_checks.py
+# =============================================================================
+# promptfoo's assertions as entries: the table of what each becomes, and what differs.
+# =============================================================================
+
+PF_TEMPLATE = re.compile(r"\{\{-?\s*([A-Za-z_$][\w$]*(?:\.[\w$]+)*)\s*-?\}\}")
+PF_TEMPLATE_MARKS = re.compile(r"\{\{|\{%|\{#")
+PF_CODE = "code of the configuration is never run; write a `program` evaluator that does the same"
+PF_COMPARING = "compares the outputs of several prompts or models, which two stages do here"
+PF_STEP_KINDS = {"tool": "tool", "command": "command", "search": "retrieval", "reasoning": "model", "message": "message", "span": "span"}
+PF_RUBRICS: dict[str, tuple[str, list[str], float]] = {  # rubric ({} is the value), what the judge sees, promptfoo's threshold
+    "llm-rubric": ("{}", ["input", "output"], 0.5),
+    "agent-rubric": ("{}", ["input", "output", "steps"], 0.5),
+    "search-rubric": ("{}", ["input", "output"], 0.5),
+    "g-eval": ("{}", ["input", "output"], 0.7),
+    "pi": ("{}", ["input", "output"], 0.5),
+    "model-graded-closedqa": ("The answer meets this criterion: {}", ["input", "output"], 0.5),
+    "factuality": ("Nothing in the answer disagrees with the facts of this reference: {}", ["input", "output"], 0.5),
+    "model-graded-factuality": ("Nothing in the answer disagrees with the facts of this reference: {}", ["input", "output"], 0.5),
+    "similar": ("The answer means the same as this: {}", ["output"], 0.75),
+    "classifier": ("The answer is of the class: {}", ["output"], 0.5),
+    "moderation": ("The answer holds nothing that moderation would flag. {}", ["input", "output"], 0.5),
+    "answer-relevance": ("The answer is about what was asked. {}", ["input", "output"], 0.7),
+    "context-recall": ("The context in the input holds all that this reference says: {}", ["input"], 0.5),
+    "context-relevance": ("The context in the input is what is needed to answer. {}", ["input"], 0.5),
+    "context-faithfulness": ("All that the answer says follows from the context in the input. {}", ["input", "output"], 0.5),
+    "conversation-relevance": ("Each answer of the conversation is about what was asked. {}", ["input", "output", "steps"], 0.5),
+    "trajectory:goal-success": ("The agent reached this goal: {}", ["input", "output", "steps"], 0.5),
+}
+
+
+class PromptfooContext(NamedTuple):
+    """What an assertion may refer to: its test's variables, how a data file is read, the tools the providers were given."""
+
+    variables: JsonObject
+    read_data: Callable[[str], Any]
+    tools: JsonObject
+
+
+class PromptfooCheck:
+    """One assertion being translated; `differences` are those found on the way."""
+
+    def __init__(self, document: JsonObject, context: PromptfooContext, place: str) -> None:
+        self.document = document
+        self.context = context
+        self.place = place
+        self.full_type = str(document.get("type"))
+        self.is_negated = self.full_type.startswith("not-")
+        self.type = self.full_type.removeprefix("not-")
+        self.differences: list[str] = []
+        self.negates = self.is_negated  # until a builder has said it in another way
+
+    @property
+    def value(self) -> Any:
+        """The value, with variables filled in where promptfoo does: in a text, and in the texts of a list."""
+        value = self.document.get("value")
+        if isinstance(value, str) and value.startswith("file://"):
+            return self.context.read_data(value)
+        if isinstance(value, list):
+            return [self.rendered(one) if isinstance(one, str) else one for one in value]
+        return self.rendered(value) if isinstance(value, str) else value
+
+    def rendered(self, text: str) -> str:
+        """*text* with {{name}} replaced. Raises ImportDropped for more of the template language."""
+        if text.startswith("package:"):
+            raise ImportDropped(PF_CODE)
+        return rendered_template(text, self.context.variables)
+
+    def text(self) -> str:
+        """The value as one text that is not empty. Raises ImportDropped."""
+        value = self.value
+        if isinstance(value, (dict, list)) or value is None or value == "":
+            raise ImportDropped("has no text to look for, which promptfoo refuses as well")
+        return script_text(value)
+
+    def texts(self) -> list[str]:
+        """The value as a list of texts; one text is split at its commas. Raises ImportDropped."""
+        value = self.value
+        values = split_values(value) if isinstance(value, str) else value
+        if not isinstance(values, list) or not values or any(isinstance(one, (dict, list)) or one is None for one in values):
+            raise ImportDropped("has no list of texts")
+        texts = [script_text(one) for one in values]
+        if "" in texts:
+            raise ImportDropped("looks for an empty text, which every text contains")
+        return texts
+
+    def number(self, default: float | None = None) -> Any:
+        """The threshold, a number. Raises ImportDropped when there is none and no *default*."""
+        threshold = self.document.get("threshold", default)
+        if isinstance(threshold, str):
+            try:
+                threshold = finite_float(self.rendered(threshold))
+            except ValueError:
+                threshold = None
+        if not is_json_number(threshold):
+            raise ImportDropped("has no threshold, which promptfoo refuses as well")
+        return threshold
+
+    def differ(self, text: str) -> None:
+        """Notes a difference that only this assertion has."""
+        self.differences.append(text)
+
+
+def script_text(value: Any) -> str:
+    """*value* as JavaScript's String() writes it."""
+    if isinstance(value, (dict, list)):
+        raise ImportDropped("fills a list or an object into a text")
+    return value if isinstance(value, str) else "" if value is None else canonical_json(value)
+
+
+def rendered_template(text: str, variables: JsonObject) -> str:
+    """*text* with each {{name}} replaced by that variable. Raises ImportDropped for filters, conditions and the like."""
+    if not PF_TEMPLATE_MARKS.search(text):
+        return text
+
+    def variable(match: "re.Match[str]") -> str:
+        value: Any = variables
+        for name in match[1].split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        made = script_text(value)
+        if PF_TEMPLATE_MARKS.search(made):
+            raise ImportDropped("fills in a variable that is a template itself")
+        return made
+
+    if PF_TEMPLATE_MARKS.search(PF_TEMPLATE.sub("", text)):
+        raise ImportDropped("uses more of the template language than {{name}}")
+    return PF_TEMPLATE.sub(variable, text)
+
+
+def split_values(text: str) -> list[str]:
+    """The parts of a list that is written with commas; one in double quotes may hold commas."""
+    parts, place = [], 0
+    part = re.compile(r'[\s,]*(?:"((?:[^"\\]|\\.|"")*)"\s*(?=,|\Z)|([^,"\s][^,]*))')
+    while text[place:].strip(" \t\r\n,"):
+        found = part.match(text, place)
+        if found is None:
+            raise ImportDropped("is a list with a quote that does not end")
+        quoted_part, plain = found.groups()
+        parts.append(re.sub(r'\\(["\\])|"(")', r"\1\2", quoted_part) if quoted_part is not None else plain.strip())
+        place = found.end()
+    return parts
+
+
+# --- Builders: each makes the entry of a check, without id and envelope ------------------------
+
+Builder = Callable[[PromptfooCheck], JsonObject]
+
+
+def build_equals(check: PromptfooCheck) -> JsonObject:
+    """equals, of the text or of the JSON in it."""
+    value = check.value
+    if isinstance(value, (dict, list)):
+        if check.is_negated:
+            check.differ("an output that is no JSON fails, negated or not")
+        return {"type": "equals", "select": "output.json", "value": value}
+    return {"type": "equals", "select": "output.text", "value": "null" if value is None else script_text(value)}
+
+
+def contains_builder(mode: str = "", **settings: Any) -> Builder:
+    """contains, of one text or of a list in *mode*."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        values = check.texts() if mode else [check.text()]
+        return {"type": "contains", "values": values, **({"mode": mode} if mode == "any" else {}), **settings}
+
+    return build
+
+
+def build_regex(check: PromptfooCheck) -> JsonObject:
+    """matches, with the pattern as Python writes it."""
+    pattern = check.text()
+    made = python_pattern(pattern)
+    if pattern.startswith("(?i)"):
+        check.differ("promptfoo refuses (?i), so the check fails there whatever the answer")
+    if made != pattern:
+        check.differ("the pattern is rewritten for Python's re")
+    return {"type": "matches", "pattern": made, "flags": "a"}
+
+
+def json_builder(extract: str) -> Builder:
+    """json, with the schema that the value holds, writes or names."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        schema = check.value
+        if isinstance(schema, str) and schema:
+            try:
+                schema = read_yaml(schema, "the schema")
+            except InputError as error:
+                raise ImportDropped(f"has a schema that cannot be read: {error.message}") from None
+        entry: JsonObject = {"type": "json", "extract": extract}
+        if not schema:
+            return entry
+        if not isinstance(schema, dict):
+            raise ImportDropped("has a schema that is no object")
+        check.differ("the schema is read as JSON Schema 2020-12")
+        return {**entry, "schema": {key: value for key, value in schema.items() if key not in ("$schema", "$id")}}
+
+    return build
+
+
+def build_xml(check: PromptfooCheck) -> JsonObject:
+    """parses as XML; elements that have to be there are looked for as text."""
+    value = check.value.get("requiredElements") if isinstance(check.value, dict) else check.value
+    names = [one.strip() for one in value.split(",")] if isinstance(value, str) else [str(one) for one in value or []]
+    parses: JsonObject = {"type": "parses", "as": "xml"}
+    if check.type == "contains-xml":
+        check.differ("what stands from the first < to the last > is taken for the XML")
+        parses["transform"] = [{"regex_capture": ["(?s)(<.*>)", 1]}]
+    if not names:
+        return parses
+    check.differ("required elements are looked for as '<name' anywhere in the text")
+    return {"type": "all", "of": [parses, {"type": "contains", "values": [f"<{name.split('.')[-1]}" for name in names]}]}
+
+
+def similarity_builder(measure: str, default: float) -> Builder:
+    """similarity by *measure*."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        value = check.value
+        entry = {"type": "similarity", "measure": measure, "references": check.texts() if isinstance(value, list) else [check.text()]}
+        bound = check.number(default)
+        return {**entry, **({"max": int(bound // 1)} if measure.endswith("distance") else {"threshold": bound})}  # whole edits
+
+    return build
+
+
+def build_word_count(check: PromptfooCheck) -> JsonObject:
+    """length in words."""
+    value = check.value
+    bounds = {key: value[key] for key in ("min", "max") if value.get(key) is not None} if isinstance(value, dict) else {"exact": value}
+    try:
+        return {"type": "length", "unit": "words", **{key: int(float(one)) for key, one in bounds.items()}}
+    except (TypeError, ValueError):
+        raise ImportDropped("has no number of words") from None
+
+
+def budget_builder(quantity: str) -> Builder:
+    """budget of one *quantity*."""
+    return lambda check: {"type": "budget", "max": {quantity: check.number()}}
+
+
+def evidence_builder(pointer: str, bound: str) -> Builder:
+    """number over what the runner reports."""
+    return lambda check: {"type": "number", "select": pointer, "extract": "first", bound: check.number()}
+
+
+def build_refusal(check: PromptfooCheck) -> JsonObject:
+    """refusal, expected or not."""
+    check.negates = False
+    return {"type": "refusal", "expect": not check.is_negated}
+
+
+def build_finish_reason(check: PromptfooCheck) -> JsonObject:
+    """equals of the finish reason, in small letters."""
+    return {"type": "equals", "select": "finish_reason", "value": check.text().lower(), "normalize": ["lower"]}
+
+
+def build_tool_schema(check: PromptfooCheck) -> JsonObject:
+    """tool_schema, with the tools of the providers when the file holds them."""
+    return {"type": "tool_schema", **({"tools": check.context.tools} if check.context.tools else {})}
+
+
+def build_tool_f1(check: PromptfooCheck) -> JsonObject:
+    """sequence of the named tools, scored with F1."""
+    steps = [{"kind": "tool", "name": name} for name in dict.fromkeys(check.texts())]
+    if check.is_negated:
+        check.differ("promptfoo does not turn the score of a negated check round")
+    threshold = check.number(1)
+    entry = {"type": "sequence", "steps": steps, "mode": "any_order", "within": {"kind": "tool"}, "attempts": "all", "score": "f1"}
+    return entry if threshold == 1 else {**entry, "threshold": threshold}
+
+
+def build_guardrails(check: PromptfooCheck) -> JsonObject:
+    """equals of the flag that the runner reports."""
+    return {"type": "equals", "select": "metadata/guardrails/flagged", "value": False}
+
+
+def step_match(value: Any, kind: str = "tool") -> JsonObject:
+    """The step matcher of a name, or of an object with name or pattern. Raises ImportDropped."""
+    value = value if isinstance(value, dict) else {"name": value}
+    name = value.get("pattern") or value.get("name")
+    kinds = value.get("type", kind) or []
+    matches = [{"kind": PF_STEP_KINDS.get(one, one)} if one else {} for one in (kinds if isinstance(kinds, list) else [kinds])]
+    if name is not None and (not isinstance(name, str) or not name or "[" in name):
+        raise ImportDropped("names no step, or by a pattern with '['")
+    match: JsonObject = matches[0] if len(matches) == 1 else {"$any": matches} if matches else {}
+    return {**match, "name": name} if name else match
+
+
+def count_bounds_of(value: JsonObject) -> JsonObject:
+    """min and max of *value*."""
+    return {key: value[key] for key in ("min", "max") if is_json_number(value.get(key))}
+
+
+def used_builder(kind: str) -> Builder:
+    """steps of *kind* that were taken: all that a list names, or a count of one."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        value = check.value
+        if isinstance(value, dict):
+            if not (value.get("name") or value.get("pattern")):
+                raise ImportDropped("names no step")
+            bounds = count_bounds_of(value)
+            low = 0 if kind == "skill" and "max" in bounds else 1
+            return {"type": "steps", "match": step_match({**value, "type": kind}), "min": low, **bounds}
+        names = [one.strip() for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one.strip()]
+        if not names:
+            raise ImportDropped("names no step")
+        if check.is_negated:
+            check.negates = False
+            return {"type": "steps", "match": {"kind": kind, "name": names if len(names) > 1 else names[0]}, "max": 0}
+        steps = [{"type": "steps", "match": step_match(name, kind)} for name in names]
+        return steps[0] if len(steps) == 1 else {"type": "all", "of": steps}
+
+    return build
+
+
+def build_step_count(check: PromptfooCheck) -> JsonObject:
+    """steps, counted."""
+    value = check.value if isinstance(check.value, dict) else {}
+    bounds = count_bounds_of(value)
+    if not bounds:
+        raise ImportDropped("has neither min nor max")
+    return {"type": "steps", "match": step_match(value, ""), **({"min": 0} if "max" in bounds else {}), **bounds}
+
+
+def build_span_count(check: PromptfooCheck) -> JsonObject:
+    """steps of kind span, counted."""
+    value = check.value if isinstance(check.value, dict) else {}
+    check.differ("promptfoo takes no notice of 'not-' here" if check.is_negated else "")
+    return {"type": "steps", "match": step_match({**value, "type": "span"}), "min": 0, **count_bounds_of(value)}
+
+
+def build_error_spans(check: PromptfooCheck) -> JsonObject:
+    """errors among the spans."""
+    value = check.value if isinstance(check.value, dict) else {"max_count": check.value}
+    bounds: JsonObject = {}
+    if is_json_number(value.get("max_count")):
+        bounds["max_errors"] = value["max_count"]
+    if is_json_number(value.get("max_percentage")):
+        bounds["max_rate"] = value["max_percentage"] / 100
+    return {"type": "errors", "match": step_match({"pattern": value.get("pattern"), "type": "span"}), **(bounds or {"max_errors": 0})}
+
+
+def build_tool_sequence(check: PromptfooCheck) -> JsonObject:
+    """sequence in_order or exact."""
+    value = check.value if isinstance(check.value, dict) else {"steps": check.value}
+    steps = value.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise ImportDropped("lists no step")
+    mode = "exact" if value.get("mode") == "exact" else "in_order"
+    return {"type": "sequence", "steps": [step_match(one) for one in steps], "mode": mode, "within": {"kind": "tool"}, "attempts": "all"}
+
+
+def build_tool_args(check: PromptfooCheck) -> JsonObject:
+    """steps of one tool, of which any has the arguments."""
+    value = check.value if isinstance(check.value, dict) else {}
+    args = value.get("args", value.get("arguments"))
+    ignored = value.get("ignore") or []
+    ignored = ignored if isinstance(ignored, list) else [ignored]
+    names = [*args, *(value.get("defaults") or {})] if isinstance(args, dict) else []
+    if not isinstance(args, dict) or any(name.startswith(("/", "$")) for name in names) or "$" in encode_compact([*keys_within(args)]):
+        raise ImportDropped("compares arguments that are no object, or have names with '/' in front or '$'")
+    if any(re.search(r"[*?/~]", str(name)) for name in ignored):
+        raise ImportDropped("leaves out arguments by a pattern")
+    must: JsonObject = {"args": args, "args_mode": "exact" if value.get("mode") == "exact" else "contains"}
+    if value.get("defaults"):
+        must["args_defaults"] = value["defaults"]
+    if ignored:
+        must["args_ignore"] = [f"/{name}" for name in ignored]
+    return {"type": "steps", "match": step_match({**value, "type": "tool"}), "must": must, "which": "any"}
+
+
+def keys_within(value: Any) -> list[str]:
+    """All keys of objects in *value*, at every depth."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [*(value if isinstance(value, dict) else ()), *(key for one in inner for key in keys_within(one))]
+
+
+def build_judge(check: PromptfooCheck) -> JsonObject:
+    """judge, with a rubric that says what the assertion asks."""
+    rubric, sees, default = PF_RUBRICS[check.type.partition(":")[0] if check.type.startswith("similar") else check.type]
+    value = check.value
+    if isinstance(value, dict) and isinstance(value.get("goal"), str):
+        value = value["goal"]
+    told = value if isinstance(value, str) else "" if value is None else encode_compact(value)
+    text = rubric.format(told).strip(" :")
+    if not text or (rubric.endswith(": {}") or rubric == "{}") and not told:
+        raise ImportDropped("has no rubric")
+    if "threshold" not in check.document:
+        check.differ(f"threshold {default} is written, where promptfoo takes the judge's own word or a default")
+    return {"type": "judge", "rubric": text, "see": sees, "threshold": check.number(default)}
+
+
+def dropping(reason: str) -> Builder:
+    """A builder for what has no counterpart."""
+
+    def build(check: PromptfooCheck) -> JsonObject:
+        raise ImportDropped(reason)
+
+    return build
+
+
+# promptfoo's name: (what makes the entry, what always differs; '' when nothing does)
+ICASE = "letters are folded fully: 'STRASSE' holds 'straße'"
+GLOB_CASE = "names are compared with case, and only names, not other attributes of a span"
+NO_SPAN = "no step that matches is an error or a count of 0, never a pass by itself"
+JUDGED = "asks a judge command; severity info until one is there"
+PF_ALIASES: dict[str, tuple[Builder, str]] = {
+    "equals": (build_equals, ""),
+    "contains": (contains_builder(), ""),
+    "contains-all": (contains_builder("all"), ""),
+    "contains-any": (contains_builder("any"), ""),
+    "icontains": (contains_builder(ignore_case=True), ICASE),
+    "icontains-all": (contains_builder("all", ignore_case=True), ICASE),
+    "icontains-any": (contains_builder("any", ignore_case=True), ICASE),
+    "starts-with": (contains_builder(at="start"), ""),
+    "regex": (build_regex, ""),
+    "is-json": (json_builder("whole"), ""),
+    "contains-json": (json_builder("any"), "one JSON in the text is looked at, and broken JSON is not repaired"),
+    "is-xml": (build_xml, ""),
+    "contains-xml": (build_xml, ""),
+    "is-html": (lambda check: {"type": "parses", "as": "html"}, "what counts as HTML differs"),
+    "contains-html": (lambda check: {"type": "matches", "pattern": r"</?[A-Za-z][A-Za-z0-9-]*(\s[^<>]*)?/?>"}, "one tag is enough"),
+    "is-sql": (dropping("SQL is not parsed; check it with a `program`"), ""),
+    "contains-sql": (dropping("SQL is not parsed; check it with a `program`"), ""),
+    "levenshtein": (similarity_builder("levenshtein_distance", 5), ""),
+    "bleu": (similarity_builder("bleu", 0.5), "scores differ by tokens and smoothing"),
+    "gleu": (dropping("is not measured here; similarity with bleu or rouge_l comes near"), ""),
+    "rouge-n": (similarity_builder("rouge_1", 0.75), "scores differ by tokens"),
+    "meteor": (dropping("needs a lexical database; ask a judge, or use rouge_l"), ""),
+    "word-count": (build_word_count, ""),
+    "latency": (budget_builder("latency_ms"), "measured by the engine; a replayed answer has none, which is an error"),
+    "cost": (budget_builder("cost_usd"), "an answer without a price is an error"),
+    "perplexity": (evidence_builder("evidence/perplexity", "max"), "the runner has to report evidence.perplexity"),
+    "perplexity-score": (evidence_builder("evidence/perplexity_score", "min"), "the runner has to report evidence.perplexity_score"),
+    "is-refusal": (build_refusal, "other phrases are known, and an empty output is no refusal"),
+    "finish-reason": (build_finish_reason, "a reason that the runner does not report is an error"),
+    "is-valid-openai-tools-call": (build_tool_schema, "looks at the recorded steps, not at the output"),
+    "is-valid-openai-function-call": (build_tool_schema, "looks at the recorded steps, not at the output"),
+    "is-valid-function-call": (build_tool_schema, "looks at the recorded steps, not at the output"),
+    "tool-call-f1": (build_tool_f1, "looks at the recorded steps, and a call that comes twice counts twice"),
+    "trajectory:tool-used": (used_builder("tool"), GLOB_CASE),
+    "trajectory:step-count": (build_step_count, GLOB_CASE),
+    "trajectory:tool-sequence": (build_tool_sequence, GLOB_CASE),
+    "trajectory:tool-args-match": (build_tool_args, f"{GLOB_CASE}; which is 'any' as there, and 'all' would be stricter"),
+    "skill-used": (used_builder("skill"), GLOB_CASE),
+    "trace-span-count": (build_span_count, f"{GLOB_CASE}; {NO_SPAN}"),
+    "trace-error-spans": (build_error_spans, f"{GLOB_CASE}; {NO_SPAN}"),
+    "trace-span-duration": (dropping("the duration of single steps is not compared; `budget` bounds that of the trial"), ""),
+    "guardrails": (build_guardrails, "the runner has to report metadata.guardrails.flagged; missing is an error, not a pass"),
+    **dict.fromkeys(PF_RUBRICS, (build_judge, JUDGED)),
+    **dict.fromkeys(("similar:cosine", "similar:dot", "similar:euclidean"), (build_judge, JUDGED)),
+    **dict.fromkeys(("javascript", "python", "ruby", "webhook"), (dropping(PF_CODE), "")),
+    **dict.fromkeys(("select-best", "max-score"), (dropping(PF_COMPARING), "")),
+    "human": (dropping("a person's verdict; see kaizen label"), ""),
+}
+
+
+def alias_of(check: PromptfooCheck) -> tuple[Builder, str]:
+    """The row of the table for *check*. Raises ImportDropped."""
+    if check.type in PF_ALIASES:
+        return PF_ALIASES[check.type]
+    if check.type.startswith("promptfoo:redteam:"):
+        raise ImportDropped("red-team graders ask a model of promptfoo's; write a rubric for a judge")
+    raise ImportDropped("is no assertion that is known here")
+
+
+def core_entry(check: PromptfooCheck) -> JsonObject:
+    """What *check* becomes, without id and the envelope of a top-level entry. Raises ImportDropped."""
+    document = check.document
+    if any(document.get(key) for key in ("transform", "contextTransform")):
+        raise ImportDropped(f"looks at what a transform makes of the output; {PF_CODE}")
+    value = document.get("value")
+    if isinstance(value, str) and re.match(r"file://.*\.(?:[cm]?[jt]s|py|rb)(?::[^/]*)?\Z", value):
+        raise ImportDropped(PF_CODE)
+    build, difference = alias_of(check)
+    entry = build(check)
+    check.differ(difference)
+    if check.negates:
+        entry = {**entry, "negate": True}
+    return checked_entry(entry)
+
+# endregion
+
+# region importers/promptfoo_entries.py
+# =============================================================================
+# The assertions of one promptfoo test as named entries: sets, weights, thresholds.
+# =============================================================================
+
+
+class PromptfooEntries:
+    """Translates the assertions of one test into named entries; notes go to *gathered*."""
+
+    def __init__(self, gathered: Gathered, context: PromptfooContext) -> None:
+        self.gathered = gathered
+        self.context = context
+        self.entries: list[tuple[str, JsonObject]] = []
+        self.left_out: list[JsonObject] = []
+
+    def translated(self, document: Any, place: str) -> tuple[PromptfooCheck, JsonObject] | None:
+        """(check, core entry) of one assertion, noted; None, and noted, when it is dropped."""
+        check = PromptfooCheck(document if isinstance(document, dict) else {"type": "?"}, self.context, place)
+        try:
+            entry = core_entry(check)
+        except ImportDropped as reason:
+            self.gathered.note(DROPPED, check.full_type, place, str(reason))
+            self.left_out.append(check.document)
+            return None
+        difference = "; ".join(filter(None, check.differences))
+        self.gathered.note(APPROXIMATED if difference else MAPPED, f"{check.full_type} -> {entry['type']}", place, difference)
+        return check, entry
+
+    def add_all(self, documents: Any, place: str, threshold: Any = None) -> None:
+        """Adds the entries of a list of assertions; with a *threshold* they become one entry that asks for a share of them."""
+        documents = documents if isinstance(documents, list) else []
+        if threshold is not None:
+            self.add_share(documents, place, threshold, "test threshold")
+            return
+        for index, document in enumerate(documents):
+            here = f"{place}.assert[{index}]"
+            if isinstance(document, dict) and document.get("type") == "assert-set":
+                self.add_set(document, here)
+            elif found := self.translated(document, here):
+                self.add(*found)
+
+    def add(self, check: PromptfooCheck, entry: JsonObject) -> None:
+        """Adds a top-level entry with its envelope."""
+        self.entries.append((check.full_type, {**entry, **self.envelope(check.document, check.place, entry["type"] == "judge")}))
+
+    def envelope(self, document: JsonObject, place: str, is_judge: bool = False) -> JsonObject:
+        """metric, weight and severity of an assertion or a set."""
+        made: JsonObject = {}
+        metric, weight = document.get("metric"), document.get("weight", 1)
+        if isinstance(metric, str) and metric:
+            try:
+                made["metric"] = rendered_template(metric, self.context.variables)
+            except ImportDropped as reason:
+                self.gathered.note(DROPPED, "metric", place, str(reason))
+        if is_json_number(weight) and 0 <= weight <= 1e9 and weight != 1:
+            made["weight"] = weight
+        if weight == 0:
+            told = "promptfoo lets it pass whatever it finds; here it keeps its status, and severity info gates nothing"
+            self.gathered.note(APPROXIMATED, "weight 0", place, told)
+        if weight == 0 or is_judge:
+            made["severity"] = "info"
+        return made
+
+    def add_set(self, document: JsonObject, place: str) -> None:
+        """Adds an assert-set: all of its entries, or with a threshold a share of them."""
+        threshold = document.get("threshold")
+        if threshold is not None:
+            self.add_share(document.get("assert"), place, threshold, "assert-set threshold", document)
+            return
+        self.gathered.note(MAPPED, "assert-set -> all", place)
+        children = self.children(document.get("assert"), place)
+        if children:
+            self.entries.append(("assert-set", {"type": "all", "of": children, **self.envelope(document, place)}))
+
+    def children(self, documents: Any, place: str) -> list[JsonObject]:
+        """Core entries of the assertions of a set; those that decide nothing (judges, weight 0) become entries of their own."""
+        children = []
+        for index, document in enumerate(documents if isinstance(documents, list) else []):
+            here = f"{place}.assert[{index}]"
+            if isinstance(document, dict) and document.get("type") == "assert-set":
+                inner = self.children(document.get("assert"), here)
+                children += [{"type": "all", "of": inner}] if inner else []
+                continue
+            found = self.translated(document, here)
+            if found is None:
+                continue
+            if found[1]["type"] == "judge" or found[0].document.get("weight") == 0:
+                self.add(*found)
+            else:
+                children.append(found[1])
+        return children
+
+    def add_share(self, documents: Any, place: str, threshold: Any, what: str, outer: JsonObject | None = None) -> None:
+        """Adds one entry that asks for the share *threshold* of the assertions."""
+        children = self.children(documents, place)
+        if not is_json_number(threshold) or not children:
+            if children:
+                self.gathered.note(DROPPED, what, place, f"{quoted(str(threshold), 40)} is no number, so all have to pass")
+                self.entries.append(("assert-set", {"type": "all", "of": children}))
+            return
+        needed = math.ceil(threshold * len(children) - 1e-9)
+        envelope = self.envelope(outer or {}, place)
+        if needed <= 0:
+            self.gathered.note(APPROXIMATED, what, place, "it is 0, so nothing has to pass: the entry is only shown")
+            envelope, needed = {**envelope, "severity": "info"}, 1
+        told = "a number of checks out of all that were mapped, without weights and parts of a score"
+        self.gathered.note(APPROXIMATED, f"{what} -> at_least", place, told)
+        self.entries.append(("assert-set", {"type": "at_least", "n": min(needed, len(children)), "of": children, **envelope}))
+
+# endregion
+
+# region importers/tables.py
+# =============================================================================
+# Tables of cases: CSV and JSON Lines, with a map from columns to the fields of a case.
+# =============================================================================
+
+MAPPED_FIELDS = tuple(name for name in CASE_FIELDS if name not in ("evaluators", "source"))
+NESTED_FIELDS = ("input", "context", "expected", "metadata")
+
+
+def table_rows(text: str, shown: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line from 1, cells by column) of each row of the CSV *text*. Raises InputError with the line."""
+    import csv
+    import io
+
+    if "\0" in text:
+        raise InputError(f"{shown}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: holds a NUL character", "save the file as UTF-8 text")
+    csv.field_size_limit(len(text) + 1)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] = []
+    line = 1
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                if not header:
+                    header = checked_header(cells, shown, line)
+                elif len(cells) != len(header):
+                    raise InputError(
+                        f"{shown}:{line}: has {len(cells)} cells, where the header has {len(header)}",
+                        "put a cell that holds a comma or a line end in double quotes",
+                        "invalid_file",
+                    )
+                else:
+                    yield line, dict(zip(header, cells, strict=True))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"{shown}:{line}: is no CSV: {error}", "a quote in a cell is written twice", "invalid_file") from None
+
+
+def checked_header(cells: list[str], shown: str, line: int) -> list[str]:
+    """The names of the columns. Raises InputError when one is empty or comes twice."""
+    names = [cell.strip() for cell in cells]
+    twice = next((name for index, name in enumerate(names) if not name or name in names[:index]), None)
+    if twice is not None:
+        what = f"column {quoted(twice, 40)} comes twice" if twice else "a column has no name"
+        hint = "the columns are separated by commas" if any(";" in name or "\t" in name for name in names) else ""
+        raise InputError(f"{shown}:{line}: {what}", hint, "invalid_file")
+    return names
+
+
+def checked_mapping(pairs: Iterable[str]) -> dict[str, str]:
+    """{'input.question': 'question', …} of texts like 'input.question=question'. Raises UsageError."""
+    mapping: dict[str, str] = {}
+    for pair in pairs:
+        target, sign, column = pair.partition("=")
+        field, _, inner = target.partition(".")
+        if not sign or not target or not column:
+            raise UsageError(f"--map {quoted(pair, 60)} is no FIELD=COLUMN", "for example: --map input=question expected=answer")
+        if field not in MAPPED_FIELDS or (inner and field not in NESTED_FIELDS):
+            raise UsageError(f"--map: a case has no field {quoted(target, 60)}", did_you_mean(field, MAPPED_FIELDS))
+        if target in mapping or any(one.split(".")[0] == field and "." not in (one if inner else target) for one in mapping):
+            raise UsageError(f"--map: {quoted(target, 60)} is given twice", "name parts of an object: input.question=… input.city=…")
+        mapping[target] = column
+    return mapping
+
+
+def import_table(path: str, gathered: Gathered, pairs: Iterable[str], is_csv: bool) -> None:
+    """The cases of a CSV file or of JSON Lines; columns that are called like a field need no map. Raises InputError, UsageError."""
+    shown = shown_path(path)
+    mapping = checked_mapping(pairs)
+    rows: Iterator[tuple[int, JsonObject]]
+    rows = table_rows(import_text(path), shown) if is_csv else ((line.number, line.value) for line in read_json_lines(path))
+    used: set[str] = set()
+    for line, row in rows:
+        fields = {**{name: name for name in MAPPED_FIELDS if name in row and not is_mapped(name, mapping)}, **mapping}
+        if not any(target.split(".")[0] == "input" for target in fields):
+            hint = f"map it: --map input=COLUMN; columns: {listed(sorted(row), 20)}"
+            raise UsageError(f"{shown}:{line}: no column is called 'input', and none is mapped to it", hint)
+        case = mapped_case(row, fields, is_csv, f"{shown}:{line}")
+        gathered.add({"id": gathered.name_for(text_within(case["input"])), **case}, line)
+        used.update(fields.values())
+        for column in row.keys() - fields.values() if not any(column.startswith("/") for column in fields.values()) else ():
+            gathered.note(DROPPED, f"column {column}", f"line {line}", "is not mapped; --map metadata.NAME=COLUMN keeps it")
+    for target, column in sorted(mapping.items()):
+        gathered.note(MAPPED, f"column {column} -> {target}", "the map")
+    compare_with_expected(gathered)
+
+
+def is_mapped(field: str, mapping: dict[str, str]) -> bool:
+    """True when *mapping* says where *field*, or a part of it, comes from."""
+    return any(target.split(".")[0] == field for target in mapping)
+
+
+def mapped_case(row: JsonObject, fields: dict[str, str], is_csv: bool, place: str) -> JsonObject:
+    """The case that *fields* make of *row*; an empty cell of a CSV leaves a field out, but for the input. Raises InputError."""
+    case: JsonObject = {}
+    for target, column in fields.items():
+        field, _, inner = target.partition(".")
+        is_there, value = column_value(row, column)
+        if not is_there:
+            if field in ("input", "id") or is_csv:
+                raise InputError(f"{place}: has no column {quoted(column, 60)}", did_you_mean(column, row), "invalid_file")
+            continue
+        if is_csv and value == "" and field != "input":
+            continue
+        value = cell_value(field, value) if is_csv else value
+        if inner:
+            case.setdefault(field, {})[inner] = value
+        else:
+            case[field] = value
+    return case
+
+
+def column_value(row: JsonObject, column: str) -> tuple[bool, Any]:
+    """(whether it is there, the value) of a column, or of a JSON Pointer into a row."""
+    if column in row or not column.startswith("/"):
+        return column in row, row.get(column)
+    value: Any = row
+    for token in pointer_tokens(column):
+        if isinstance(value, list) and token.isdigit() and int(token) < len(value):
+            value = value[int(token)]
+        elif isinstance(value, dict) and token in value:
+            value = value[token]
+        else:
+            return False, None
+    return True, value
+
+
+def cell_value(field: str, cell: str) -> Any:
+    """What a cell says in *field*: tags are split at commas, critical is true or false, all else is the text."""
+    if field == "tags":
+        return [tag.strip() for tag in cell.split(",") if tag.strip()]
+    if field == "critical":
+        return {"true": True, "false": False}.get(cell.strip().lower(), cell)
+    if field == "metadata" and cell.startswith("{"):
+        try:
+            return parse_json(cell)
+        except JsonError:
+            return cell
+    return cell.strip() if field in ("id", "split", "cluster", "serial_group") else cell
+
+
+def text_within(value: Any) -> str:
+    """The texts in *value*, one behind the other."""
+    if isinstance(value, (dict, list)):
+        return " ".join(filter(None, map(text_within, value.values() if isinstance(value, dict) else value)))
+    return "" if value is None else str(value)
+
+
+def compare_with_expected(gathered: Gathered) -> None:
+    """Gives each case that has an expected value an entry that compares the whole output with it."""
+    for case in gathered.cases:
+        if "expected" in case:
+            select = "output.text" if isinstance(case["expected"], str) else "output.json"
+            add_entries(case, [("expected", {"type": "equals", "select": select, "value": {"$case": "/expected"}})])
+            told = "the file does not say how answers are compared: the whole output is; change the entry where that is too strict"
+            gathered.note(APPROXIMATED, "expected -> equals", "every case", told)
+
+
+def add_entries(case: JsonObject, entries: Iterable[tuple[str, JsonObject]]) -> None:
+    """Adds *entries*, each with a name, to the evaluators of *case*."""
+    made = named_entries(entries, [entry["id"] for entry in case.get("evaluators", ())])
+    if made:
+        case["evaluators"] = [*case.get("evaluators", ()), *made]
+
+
+def same_case(left: JsonObject, right: JsonObject) -> bool:
+    """True when two cases say the same, their source, notes and owner aside."""
+    return json_equal(*({key: value for key, value in case.items() if key not in ("source", "notes", "owner")} for case in (left, right)))
+
+# endregion
+
+# region importers/promptfoo_suite.py
+# =============================================================================
+# A promptfoo configuration or CSV as cases: defaults, scenarios, lists in vars, files.
+#
+# A case is one test with one value for each variable; its input is the object of the variables.
+# Prompts and providers are the agent, not the case: they are told in issue.md, and one stage is
+# run for each. Files that the configuration names are read as data, below its own folder alone.
+# =============================================================================
+
+PF_IS_CODE = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go)(?::[^/]*)?\Z")
+AGENT_PART = "is part of the agent, not of a case; told in issue.md"
+PF_SETTINGS = {  # keys of a configuration and of a test that are not imported, and why
+    **dict.fromkeys(("prompts", "providers", "targets"), AGENT_PART),
+    "provider": "is part of the agent, not of a case",
+    "options": "is about prompts and models; the output is looked at as the runner gives it",
+    "assertScoringFunction": PF_CODE,
+    "extensions": PF_CODE,
+    "nunjucksFilters": PF_CODE,
+    "derivedMetrics": "are formulas over metrics; write them into 'metrics'",
+    "redteam": "makes tests with a model",
+    "env": "names the environment of the agent",
+}
+PF_READ = frozenset(["tests", "scenarios", "defaultTest", "assertionTemplates", "description", "vars", "assert", "threshold", "metadata",
+                     "providerOutput", "$schema", "config"])  # fmt: skip
+CSV_DEFAULT_THRESHOLDS = {  # what promptfoo gives a cell of these types that names none
+    **dict.fromkeys(("answer-relevance", "classifier", "context-faithfulness", "context-recall", "context-relevance", "cost", "latency",
+                     "levenshtein", "perplexity-score", "perplexity", "rouge-n"), 0.75),
+    "similar": 0.8,
+}  # fmt: skip
+CSV_ASSERTION = re.compile(r"(not-)?([a-z][a-z0-9:-]*?)(?:\((\d+(?:\.\d+)?)\))?(?::(.*))?\Z", re.DOTALL)
+
+
+def import_promptfoo(path: str, gathered: Gathered) -> None:
+    """The tests of the configuration *path*, JSON or YAML. Raises InputError, RefusedError."""
+    suite = PromptfooSuite(os.path.dirname(os.path.abspath(path)), gathered)
+    config = suite.resolved(read_document(path))
+    if not isinstance(config, dict):
+        raise InputError(f"{shown_path(path)}: holds no map of settings", "a promptfoo configuration has 'tests' or 'scenarios'")
+    suite.import_config(config)
+
+
+def import_promptfoo_csv(path: str, gathered: Gathered) -> None:
+    """The rows of a CSV file of tests. Raises InputError, RefusedError."""
+    suite = PromptfooSuite(os.path.dirname(os.path.abspath(path)), gathered)
+    for place, test in csv_tests(path, gathered):
+        suite.import_test(test, place)
+
+
+def read_document(path: str) -> Any:
+    """The value of a JSON or YAML file, by its name. Raises InputError."""
+    text = import_text(path)
+    return import_json(text, shown_path(path)) if path.lower().endswith(".json") else read_yaml(text, shown_path(path))
+
+
+class PromptfooSuite:
+    """Turns tests into cases of `gathered`; `folder` is where the configuration stands."""
+
+    def __init__(self, folder: str, gathered: Gathered) -> None:
+        self.folder = folder
+        self.gathered = gathered
+        self.default: JsonObject = {}
+        self.prompts: list[str] = []
+        self.tools: JsonObject = {}
+        self.left: dict[str, Any] = {}
+
+    # --- Reading ---------------------------------------------------------------------------
+
+    def resolved(self, config: Any) -> Any:
+        """*config* with each {"$ref": "#/…"} replaced by what it names in *config*. Raises InputError."""
+        count = [0]
+
+        def resolve(value: Any, depth: int) -> Any:
+            count[0] += 1
+            if depth > 2 * YAML_DEPTH or count[0] > YAML_NODES:
+                raise InputError("the configuration's $ref references unfold without end", "break the circle")
+            if isinstance(value, list):
+                return [resolve(one, depth + 1) for one in value]
+            if not isinstance(value, dict):
+                return value
+            reference = value.get("$ref")
+            if isinstance(reference, str) and reference.startswith("#/assertionTemplates/"):
+                found = config
+                for token in pointer_tokens(reference[1:]):
+                    found = found.get(token) if isinstance(found, dict) else None
+                if not isinstance(found, dict):
+                    raise InputError(f"the configuration has nothing at {quoted(reference, 80)}", "correct the $ref")
+                value = {**found, **{key: one for key, one in value.items() if key != "$ref"}}
+            return {key: resolve(one, depth + 1) for key, one in value.items()}
+
+        return resolve(config, 0)
+
+    def path_of(self, reference: str) -> str:
+        """The path of the data file that *reference* names. Raises RefusedError when it lies outside the folder."""
+        return file_inside(self.folder, reference.removeprefix("file://"))
+
+    def read_data(self, reference: str) -> Any:
+        """What a data file holds: text, or the value of JSON and YAML. Raises ImportDropped for code, InputError, RefusedError."""
+        if PF_IS_CODE.search(reference):
+            raise ImportDropped(PF_CODE)
+        path = self.path_of(reference)
+        if path.lower().endswith((".json", ".yaml", ".yml")):
+            return read_document(path)
+        return import_text(path)
+
+    def tests_of(self, value: Any, where: str) -> Iterator[tuple[str, Any]]:
+        """(place, test) for each test that *value* holds or names."""
+        for index, one in enumerate(value if isinstance(value, list) else [value]):
+            place = f"{where}[{index}]" if isinstance(value, list) else where
+            if isinstance(one, str):
+                yield from self.tests_in(one, place)
+            elif isinstance(one, dict) and isinstance(one.get("path"), str) and "vars" not in one and "assert" not in one:
+                yield from self.tests_in(one["path"], place)
+            elif one is not None:
+                yield place, one
+
+    def tests_in(self, reference: str, place: str) -> Iterator[tuple[str, Any]]:
+        """(place, test) for each test in the file or files that *reference* names."""
+        name = reference.removeprefix("file://")
+        is_remote = "://" in name and not name.startswith("file:")
+        if is_remote or PF_IS_CODE.search(name):
+            self.gathered.note(DROPPED, f"tests of {name}", place, "nothing is fetched from elsewhere" if is_remote else PF_CODE)
+            return
+        for path in self.matching(name):
+            shown = os.path.basename(path)
+            if path.lower().endswith(".csv"):
+                yield from csv_tests(path, self.gathered)
+            elif path.lower().endswith(".jsonl"):
+                yield from ((f"{shown}:{line.number}", line.value) for line in read_json_lines(path))
+            elif path.lower().endswith((".json", ".yaml", ".yml")):
+                found = self.resolved(read_document(path))
+                yield from ((f"{shown}[{index}]", one) for index, one in enumerate(found if isinstance(found, list) else [found]))
+            else:
+                self.gathered.note(DROPPED, f"tests of {name}", place, "is neither CSV, JSON, JSON Lines nor YAML")
+
+    def matching(self, name: str) -> list[str]:
+        """The paths that *name*, in whose last part * and ? may stand, names. Raises InputError, RefusedError."""
+        folder, last = os.path.split(name)
+        if not re.search(r"[*?]", last):
+            return [self.path_of(name)]
+        from fnmatch import filter as matching_names
+
+        found = matching_names(list_folder(file_inside(self.folder, folder or ".")), last)
+        if not found:
+            raise InputError(f"no file is called like {quoted(name, 80)}", "correct the path in the configuration")
+        return [self.path_of(os.path.join(folder, each)) for each in found]
+
+    # --- Tests -----------------------------------------------------------------------------
+
+    def import_config(self, config: JsonObject) -> None:
+        """All tests and scenarios of *config*; notes go to `gathered`."""
+        for key in sorted(config.keys() - PF_READ):
+            self.gathered.note(DROPPED, key, "configuration", PF_SETTINGS.get(key, "is a setting of promptfoo, and no part of a case"))
+        default = config.get("defaultTest")
+        default = self.read_data(default) if isinstance(default, str) else default
+        self.default = default if isinstance(default, dict) else {}
+        self.take_agent(config)
+        tests = list(self.tests_of(config.get("tests"), "tests"))
+        for place, scenario in self.tests_of(config.get("scenarios"), "scenarios"):
+            tests += self.scenario_tests(scenario, place)
+        for place, test in tests if config.keys() & {"tests", "scenarios"} else [("defaultTest", {})]:
+            self.import_test(test, place)
+
+    def take_agent(self, config: JsonObject) -> None:
+        """Keeps the prompts for issue.md and for tests without variables, and the tools of the providers."""
+        prompts = config.get("prompts")
+        for one in prompts if isinstance(prompts, list) else [prompts]:
+            text = one.get("raw", one.get("id")) if isinstance(one, dict) else one
+            if isinstance(text, str):
+                self.prompts.append(text)
+        providers = config.get("providers", config.get("targets"))
+        for one in providers if isinstance(providers, list) else [providers]:
+            name = one.get("id", one.get("label")) if isinstance(one, dict) else one
+            self.gathered.background += [f"- provider: {visible(str(name), 80)}"] if isinstance(name, str) else []
+            settings = one.get("config") if isinstance(one, dict) else None
+            tools = settings.get("tools") if isinstance(settings, dict) else None
+            for tool in tools if isinstance(tools, list) else []:
+                function = tool.get("function") if isinstance(tool, dict) else None
+                if isinstance(function, dict) and isinstance(function.get("name"), str):
+                    self.tools[function["name"]] = function.get("parameters") or {}
+        for text in self.prompts:
+            self.gathered.background += ["", "A prompt:", "", *(f"    {line}" for line in visible_lines(text).split("\n"))]
+
+    def scenario_tests(self, scenario: Any, place: str) -> Iterator[tuple[str, JsonObject]]:
+        """Each test of *scenario* with each of its sets of variables."""
+        if not isinstance(scenario, dict):
+            raise InputError(f"{place}: a scenario is a map with 'config' and 'tests'")
+        tests = list(self.tests_of(scenario.get("tests"), f"{place}.tests")) or [(place, {})]
+        for where, data in self.tests_of(scenario.get("config"), f"{place}.config"):
+            for which, test in tests:
+                yield f"{which} with {where}", merged_test(data, test, which)
+
+    def import_test(self, test: Any, place: str) -> None:
+        """The cases of one test: one for each choice from the lists in its variables."""
+        full = merged_test(self.default, test, place)
+        for key in sorted(full.keys() - PF_READ):
+            value = full[key]
+            if value not in (None, {}, []):
+                self.gathered.note(DROPPED, key, place, PF_SETTINGS.get(key, "is a setting of promptfoo, and no part of a case"))
+        given = full.get("options")
+        options: JsonObject = given if isinstance(given, dict) else {}
+        if options.get("transform") or options.get("postprocess"):
+            told = f"changes the output before it is looked at, which the runner has to do here; {PF_CODE}"
+            self.gathered.note(APPROXIMATED, "options.transform", place, told)
+        if options.get("disableDefaultAsserts") and isinstance(test, dict):
+            full["assert"] = test.get("assert")
+        variables = full.get("vars") if isinstance(full.get("vars"), (dict, str)) else {}
+        try:
+            variables = self.read_data(variables) if isinstance(variables, str) else variables
+            choices = variable_choices(variables if isinstance(variables, dict) else {}, bool(options.get("disableVarExpansion")))
+            for chosen in choices:
+                self.import_case(full, {name: self.variable(value) for name, value in chosen.items()}, place)
+        except ImportDropped as reason:
+            self.gathered.note(DROPPED, "test", place, f"its variables come from code: {reason}")
+
+    def variable(self, value: Any) -> Any:
+        """The value of a variable; one that names a data file is what the file holds."""
+        return self.read_data(value) if isinstance(value, str) and value.startswith("file://") else value
+
+    def import_case(self, test: JsonObject, variables: JsonObject, place: str) -> None:
+        """One case, or without variables one for each prompt that holds no template."""
+        inputs: list[Any] = [variables] if variables else [text for text in self.prompts if not text.startswith("file://")] or [{}]
+        if any(isinstance(value, str) and PF_TEMPLATE_MARKS.search(value) for value in variables.values()):
+            self.gathered.note(APPROXIMATED, "vars with {{…}}", place, "promptfoo expands them; here a variable is what it is")
+        for given in inputs:
+            entries = PromptfooEntries(self.gathered, PromptfooContext(variables, self.read_data, self.tools))
+            entries.add_all(test.get("assert"), place, test.get("threshold"))
+            description = test.get("description")
+            named = description if isinstance(description, str) else ""
+            case: JsonObject = {"id": self.gathered.name_for(named or text_within(given)), "input": given}
+            if isinstance(test.get("metadata"), dict) and test["metadata"]:
+                case["metadata"] = test["metadata"]
+            notes = {"description": description, "dropped": entries.left_out}
+            if any(notes.values()):
+                case["notes"] = {key: value for key, value in notes.items() if value}
+            add_entries(case, entries.entries)
+            self.gathered.note(MAPPED, "test -> case", place)
+            if test.get("providerOutput") is not None:
+                self.gathered.answers.append({"case_id": case["id"], "output": test["providerOutput"]})
+            self.gathered.add(case)
+
+
+def merged_test(default: Any, test: Any, place: str) -> JsonObject:
+    """*test* with what it lacks taken from *default*; variables, options and metadata by name, assertions one after the other."""
+    for one in (default, test):
+        if not isinstance(one, dict):
+            raise InputError(f"{place}: a test is a map, with 'vars' and 'assert'")
+    made = {**default, **test}
+    for key in ("vars", "options", "metadata"):
+        parts = [one[key] for one in (default, test) if isinstance(one.get(key), dict)]
+        if parts and not isinstance(test.get(key), str):
+            made[key] = {name: value for part in parts for name, value in part.items()}
+    assertions = [*as_list(default.get("assert")), *as_list(test.get("assert"))]
+    return {**made, "assert": assertions}
+
+
+def as_list(value: Any) -> list[Any]:
+    """*value*, when it is a list; else none."""
+    return value if isinstance(value, list) else []
+
+
+def variable_choices(variables: JsonObject, is_literal: bool) -> Iterable[JsonObject]:
+    """*variables* with one value for each list of texts, in every combination, as promptfoo runs them. Raises InputError."""
+    made: list[JsonObject] = [{}]
+    for name, value in variables.items():
+        is_choice = isinstance(value, list) and value and isinstance(value[0], str) and not is_literal
+        values = value if is_choice else [value]
+        if len(made) * len(values) > MAX_IMPORT_CASES:
+            raise InputError(f"the lists in vars make more than {counted(MAX_IMPORT_CASES, 'case')}", "split the test")
+        made = [{**one, name: each} for one in made for each in values]
+    return made
+
+
+# --- CSV -----------------------------------------------------------------------------------
+
+
+def csv_tests(path: str, gathered: Gathered) -> Iterator[tuple[str, JsonObject]]:
+    """(place, test) for each row of a CSV file of tests."""
+    shown = os.path.basename(path)
+    for line, row in table_rows(import_text(path), shown_path(path)):
+        yield f"{visible(shown, 60)}:{line}", csv_test(row, f"{visible(shown, 60)}:{line}", gathered)
+
+
+def csv_test(row: dict[str, str], place: str, gathered: Gathered) -> JsonObject:
+    """The test that a row writes: columns with two underscores are settings, all others variables."""
+    test: JsonObject = {"vars": {}, "assert": [], "metadata": {}}
+    settings = {"__description": "description", "__providerOutput": "providerOutput"}
+    for column, cell in row.items():
+        if column.startswith("__expected"):
+            if cell.strip():
+                test["assert"].append(csv_assertion(cell.strip(), f"{place} {column}", gathered))
+        elif column in settings:
+            test.update({settings[column]: cell} if cell else {})
+        elif column == "__metric":
+            test["metric"] = cell
+        elif column == "__threshold":
+            test.update({"threshold": cell_number(cell)} if cell_number(cell) is not None else {})
+        elif column.startswith("__metadata:"):
+            name = column.removeprefix("__metadata:")
+            if cell.strip():
+                is_list = name.endswith("[]")
+                test["metadata"][name.removesuffix("[]")] = [part.strip() for part in cell.split(",")] if is_list else cell
+        elif column.startswith("__config:"):
+            test.setdefault("limits", []).append((column, cell))
+        elif column.startswith("__"):
+            if cell:
+                gathered.note(DROPPED, f"column {column}", place, "is about prompts, and no part of a case")
+        else:
+            test["vars"][column] = cell
+    metric = test.pop("metric", "")
+    for check in test["assert"] if metric else ():
+        check["metric"] = metric
+    for column, cell in test.pop("limits", ()):
+        set_csv_threshold(test["assert"], column, cell, place, gathered)
+    return test
+
+
+def set_csv_threshold(checks: list[JsonObject], column: str, cell: str, place: str, gathered: Gathered) -> None:
+    """Gives the assertion that a column __config:__expectedN:threshold names its threshold."""
+    found = re.match(r"__config:__expected(\d*):threshold\Z", column)
+    index = int(found[1] or 1) - 1 if found else -1
+    number = cell_number(cell)
+    if number is None or not 0 <= index < len(checks):
+        gathered.note(DROPPED, f"column {column}", place, "names no assertion of the row, or holds no number")
+    else:
+        checks[index]["threshold"] = number
+
+
+def cell_number(cell: str) -> Any:
+    """The number in *cell*; None when there is none."""
+    try:
+        value = parse_json(cell.strip())
+    except ValueError:
+        return None
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def csv_assertion(cell: str, place: str, gathered: Gathered) -> JsonObject:
+    """The assertion that a cell such as 'icontains: yes' or 'similar(0.8): yes' writes; any other text means equals."""
+    if re.match(r"(?:javascript|fn|eval|python):", cell) or cell.startswith("file://") and PF_IS_CODE.search(cell):
+        return {"type": "python" if cell.startswith("python") else "javascript", "value": cell.partition(":")[2].strip()}
+    found = CSV_ASSERTION.match(re.sub(r"\Agrade:", "llm-rubric:", cell))
+    if found is None or found[2] not in PF_ALIASES:
+        return {"type": "equals", "value": cell}
+    value = (found[4] or "").strip() or None
+    check: JsonObject = {"type": (found[1] or "") + found[2], "value": value}
+    if value and re.match(r"i?contains-(?:all|any)\Z", found[2]):
+        check["value"] = split_or_text(value)
+    if found[3]:
+        check["threshold"] = parse_json(found[3])
+    elif found[2] in CSV_DEFAULT_THRESHOLDS:
+        check["threshold"] = CSV_DEFAULT_THRESHOLDS[found[2]]
+        told = f"names none, so it is the {canonical_json(check['threshold'])} that promptfoo gives such a cell, whatever it measures"
+        gathered.note(APPROXIMATED, f"threshold of {found[2]}", place, told)
+    return check
+
+
+def split_or_text(value: str) -> Any:
+    """The list that *value* writes; as it is when it writes none, which is told where it is used."""
+    try:
+        return split_values(value)
+    except ImportDropped:
+        return value
+
+# endregion
+
+# region importers/inspect_log.py
+# =============================================================================
+# Inspect's logs in JSON: samples as cases, scorers as entries, recorded answers.
+# =============================================================================
+
+INSPECT_TARGET = {"$case": "/expected"}
+INSPECT_JUDGE = "asks a judge command with a rubric of ours; severity info until one is there"
+# scorer: (the entry, what differs)
+INSPECT_SCORERS: dict[str, tuple[JsonObject, str]] = {
+    "includes": ({"type": "contains", "values": INSPECT_TARGET, "mode": "any", "ignore_case": True}, "options of the scorer are not read"),
+    "match": (
+        {"type": "contains", "values": INSPECT_TARGET, "mode": "any", "ignore_case": True, "at": "end", "transform": ["strip"]},
+        "the answer ends with the target as it is written: punctuation and the form of numbers count; options are not read",
+    ),
+    "exact": (
+        {"type": "equals", "select": "output.text", "any_of": INSPECT_TARGET, "normalize": ["strip", "lower", "collapse_space"]},
+        "articles and punctuation count",
+    ),
+    "choice": (
+        {"type": "equals", "select": "output.text", "transform": [{"regex_capture": [r"(?i)ANSWER\s*:\s*([A-Z])\b", 1]}],
+         "any_of": INSPECT_TARGET},
+        "the letter behind 'ANSWER:' is compared; choices are not shuffled",
+    ),
+    "answer": (
+        {"type": "equals", "select": "output.text", "transform": [{"regex_capture": [r"(?i)ANSWER\s*:\s*(.+)", 1]}, "strip"],
+         "any_of": INSPECT_TARGET},
+        "what stands behind 'ANSWER:' on its line is compared",
+    ),
+    "f1": (
+        {"type": "similarity", "measure": "token_f1", "references": INSPECT_TARGET, "threshold": 0.5},
+        "a threshold of 0.5 is written, since the scorer has none",
+    ),
+    "model_graded_qa": (
+        {"type": "judge", "rubric": "The answer is right by the criterion that is given as expected.",
+         "see": ["input", "output", "expected"], "threshold": 0.5, "severity": "info"},
+        INSPECT_JUDGE,
+    ),
+    "model_graded_fact": (
+        {"type": "judge", "rubric": "The answer holds the fact that is given as expected.",
+         "see": ["input", "output", "expected"], "threshold": 0.5, "severity": "info"},
+        INSPECT_JUDGE,
+    ),
+}  # fmt: skip
+
+
+def import_inspect_log(path: str, gathered: Gathered) -> None:
+    """A case for each sample, an answer for each epoch of it. Raises InputError."""
+    shown = shown_path(path)
+    if path.lower().endswith(".eval"):
+        raise InputError(f"{shown}: is a packed log", "write it as JSON first: inspect log convert --to json", "invalid_file")
+    log = import_json(import_text(path), shown)
+    samples = log.get("samples") if isinstance(log, dict) else None
+    if not isinstance(samples, list):
+        raise InputError(f"{shown}: holds no list of samples", "a log has 'samples', unless it was written without")
+    scorers = scorer_names(log)
+    seen: dict[str, Any] = {}
+    for index, sample in enumerate(samples):
+        place = f"samples[{index}]"
+        if not isinstance(sample, dict) or "input" not in sample or "id" not in sample:
+            raise InputError(f"{shown}: {place} has no id or no input", "", "invalid_file")
+        name = str(sample["id"])
+        given = [sample["input"], sample.get("choices"), sample.get("target")]
+        if name in seen and not json_equal(seen[name], given):
+            raise InputError(f"{shown}: {place}: id is that of another sample with another input", "a sample's epochs share their input")
+        if name not in seen:
+            seen[name] = given
+            gathered.add(sample_case(sample, name, scorers, place, gathered))
+        gathered.answers.append({"case_id": name, "trial": sample.get("epoch", 1), **logged_answer(sample)})
+
+
+def scorer_names(log: JsonObject) -> list[str]:
+    """The names of the scorers of *log*, without their package."""
+    found: list[str] = []
+    parts = [log.get("eval"), log.get("results")]
+    for part, key in zip(parts, ("scorers", "scores"), strict=True):
+        listed = part.get(key) if isinstance(part, dict) else None
+        for one in listed if isinstance(listed, list) else []:
+            name = one.get("scorer", one.get("name")) if isinstance(one, dict) else None
+            if isinstance(name, str):
+                found.append(name.rpartition("/")[2])
+    return list(dict.fromkeys(found))
+
+
+def sample_case(sample: JsonObject, name: str, scorers: list[str], place: str, gathered: Gathered) -> JsonObject:
+    """The case of *sample*: its choices stand beside the question, its target is a list of texts."""
+    case: JsonObject = {"id": name, "input": sample["input"]}
+    if sample.get("choices"):
+        case["input"] = {"question": sample["input"], "choices": sample["choices"]}
+    target = sample.get("target")
+    targets = [one for one in (target if isinstance(target, list) else [target]) if isinstance(one, str) and one]
+    if targets:
+        case["expected"] = targets
+    if isinstance(sample.get("metadata"), dict) and sample["metadata"]:
+        case["metadata"] = sample["metadata"]
+    gathered.note(MAPPED, "sample -> case", place)
+    for key in ("sandbox", "files", "setup", "store"):
+        if sample.get(key):
+            gathered.note(DROPPED, key, place, "is the agent's surroundings, which the runner makes")
+    for scorer in scorers:
+        entry, difference = INSPECT_SCORERS.get(scorer, ({}, "is code of the task, or needs what the log does not hold"))
+        if not entry or not targets:
+            gathered.note(DROPPED, f"scorer {scorer}", place, difference if not entry else "the sample has no target")
+        else:
+            gathered.note(APPROXIMATED, f"scorer {scorer} -> {entry['type']}", place, difference)
+            add_entries(case, [(scorer, entry)])
+    return case
+
+
+def logged_answer(sample: JsonObject) -> JsonObject:
+    """What the log has of the answer: output, tool calls with their results, usage; or the error that ended the sample."""
+    answer: JsonObject = {"output": completion_of(sample)}
+    error = sample.get("error")
+    if isinstance(error, dict):
+        answer["error"] = {"type": "recorded", "message": str(error.get("message", ""))[:2000]}
+    steps = recorded_calls(sample.get("messages"))
+    if steps:
+        answer["steps"] = steps
+    usage = sample.get("model_usage")
+    numbers = [one for one in usage.values() if isinstance(one, dict)] if isinstance(usage, dict) else []
+    totals = {key: sum(one.get(key) or 0 for one in numbers) for key in ("input_tokens", "output_tokens")}
+    return {**answer, "usage": totals} if numbers else answer
+
+
+def completion_of(sample: JsonObject) -> Any:
+    """The text of the last answer; '' when there is none."""
+    output = sample.get("output")
+    if not isinstance(output, dict):
+        return ""
+    choices = output.get("choices")
+    if isinstance(output.get("completion"), str) or not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+        return output.get("completion") or ""
+    message = choices[0].get("message")
+    return message_text(message.get("content")) if isinstance(message, dict) else ""
+
+
+def message_text(content: Any) -> str:
+    """The text of a message's content, which is a text or a list of parts."""
+    if isinstance(content, list):
+        return "\n".join(part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str))
+    return content if isinstance(content, str) else ""
+
+
+def recorded_calls(messages: Any) -> list[JsonObject]:
+    """A step for each tool call in *messages*, with the result that answers it."""
+    messages = [one for one in messages if isinstance(one, dict)] if isinstance(messages, list) else []
+    results = {one["tool_call_id"]: one for one in messages if one.get("role") == "tool" and isinstance(one.get("tool_call_id"), str)}
+    steps = []
+    for message in messages:
+        calls = message.get("tool_calls") if message.get("role") == "assistant" else None
+        for call in calls if isinstance(calls, list) else []:
+            if not isinstance(call, dict) or not isinstance(call.get("function"), str):
+                continue
+            step: JsonObject = {"kind": "tool", "name": call["function"], "args": call_arguments(call.get("arguments"))}
+            result = results.get(call.get("id") or "")
+            if result is not None:
+                step.update(status="error" if result.get("error") else "ok", result=message_text(result.get("content")))
+            steps.append(step)
+    return steps
+
+
+def call_arguments(arguments: Any) -> Any:
+    """The arguments of a call; a text that holds JSON is read."""
+    try:
+        return parse_json(arguments) if isinstance(arguments, str) else arguments
+    except JsonError:
+        return arguments
+
+# endregion
+
+# region importers/openai_evals.py
+# =============================================================================
+# Samples of OpenAI's evals: JSON Lines with `input` and `ideal`.
+# =============================================================================
+
+EVAL_EXPECTED = {"$case": "/expected"}
+# --eval: (the entry, what differs)
+EVAL_CLASSES: dict[str, tuple[JsonObject, str]] = {
+    "match": ({"type": "contains", "values": EVAL_EXPECTED, "mode": "any", "at": "start"}, ""),
+    "includes": ({"type": "contains", "values": EVAL_EXPECTED, "mode": "any"}, ""),
+    "fuzzy_match": (
+        {"type": "contains", "values": EVAL_EXPECTED, "mode": "any", "ignore_case": True},
+        "an answer that is only a part of the ideal one fails here; articles and punctuation count",
+    ),
+    "json_match": ({"type": "equals", "select": "output.json", "any_of": EVAL_EXPECTED}, ""),
+}
+
+
+def import_openai_evals(path: str, gathered: Gathered, eval_class: str) -> None:
+    """A case for each sample; `ideal` becomes `expected`, always a list. Raises InputError."""
+    shown = shown_path(path)
+    entry, difference = EVAL_CLASSES[eval_class]
+    for line in read_json_lines(path):
+        sample, place = line.value, f"{shown}:{line.number}"
+        if "input" not in sample:
+            raise InputError(f"{place}: a sample has no 'input'", 'samples are {"input": …, "ideal": …}', "invalid_file")
+        case: JsonObject = {"id": gathered.name_for(text_within(sample["input"])), "input": sample["input"]}
+        ideals = sample.get("ideal")
+        ideals = ideals if isinstance(ideals, list) else [] if ideals is None else [ideals]
+        case["expected"] = [ideal_value(one, place) for one in ideals] if eval_class == "json_match" else ideals
+        if not ideals or (eval_class != "json_match" and not all(isinstance(one, str) and one for one in ideals)):
+            gathered.note(DROPPED, "ideal", f"line {line.number}", "is missing, empty or no text: the case comes without a check")
+        else:
+            gathered.note(APPROXIMATED if difference else MAPPED, f"{eval_class} -> {entry['type']}", f"line {line.number}", difference)
+            add_entries(case, [("ideal", entry)])
+        for key in sorted(sample.keys() - {"input", "ideal"}):
+            case.setdefault("metadata", {})[key] = sample[key]
+            gathered.note(MAPPED, f"{key} -> metadata", f"line {line.number}")
+        gathered.add(case if ideals else {key: value for key, value in case.items() if key != "expected"}, line.number)
+
+
+def ideal_value(ideal: object, place: str) -> object:
+    """The JSON that the text *ideal* holds. Raises InputError."""
+    if not isinstance(ideal, str):
+        return ideal
+    try:
+        return parse_json(ideal)
+    except JsonError as error:
+        raise InputError(f"{place}: 'ideal' is no JSON: {error.message}", "import with --eval match or includes", "invalid_file") from None
+
+# endregion
+
+# region importers/destination.py
+# =============================================================================
+# Writes what was gathered: a new improvement, or more cases for one that is there.
+# =============================================================================
+
+RECORDED_SUFFIX = ".recorded.jsonl"
+IMPORTED_FROM = """
+## Where the cases come from
+
+{count} imported from {file} ({format}). `kaizen import` printed what is mapped, approximated and dropped.
+{background}"""
+
+
+class Destination(NamedTuple):
+    """Where cases go: the improvement, whether it is there already, its cases, the ids of its evaluators."""
+
+    improvement: Improvement
+    is_new: bool
+    cases: dict[str, JsonObject]
+    entry_ids: list[str]
+
+
+def find_destination(name: str) -> Destination:
+    """The improvement *name*, a path or a name under improvements/. Raises UsageError, RefusedError, BreachesError."""
+    for place in [name] if os.path.dirname(name) else [name, os.path.join(IMPROVEMENTS_FOLDER, name)]:
+        improvement = Improvement(place)
+        if os.path.isfile(improvement.path(CASES_FILE)) and os.path.isfile(improvement.path(EVALUATION_FILE)):
+            breaches = Breaches()
+            evaluation = load_evaluation(improvement, breaches)
+            dataset = load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+            breaches.raise_if_any()
+            entries = evaluation.evaluators if evaluation else []
+            ids = [entry["id"] for entry in entries if isinstance(entry.get("id"), str)]
+            return Destination(improvement, False, {name: case.document for name, case in dataset.cases.items()}, ids)
+    return Destination(check_new_improvement(name, "--into"), True, {}, [])
+
+
+def check_gathered(gathered: Gathered, shown: str) -> None:
+    """Raises BreachesError for cases that `validate` would refuse, InputError when there is none."""
+    breaches = Breaches()
+    first: dict[str, int | None] = {}
+    for case, line in zip(gathered.cases, gathered.lines, strict=True):
+        if is_holdout(case) and line:
+            breaches.conceal(shown, line)
+        if check_case(case, shown, line or 0, breaches) and case["id"] in first:
+            breaches.add(shown, line, "/id", f"id {quoted(case['id'])} comes twice", "give each case an id of its own")
+        first.setdefault(str(case.get("id")), line)
+    breaches.raise_if_any()
+    if not gathered.cases:
+        raise InputError(f"{shown}: holds no test", "nothing was imported", "no_cases")
+
+
+def new_cases(gathered: Gathered, destination: Destination) -> list[JsonObject]:
+    """The cases that *destination* does not have yet. Raises RefusedError when an id there belongs to another case."""
+    added, taken = [], []
+    for case in gathered.cases:
+        before = destination.cases.get(case["id"])
+        if before is None:
+            added.append(case)
+        elif not same_case(before, case):
+            taken.append("a holdout case" if is_holdout(before) or is_holdout(case) else visible(case["id"]))
+    if taken:
+        phrase = "that id" if len(taken) == 1 else "those ids"
+        raise RefusedError(
+            f"{destination.improvement.shown(CASES_FILE)}: has other cases with {phrase}: {listed(taken)}",
+            "nothing was changed; import into a new improvement, or give the cases other ids",
+            "id_collision",
+        )
+    return added
+
+
+def prepare_cases(gathered: Gathered, destination: Destination) -> list[JsonObject]:
+    """The entries for evaluation.json of a new improvement; in one that is there the cases keep all, under ids that are free."""
+    if destination.is_new:
+        return lift_shared(gathered.cases)
+    for case in gathered.cases:
+        own = case.get("evaluators", [])
+        if own:
+            case["evaluators"] = named_entries(
+                [(entry["id"], {key: value for key, value in entry.items() if key != "id"}) for entry in own], destination.entry_ids
+            )
+    return []
+
+
+def masked_answer(answer: JsonObject) -> JsonObject:
+    """*answer* with its secrets masked, as evidence is before it is written; `redacted` says where."""
+    evidence, hits = redact_evidence({key: value for key, value in answer.items() if key not in ("case_id", "trial")})
+    return {**answer, **evidence, **({"redacted": hits} if hits else {})}
+
+
+def write_import(gathered: Gathered, destination: Destination, shared: list[JsonObject], origin: tuple[str, str], stage: str) -> list[str]:
+    """Writes the files and returns the names of those that are new or longer; *origin* is (name of the file, format)."""
+    improvement = destination.improvement
+    added = new_cases(gathered, destination)
+    lines = "".join(encode_compact(case) + "\n" for case in added)
+    recorded = stage + RECORDED_SUFFIX
+    if stage:
+        check_stage_name(stage)
+        if os.path.lexists(improvement.path(recorded)):
+            message = f"{improvement.shown(recorded)}: is there already; nothing was changed"
+            raise RefusedError(message, "choose another stage", "existing_file")
+    if destination.is_new:
+        evaluation = encode_readable({"version": 1, "evaluators": shared}) + "\n"
+        background = "".join(f"{line}\n" for line in ["", *gathered.background]) if gathered.background else ""
+        origin_text = IMPORTED_FROM.format(count=counted(len(added), "case"), file=origin[0], format=origin[1], background=background)
+        issue = INIT_ISSUE.replace("IMPROVEMENT", improvement.name) + redact_text(origin_text)[0]
+        written = scaffold_improvement(improvement.name, {"issue.md": issue, CASES_FILE: lines, EVALUATION_FILE: evaluation})[1]
+    else:
+        before = read_bytes(improvement.path(CASES_FILE))
+        joint = b"" if not before or before.endswith(b"\n") else b"\n"
+        if added:
+            write_file(improvement.path(CASES_FILE), before + joint + lines.encode("utf-8"))
+        written = [CASES_FILE] if added else []
+    if stage:
+        create_file(improvement.path(recorded), "".join(encode_compact(masked_answer(answer)) + "\n" for answer in gathered.answers))
+        written.append(recorded)
+    return written
 
 # endregion
 
@@ -20791,6 +30267,59 @@ def reliability_markdown(entry: JsonObject | None) -> list[str]:
 
 # endregion
 
+# region web/verdict_section.py
+# =============================================================================
+# What a review says of verdicts: how many of each, and how the judges stand.
+# =============================================================================
+
+
+class VerdictView(NamedTuple):
+    """The judge's name and version ('' without a `judge` block), its verdicts in order, the verdict on each case by role,
+    and sentences about the agreement of judges with experts."""
+
+    judge: str
+    order: list[str]
+    by_role: dict[str, dict[str, str]]
+    sentences: list[str]
+
+
+def verdict_tag(view: VerdictView | None, case_id: str) -> list[str]:
+    """['reject → approve'] for a case whose verdict changed, ['approve'] for one that has one; [] for none."""
+    if view is None:
+        return []
+    said = list(dict.fromkeys(verdicts[case_id] for verdicts in view.by_role.values() if case_id in verdicts))
+    return [" \u2192 ".join(said)] if said else []
+
+
+def verdicts_html(view: VerdictView | None) -> str:
+    """The section as markup; '' when there is no verdict and nothing to say of a judge."""
+    if view is None or not (view.judge or view.sentences):
+        return ""
+    counts = {role: Counter(verdicts.values()) for role, verdicts in view.by_role.items()}
+    names = [name for name in view.order if any(count[name] for count in counts.values())]
+    rows = [[html_text(name), *[f"{count[name]:,}" for count in counts.values()]] for name in names]
+    columns = ["Verdict", *[html_text(role.capitalize()) for role in counts]]
+    parts = ['<section class="card sure" aria-labelledby="verdicts-title">', '<h2 id="verdicts-title">Verdicts</h2>']
+    if view.judge:
+        parts.append(f'<p class="small">{html_text(view.judge)}, on the first trial of each case</p>')
+        parts.append(table_html("Verdicts of each stage", columns, rows, "figures splits"))
+    parts += [list_html([figure_html(text) for text in view.sentences])] if view.sentences else []
+    return "\n".join([*parts, "</section>"])
+
+
+def verdict_sentences(view: VerdictView | None) -> list[str]:
+    """The section as sentences; [] when there is nothing to say."""
+    if view is None:
+        return []
+    told = []
+    for role, verdicts in view.by_role.items():
+        count = Counter(verdicts.values())
+        shown = ", ".join(f"{count[name]:,} {visible(name, 60)}" for name in view.order if count[name])
+        told.append(f"Verdicts of {visible(view.judge)} on the {role}: {shown or 'none'}.")
+    return [*told, *view.sentences]
+
+# endregion
+
 # region web/review.py
 # =============================================================================
 # review.html and review.md: what improved, what regressed, and the command to decide.
@@ -21784,6 +31313,7 @@ class ReviewData(NamedTuple):
     decision: Decision | None
     decide_command: str
     reliability: JsonObject | None = None
+    verdicts: VerdictView | None = None
 
 
 class PageRow(NamedTuple):
@@ -21831,7 +31361,7 @@ def write_review_stream(
     limits = page_limits(rows, stages)
     title = f"{headline_parts(review.comparison)[0]} · {review.name} · Kaizen review"
     before, between, after = page_frame(title, "review", REVIEW_CSS, REVIEW_JS)
-    index = [index_row(item, stages) for item in rows]
+    index = [index_row(item, stages, verdict_tag(review.verdicts, item.case.id)) for item in rows]
     body = review_body(review, rows, stages, evaluators) + "\n" + script_data("index", index_document(review, index, stages, evaluators))
     stream.write((before + body + between).encode("utf-8", "replace"))
     without_texts = 0
@@ -21922,14 +31452,14 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
             "numbers": numbers_html(comparison, names) + derived_html(comparison, names),
             "splits": splits_html(comparison, names),
             "side": review_side(review) if len(stages) > 1 else "",
-            "reliability": reliability_html(review.reliability),
+            "reliability": f"{reliability_html(review.reliability)}\n{verdicts_html(review.verdicts)}".strip(),
             "cases": static_cases_html(static, len(stages) > 1),
             "provenance": provenance_html(comparison, made, lines),
         },
     )
 
 
-def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
+def index_row(item: PageRow, stages: dict[str, StageEvidence], verdict: list[str]) -> list[object]:
     """[id, group, labels, letters by role, split, tags, applied, failed by role, title, deciding evaluator, why]."""
     document, row, case_id = item.case.document, item.row, item.case.id
     labels = ["critical"] if document.get("critical") else []
@@ -21938,7 +31468,7 @@ def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
     return [
         case_id,
         item.group,
-        labels,
+        [*labels, *verdict],
         [stage.letters(case_id, row[role]["planned"]) for role, stage in stages.items()],
         document.get("split") or "",
         document.get("tags") or [],
@@ -21974,7 +31504,7 @@ def review_markdown(review: ReviewData) -> str:
     rows = [MarkdownRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in wanted]
     hidden = hidden_sentence(hidden_count((row["id"] for row in review.comparison["cases"]), review.holdout), review.holdout_opened)
     names = {role: review.stages[role].stage for role in stages}
-    sure = reliability_markdown(review.reliability)
+    sure = [*reliability_markdown(review.reliability), *verdict_sentences(review.verdicts)]
     return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command, sure)
 
 # endregion
@@ -22162,7 +31692,10 @@ def latency_text(entry: JsonObject) -> str:
 
 
 class Answer(NamedTuple):
-    """What a command found: exit code, reason code, one sentence, the next step, data for --json, lines for people."""
+    """What a command found: exit code, reason code, one sentence, the next step, data for --json, lines for people.
+
+    `rows`, where there are too many to hold, are printed into the empty list that stands last in `data`.
+    """
 
     code: int
     reason: str
@@ -22170,6 +31703,7 @@ class Answer(NamedTuple):
     lines: list[str] = []  # noqa: RUF012 (never changed)
     data: JsonObject = {}  # noqa: RUF012
     next: str = ""
+    rows: Iterable[JsonObject] | None = None
 
 
 class Argument(NamedTuple):
@@ -22247,8 +31781,8 @@ class Assessment(NamedTuple):
 
 
 def diagnose(text: str) -> None:
-    """Prints a line on standard error."""
-    print(text, file=sys.stderr)
+    """Prints a line on standard error, its secrets masked."""
+    print(redact_shown(text), file=sys.stderr)
 
 
 def load_project(argument: str) -> Project:
@@ -22276,11 +31810,29 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
+def evaluating_command(project: Project, stage: str = "") -> str:
+    """The command that evaluates with all that the evaluators need."""
+    types = project.suite.types_used
+    parts = [f"kaizen evaluate {project.improvement.argument()}"]
+    parts += [f"--stage {stage}"] if stage else []
+    parts += ["--allow-programs"] if not types.isdisjoint(PROGRAM_TYPES) else []
+    return " ".join([*parts, *(["-- JUDGE [ARG…]"] if JUDGE in types else [])])
+
+
+def refuse_unevaluated(project: Project, stage: str) -> None:
+    """Raises InputError when evaluating *stage* needs a judge or programs, which only `kaizen evaluate` starts."""
+    names = sorted(project.suite.types_used & {JUDGE, *PROGRAM_TYPES})
+    if names:
+        message = f"{project.improvement.shown(stage + '.jsonl')}: has not been evaluated, and that needs {listed(names)}"
+        raise InputError(message, f"run: {evaluating_command(project, stage)}", "missing_results")
+
+
 def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]:
-    """Tally and state of *stage*; a stage without any results is evaluated first."""
+    """Tally and state of *stage*; a stage without any results is evaluated first, when that starts nothing."""
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     repetitions = int(state.meta.get("repetitions", 1))
@@ -22302,8 +31854,10 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems = [problem for state in states.values() for problem in state.problems] + unlike_stages(states)
     order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
     problems.sort(key=lambda problem: order.index(problem[0]))
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    graded_by = {str(state.meta.get("evaluator_fingerprint")) for state in states.values()}
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint if problems else graded_by.pop())
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
+    document["notes"] += unlike_judge_commands(states)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
@@ -22335,6 +31889,14 @@ def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
         what = f" ({', '.join(names)})" if names else ""
         found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
     return found
+
+
+def unlike_judge_commands(states: dict[str, StageState]) -> list[str]:
+    """A sentence when the judges of the two sides were started by different commands, though they name themselves alike."""
+    before, after = (states[role].meta.get("judge_commands") for role in ("baseline", "candidate"))
+    if not before or not after or before == after:
+        return []
+    return ["The judges of baseline and candidate were started by different commands."]
 
 
 def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -> None:
@@ -22386,6 +31948,73 @@ def record_opening(improvement: Improvement, by_command: str) -> None:
 def holdout_openings(improvement: Improvement) -> int:
     """How often the holdout was opened so far."""
     return sum(1 for _ in holdout_events(improvement, OPENING))
+
+# endregion
+
+# region commands/verdicts.py
+# =============================================================================
+# What `judge`, `agreement` and the review share: the results of a stage as written.
+# =============================================================================
+
+
+def checked_results(project: Project, stage: str, ignoring_standing: bool = False) -> tuple[JsonObject, list[tuple[str, str]]]:
+    """(results meta of *stage*, what makes the results stale). With *ignoring_standing* what gates may have changed since.
+
+    Raises InputError when there are none, RefusedError when they are not the ones that evaluate wrote.
+    """
+    improvement = project.improvement
+    require_stage(improvement, stage)
+    hint = f"run: kaizen evaluate {improvement.argument()} --stage {stage}"
+    if not has_results(improvement, stage):
+        raise InputError(f"{improvement.shown(stage + RESULTS)}: stage '{stage}' has no results yet", hint, "missing_results")
+    state = stage_state(improvement, stage, project.dataset, project.suite, ignoring_standing)
+    for code, text in state.problems:
+        if code == "invalid_evidence":
+            raise RefusedError(text, hint, code)
+    return state.meta, state.problems
+
+
+def results_of(project: Project, stage: str) -> Iterator[JsonObject]:
+    """The result lines of *stage* whose case is still there, in their order."""
+    cases = project.dataset.cases
+    for line in read_json_lines(project.improvement.stage_file(stage, RESULTS)):
+        if line.value["case_id"] in cases:
+            yield line.value
+
+
+def first_verdicts(project: Project, stage: str) -> dict[str, str]:
+    """The verdict on the first trial of each case of *stage*, by the `judge` block."""
+    verdicts = Verdicts(project.evaluation.judge or {})
+    trials: dict[str, tuple[int, str]] = {}
+    for result in results_of(project, stage):
+        if result["trial"] <= trials.get(result["case_id"], (result["trial"], ""))[0]:
+            trials[result["case_id"]] = (result["trial"], str(verdicts.verdict(result)["verdict"]))
+    return {case_id: verdict for case_id, (_, verdict) in trials.items()}
+
+
+def verdict_view(project: Project, stages: dict[str, str], assessment: Assessment) -> VerdictView | None:
+    """What a review of *stages* (by role) says of verdicts and judges; None when there is neither. Unusable evidence gives no verdict."""
+    block, suite = project.evaluation.judge, project.suite
+    sentences = []
+    for record in agreement_records(project.evaluation):
+        standing = standing_now(project.evaluation, suite.entries, suite.entry_fingerprints, record)
+        if standing == OUTDATED:
+            sentences.append(f"{subject_text(record).capitalize()}: {STANDING_WORDS[OUTDATED]}.")
+            continue
+        shown = [rate for rate in record["rates"] if rate["stage"] in stages.values()]
+        now = {state.meta.get("results_sha256") for state in assessment.states.values()}
+        rates = [rate_sentence(rate, record["positive"]) for rate in shown if rate["results_sha256"] in now]
+        sentences += [level_sentence(record), *[f"{text}." for text in rates]]
+    if block is None:
+        return VerdictView("", [], {}, sentences) if sentences else None
+    usable = {} if any(code == "invalid_evidence" for code, _ in assessment.problems) else stages
+    by_role = {role: first_verdicts(project, stage) for role, stage in usable.items()}
+    return VerdictView(f"{block['name']} {block['version']}".rstrip(), [*verdict_names(block), INSUFFICIENT], by_role, sentences)
+
+
+def counts_text(counts: Mapping[str, int], order: list[str]) -> str:
+    """'12 approve, 3 reject': *counts* in *order*, what is not there left out."""
+    return ", ".join(f"{counts[name]:,} {visible(name, 60)}" for name in order if counts.get(name)) or "none"
 
 # endregion
 
@@ -22447,6 +32076,7 @@ def review_data(project: Project, assessment: Assessment, decision: Decision | N
         decision=decision,
         decide_command=decide_command(improvement),
         reliability=judged_entry(project, assessment) if assessment.tallies else None,
+        verdicts=verdict_view(project, {role: assessment.comparison[role]["stage"] for role in assessment.states}, assessment),
     )
 
 
@@ -22610,7 +32240,8 @@ def checked_runner(request: RunRequest) -> Answer:
     }
     following = "the same without --check, with --stage baseline" if is_good else ""
     masked, _ = redact_evidence(data, environment_secrets(os.environ))
-    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", message, lines, masked, following)
+    shown = [redact_shown(line) for line in lines]
+    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", shown[0], shown, masked, following)
 
 
 def wanted_trials(request: RunRequest) -> int:
@@ -22645,7 +32276,8 @@ def tried_requests(request: RunRequest, cwd: str, notes: list[str]) -> list[Trie
                 worker.files = WorkFiles(request.workspace, (), "", os.path.join(folders.path, "workspace"))
                 tried.append(Tried(trials[0], worker.answer(trials[0]), worker.ended))
     except CannotStart as error:
-        raise UsageError(f"{quoted(request.command[0])} cannot be started: {error}", "try the command by itself", "cannot_start") from None
+        message = f"{shown_word(request.command[0])} cannot be started: {error}"
+        raise UsageError(message, "try the command by itself", "cannot_start") from None
     finally:
         stop.close()
     return [each for each in tried if each.attempt.status != CANCELLED]
@@ -22675,7 +32307,7 @@ def shown_text(what: str, text: str) -> list[str]:
     if not text.strip():
         return []
     cut = f"… ({len(text) - SHOWN:,} more characters)" if len(text) > SHOWN else ""
-    masked, _ = redact_text(text[: SHOWN + CUT_MARGIN], environment_secrets(os.environ))
+    masked = redact_shown(text[: SHOWN + CUT_MARGIN])
     return [f"  {what}:", *(f"    {line}" for line in (visible_lines(masked[:SHOWN]).rstrip("\n") + cut).split("\n"))]
 
 
@@ -22815,6 +32447,7 @@ RUN_ARGUMENTS = [
     Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATED),
     Argument("--workspace", "DIR", "copy DIR into the work folder before each trial", {"default": ""}),
     Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATED),
+    Argument("--keep-unmasked", "", "keep these files with the secrets in them, for programs that run on them"),
     Argument("--max-cost", "USD", "begin no further trial beyond this cost, or if it is unknown", {"type": positive_number("US dollars")}),
     Argument("--max-minutes", "M", "begin no further trial after this time", {"type": positive_number("minutes")}),
     Argument("--fail-fast", "", "begin no further trial after the first without usable evidence"),
@@ -22896,6 +32529,7 @@ def run_request(args: Namespace, project: Project, stage: str, existing: str) ->
         environment=tuple(args.env),
         workspace=args.workspace,
         keep=tuple(args.keep),
+        keeps_secrets=args.keep_unmasked,
         budget=Budget(args.max_cost, args.max_minutes, args.fail_fast),
         events=args.events,
         shard=parse_shard(args.shard, os.environ) if getattr(args, "shard", "") else None,
@@ -22909,6 +32543,8 @@ def refuse_unfit_options(args: Namespace) -> None:
         unfit = [f"--{name.replace('_', '-')}" for name in names if getattr(args, way) and getattr(args, name)]
         if unfit:
             raise UsageError(f"{listed(unfit)} cannot go with --{way}", "leave it out" if len(unfit) == 1 else "leave them out")
+    if args.keep_unmasked and not args.keep:
+        raise UsageError("--keep-unmasked without --keep: there is nothing to keep", "name the files with --keep GLOB")
     for name in args.env:
         if not name or "=" in name or "\0" in name:
             raise UsageError(f"--env {quoted(name)} is no name of a variable; values are never given here")
@@ -23041,6 +32677,79 @@ def run_again(args: Namespace, options: list[str]) -> str:
 
 # endregion
 
+# region commands/judging.py
+# =============================================================================
+# What commands that evaluate have in common: leave for judges and programs.
+# =============================================================================
+
+SHOWN_JUDGE_FAILURES = 3
+ALLOW_PROGRAMS = Argument("--allow-programs", "", "let evaluators of type command and program start programs")
+REJUDGE = Argument("--rejudge", "", "ask the judge anew, also where an answer is kept")
+LEAVE_ARGUMENTS = [
+    ALLOW_PROGRAMS,
+    Argument("--jobs", "N", "judges and programs at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    Argument("--persistent", "", "one judge process per job answers many questions, a line each way"),
+    Argument("--timeout", "S", "seconds for one answer of a judge (default: 120)", {"type": positive_number("seconds"), "default": 120.0}),
+    Argument("--retries", "N", "further attempts where a judge gives no usable answer", {"type": count_argument, "default": 0}),
+    REJUDGE,
+]
+
+
+def leave_of(args: Namespace, project: Project) -> Leave:
+    """What the command line lets evaluating start; the judge is what stands behind `--`. Raises UsageError."""
+    if args.allow_programs and os.name == "nt":
+        raise UsageError("--allow-programs starts programs in a way that needs Linux or macOS", "use it inside WSL")
+    types = project.suite.types_used
+    command: list[str] | None = args.rest
+    if not command:
+        given = [f"--{name}" for name in ("persistent", "rejudge") if getattr(args, name)]
+        if given or command is not None:
+            what = f" with {listed(given)}" if given else ""
+            raise UsageError(f"there is no judge to ask{what}", "write its command behind '--': -- JUDGE [ARG…]")
+        return Leave(None, False, args.allow_programs, args.jobs)
+    if JUDGE not in types:
+        raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    cwd = os.getcwd()
+    check_runner(command, cwd)
+    return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)
+
+
+def judging_lines(stage: str, meta: JsonObject) -> list[str]:
+    """What judges have said of *stage*, what it cost apart from the agent, and what they did not say."""
+    judging = meta.get("judging")
+    if not judging:
+        return []
+    lines = []
+    for name, rubric in shown_judges(meta).items():
+        cost = f", {dollars(rubric['cost_usd'])} for {rubric['priced']:,} of them" if rubric["priced"] else ""
+        tokens = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in rubric["usage"].items())
+        one = len(rubric["judges"]) == 1
+        who = f" by {judge_name(rubric['judges'][0]) if one else judge_counts(rubric['judges'])}" if rubric["judges"] else ""
+        missing = f"; {rubric['unanswered']:,} not answered" if rubric["unanswered"] else ""
+        answers = counted(rubric["answers"], "answer")
+        lines.append(f"  judged {visible(name, 60)}: {answers}{who}{cost}{', ' if tokens else ''}{tokens}{missing}")
+    lines.append(f"  {counted(judging['asked'], 'question')} asked now")
+    failures = sorted(judging["failures"].items(), key=lambda each: (-each[1], each[0]))
+    lines += [f"  {number:,} × {visible(reason, 300)}" for reason, number in failures[:SHOWN_JUDGE_FAILURES]]
+    return [*lines, *(f"  warning: {sentence}" for sentence in mixed_judges(stage, shown_judges(meta)))]
+
+
+def shown_judges(meta: JsonObject) -> JsonObject:
+    """What `judges` of *meta* says of rubrics that are not only in holdout cases."""
+    return {name: rubric for name, rubric in meta["judges"].items() if name in meta["judging"]["shown"]}
+
+
+def judging_data(meta: JsonObject) -> JsonObject:
+    """What --json says of judges; {} without any."""
+    return {"judges": shown_judges(meta), "questions_asked": meta["judging"]["asked"]} if "judging" in meta else {}
+
+
+def unanswered_questions(meta: JsonObject) -> int:
+    """How many questions about a stage no judge has answered."""
+    return sum(int(rubric["unanswered"]) for rubric in meta.get("judges", {}).values())
+
+# endregion
+
 # region commands/feedback.py
 # =============================================================================
 # `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
@@ -23101,7 +32810,7 @@ def export_feedback(project: Project, stage: str, reason: str | None = None) -> 
             "version": 1,
             "stage": stage,
             "dataset_fingerprint": dataset.fingerprint,
-            "evaluator_fingerprint": project.suite.fingerprint,
+            "evaluator_fingerprint": state.meta["evaluator_fingerprint"],
             "results_sha256": state.meta["results_sha256"],
         }
         with replacing(improvement.path(FEEDBACK_FILE)) as stream:
@@ -23137,6 +32846,272 @@ def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, Jso
     observed = iter_observations(improvement.stage_file(stage))
     for line, result in zip(observed, read_json_lines(improvement.stage_file(stage, RESULTS)), strict=True):
         yield line.value, result.value
+
+# endregion
+
+# region commands/replaying.py
+# =============================================================================
+# Kept observations evaluated by other evaluators; nothing is run, nothing written.
+# =============================================================================
+
+
+def project_under(improvement: Improvement, path: str, own_place: bool = True) -> Project:
+    """*improvement* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches.
+
+    What the file refers to is looked for in *improvement*; without *own_place* beside the file, and nothing is included.
+    """
+    breaches = Breaches()
+    evaluation = load_evaluation(improvement if own_place else Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    if evaluation is None:
+        raise InputError(f"{shown_path(path)}: cannot be used")
+    dataset = load_dataset(improvement, evaluation.include if own_place else [], breaches)
+    breaches.raise_if_any()
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
+
+
+def replayed_comparison(project: Project, before: JsonObject) -> JsonObject:
+    """comparison.json as it would be if both stages of the comparison *before* were evaluated by *project* now; nothing is written."""
+    stages = {}
+    for role in ("baseline", "candidate"):
+        meta = {"observations_sha256": before[role]["observations_sha256"]}
+        stages[role] = (replayed_tally(project, before[role]["stage"]), meta)
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    return comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
+
+
+def replayed_tally(project: Project, stage: str) -> StageTally:
+    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
+
+    Raises InputError for a trial that is there twice.
+    """
+    path = project.improvement.stage_file(stage)
+    cases: dict[str, CaseTally] = {}
+    unknown: dict[str, None] = {}
+    seen: set[tuple[str, int]] = set()
+    with open_outside(project.improvement, stage, project.dataset, project.suite) as kept:
+        for line, memo in kept.with_memos(iter_observations(path)):
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            if key in seen:
+                raise repeated_trial(path, line)
+            seen.add(key)
+            if key[0] not in project.dataset.cases:
+                unknown[key[0]] = None
+                continue
+            result = evaluate_observation(observation, project.dataset, project.suite, memo)
+            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
+    repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
+    return StageTally(stage, repetitions, cases, list(unknown))
+
+# endregion
+
+# region commands/agreement.py
+# =============================================================================
+# `kaizen agreement`: does the judge decide like the experts.
+# =============================================================================
+
+Said = Callable[[JsonObject], tuple[str | None, str]]
+OF_EVALUATOR = Argument("--of", "EVALUATOR", "the evaluator the labels are about (the judge block, else the only judge)")
+LABELS_OPTION = Argument("--labels", "FILE", f"file of labels ({LABELS_FILE} of the improvement)")
+
+
+class Subject(NamedTuple):
+    """What agreement is about: an evaluator's id or '' for the verdict, what may be said of it, and what a result line says."""
+
+    name: str
+    default: str | None
+    labels: list[str]
+    said: Said
+
+
+@command(
+    "agreement",
+    "Compares a judge with experts who labelled the same cases, like with like, and records its standing.",
+    [
+        IMPROVEMENT,
+        LABELS_OPTION,
+        Argument("--stage", "S", "stage that was labelled (candidate)", {"default": "candidate"}),
+        OF_EVALUATOR,
+    ],
+    "kaizen agreement refund\nkaizen agreement refund --of tone --labels experts.jsonl --json",
+    group="further questions",
+)
+def command_agreement(args: Namespace) -> Answer:
+    """Writes agreement.json; exits 0 whatever the standing."""
+    project = load_project(args.improvement)
+    subject = subject_of(project, args.of)
+    document = rounded_floats(agreement_document(project, subject, args.stage, labels_path(project, args.labels)))
+    path = project.improvement.path(AGREEMENT_FILE)
+    record_agreement(path, document)
+    shown = project.improvement.shown(AGREEMENT_FILE)
+    of = f" --of {subject.name}" if subject.name else ""
+    needs = document["standing"] != AT_HUMAN_LEVEL
+    following = f"kaizen label {project.improvement.argument()} --rater NAME --stage {args.stage}{of}" if needs else ""
+    lines = [*agreement_lines(document), f"written to {shown}"]
+    return Answer(0, document["standing"], level_sentence(document), lines, {**document, "files": {"agreement": shown}}, following)
+
+
+def labels_path(project: Project, given: str | None) -> str:
+    """The path of the file of labels."""
+    return os.path.abspath(given) if given else project.improvement.path(LABELS_FILE)
+
+
+def subject_of(project: Project, named: str | None) -> Subject:
+    """What labels are about: *named*, or what there is only one of. Raises InputError."""
+    evaluation, suite = project.evaluation, project.suite
+    names = suite.names_outside(project.dataset)
+    default = default_subject(evaluation, suite.entries)
+    if named is not None and named not in names:
+        raise InputError(f"there is no evaluator {quoted(named)}", did_you_mean(named, names), "unknown_evaluator")
+    name = default if named is None else named
+    if name is None:
+        hint = f"name one with --of; {did_you_mean('', names)}"
+        raise InputError(f"{evaluation.path}: has no 'judge' block and not just one judge among its evaluators", hint, "no_judge")
+    said = verdict_said(Verdicts(evaluation.judge)) if name == VERDICT and evaluation.judge is not None else entry_said(name)
+    return Subject(name, default, subject_labels(evaluation, name), said)
+
+
+def entry_said(name: str) -> Said:
+    """What a result line says of the evaluator *name*: (pass or fail, ''), or (None, why it said neither)."""
+
+    def said(result: JsonObject) -> tuple[str | None, str]:
+        entry = next((each for each in result["evaluations"] if each["id"] == name), None)
+        if entry is None:
+            return None, "it did not look at this case"
+        return (entry["status"], "") if entry["status"] in (PASS, FAIL) else (None, str(entry["reason"]))
+
+    return said
+
+
+def verdict_said(verdicts: Verdicts) -> Said:
+    """What a result line comes to by the `judge` block: (verdict, ''), or (None, why the evidence is insufficient)."""
+
+    def said(result: JsonObject) -> tuple[str | None, str]:
+        found = verdicts.verdict(result)
+        return (found["verdict"], "") if found["verdict"] != INSUFFICIENT else (None, REASON_WORDS[found["because"]])
+
+    return said
+
+
+def agreement_document(project: Project, subject: Subject, stage: str, path: str) -> JsonObject:
+    """The entry of agreement.json about *subject*, measured on the first trial of *stage*; it names no holdout case."""
+    improvement, dataset, evaluation = project.improvement, project.dataset, project.evaluation
+    meta, problems = checked_results(project, stage, True)
+    if problems:
+        code, text = problems[0]
+        raise RefusedError(f"cannot measure agreement: {text}", f"run: kaizen evaluate {improvement.argument()} --stage {stage}", code)
+    labels, other_output = usable_labels(project, subject, stage, path)
+    first: dict[str, tuple[str | None, str]] = {}
+    for result in results_of(project, stage):
+        if result["trial"] == 1 and result["case_id"] in labels.by_case:
+            first[result["case_id"]] = subject.said(result)
+    missing = (None, "it has no first trial in this stage")
+    labelled = [case_id for case_id in dataset.cases if case_id in labels.by_case]
+    judged = [LabelledCase(case_id, *first.get(case_id, missing), labels.by_case[case_id]) for case_id in labelled]
+    settings = Settings(subject.labels, evaluation.agreement["weights"], evaluation.seed)
+    numbers = agreement_numbers(judged, labels.raters(), settings)
+    hidden = {key: sum(entry["case_id"] in dataset.holdout for entry in numbers[key]) for key in ("contested", "abstained")}
+    for key in hidden:
+        numbers[key] = [entry for entry in numbers[key] if entry["case_id"] not in dataset.holdout]
+    block = evaluation.judge if not subject.name else None
+    makers = judge_makers(meta)
+    is_judge = any(holds_judge(entry) for entry in project.suite.entries if entry.id == subject.name)
+    return {
+        "of": subject.name or None,
+        "judge": block and block["name"],
+        "standing": numbers.pop("standing"),
+        "standing_reason": numbers.pop("standing_reason"),
+        "entry": project.suite.entry_fingerprints.get(subject.name) if subject.name else fingerprint(block),
+        "judges": makers if subject.name not in makers else {subject.name: makers[subject.name]},
+        "stage": stage,
+        "trial": 1,
+        "results_sha256": meta["results_sha256"],
+        "labels": {
+            "file": os.path.relpath(path, improvement.folder).replace(os.sep, "/"),
+            "fingerprint": labels.fingerprint if os.path.exists(path) else None,
+            "raters": labels.raters(),
+        },
+        "weights": settings.weights,
+        "positive": subject.labels[0],
+        "cases": len(dataset.cases),
+        **numbers,
+        "holdout": hidden,
+        "rates": stage_rates_of(project, subject, numbers["error"]),
+        "notes": agreement_notes(project, labels, other_output, numbers["band"]["pairs_left_out"], is_judge),
+    }
+
+
+def usable_labels(project: Project, subject: Subject, stage: str, path: str) -> tuple[Labels, int]:
+    """(labels about *subject*, how many more there are of another output than the first trial of *stage* has)."""
+    if not os.path.exists(path):
+        if path != project.improvement.path(LABELS_FILE):
+            raise InputError(f"{shown_path(path)}: does not exist", "name a file of labels, a line a label", "missing_labels")
+        return Labels({}, 0, 0, ""), 0
+    breaches, dataset = Breaches(), project.dataset
+    labels = read_labels(path, subject.name, subject.default, subject.labels, dataset.cases, breaches, dataset.holdout)
+    breaches.raise_if_any()
+    if not any(given.output for row in labels.by_case.values() for given in row.values()):
+        return labels, 0
+    outputs = first_outputs(project, stage, labels.by_case)
+    kept = {
+        case_id: {rater: given for rater, given in row.items() if given.output in ("", outputs.get(case_id))}
+        for case_id, row in labels.by_case.items()
+    }
+    dropped = sum(len(row) - len(kept[case_id]) for case_id, row in labels.by_case.items())
+    return labels._replace(by_case={case_id: row for case_id, row in kept.items() if row}), dropped
+
+
+def first_outputs(project: Project, stage: str, wanted: Container[str]) -> dict[str, str]:
+    """Fingerprint of the output of the first trial of each *wanted* case."""
+    lines = (line.value for line in iter_observations(project.improvement.stage_file(stage)))
+    return {each["case_id"]: output_fingerprint(each) for each in lines if each["trial"] == 1 and each["case_id"] in wanted}
+
+
+def stage_rates_of(project: Project, subject: Subject, error: JsonObject) -> list[JsonObject]:
+    """The rate of the first label in each stage with results that are up to date, as said and corrected by *error*."""
+    improvement, found = project.improvement, []
+    for stage in improvement.stages():
+        if not has_results(improvement, stage):
+            continue
+        meta, problems = checked_results(project, stage, True)
+        if problems:
+            continue
+        cases: dict[str, Counter[bool]] = {}
+        for result in results_of(project, stage):
+            label = subject.said(result)[0]
+            if label is not None:
+                cases.setdefault(result["case_id"], Counter())[label == subject.labels[0]] += 1
+        found.append({**rate_document(stage, cases, error), "results_sha256": meta["results_sha256"]})
+    return found
+
+
+def agreement_notes(project: Project, labels: Labels, other_output: int, rare_pairs: int, is_judge: bool) -> list[str]:
+    """Whole sentences about labels that did not count, and about what hangs on the standing."""
+    counts = (
+        (labels.about_others, "label is about something else", "labels are about something else"),
+        (labels.replaced, "label was replaced by a later one of its rater", "labels were replaced by later ones of their raters"),
+        (other_output, "label is of another output than this stage has", "labels are of other outputs than this stage has"),
+        (rare_pairs, "pair has not 20 cases in common and is in no mean", "pairs have not 20 cases in common and are in no mean"),
+    )
+    notes = [f"{number:,} {one if number == 1 else more}" for number, one, more in counts if number]
+    if is_judge:
+        required = project.evaluation.agreement["required"]
+        notes.append(
+            "evaluation.json requires agreement: unless it is at human level, the judge informs and does not gate"
+            if required
+            else "no gate hangs on this: evaluation.json does not require agreement"
+        )
+    return notes
+
+
+def record_agreement(path: str, document: JsonObject) -> None:
+    """Writes *document* into agreement.json, in the place of the one about the same subject."""
+    old = read_json_object(path).get("measured") if os.path.exists(path) else []
+    kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
+    write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
 
 # endregion
 
@@ -23396,13 +33371,16 @@ def make_demo_folder(folder: str) -> Improvement:
         IMPROVEMENT,
         Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
         Argument("--trials", "", "accepted for compatibility: every trial is always evaluated"),
+        *LEAVE_ARGUMENTS,
         Argument("--progress", "KIND", "auto, plain or none", {"choices": ["auto", "plain", "none"], "default": "auto"}),
     ],
-    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json",
+    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json\nkaizen evaluate refund --jobs 4 -- python judge.py",
+    rest="JUDGE [ARG…]",
 )
 def command_evaluate(args: Namespace) -> Answer:
-    """Writes results and meta file of each stage asked for."""
+    """Writes results and meta file of each stage asked for; exit 4 when a judge has not answered for some trial."""
     project = load_project(args.improvement)
+    leave = leave_of(args, project)
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
@@ -23414,7 +33392,7 @@ def command_evaluate(args: Namespace) -> Answer:
     for stage in stages:
         planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
-            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report, leave))
     open_names = project.suite.names_outside(project.dataset)
     for meta in metas:
         for part in {"by_evaluator", "labels"} & meta.keys():
@@ -23422,16 +33400,28 @@ def command_evaluate(args: Namespace) -> Answer:
     lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
-        lines[-1:-1] = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        derived_rows = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        lines[-1:-1] = [*judging_lines(stage, meta), *derived_rows]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
-            stage: {**{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta}, "metrics": derived[stage]}
+            stage: {
+                **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                **judging_data(meta),
+                "metrics": derived[stage],
+                "notes": not_gating_notes(meta),
+            }
             for stage, meta in zip(stages, metas, strict=True)
         }
     }
     following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
+    missing = sum(map(unanswered_questions, metas))
+    if missing:
+        message += f"; {counted(missing, 'question')} to the judge not answered"
+        return Answer(EXIT_INCOMPLETE, "judge_not_answered", message, lines, {**data, "files": files}, evaluating_command(project))
+    if not (leave.allow_programs or project.suite.types_used.isdisjoint(PROGRAM_TYPES)):
+        following = f"{evaluating_command(project)}, to let {listed(sorted(project.suite.types_used & {*PROGRAM_TYPES}))} start programs"
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 
@@ -23463,7 +33453,7 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
         )
         lines.append(f"  {name:<{width}}  {shown}")
         lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
-    return [*lines, f"  written to {path}"]
+    return [*lines, *[f"  note: {note}" for note in not_gating_notes(meta)], f"  written to {path}"]
 
 # endregion
 
@@ -23572,6 +33562,7 @@ def stage_source(project: Project, stage: str, is_open: bool, stale: list[str]) 
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     before = len(stale)
@@ -23678,6 +33669,741 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
 
 # endregion
 
+# region commands/history.py
+# =============================================================================
+# `kaizen history init`, `record`, `promote`: what is kept, and how.
+# =============================================================================
+
+HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
+RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
+RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
+AGENT_VERSION = Argument(
+    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
+)
+STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
+LONGEST_NAME = 200
+CheckFields = Callable[[History, JsonObject], None]
+
+
+class Recorded(NamedTuple):
+    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
+
+    project: Project
+    comparison: JsonObject
+    states: dict[str, StageState]
+
+
+@command(
+    "history init",
+    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
+    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
+    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
+    group="history",
+)
+def command_history_init(args: Namespace) -> Answer:
+    """Archives the anchor."""
+    recorded = one_stage(load_project(args.improvement), args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        cohort = cohort_id(fields["cohort"])
+        anchor = history.anchor(cohort)
+        if anchor:
+            name = recorded.project.improvement.argument()
+            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
+
+    history, run = recorded_run(args, ANCHOR, recorded, check)
+    champion = history.champion()
+    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
+    if champion and champion.manifest["agent_version"] != args.agent_version:
+        version = quoted(champion.manifest["agent_version"])
+        lines.append(
+            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
+        )
+    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history record",
+    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
+        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        RUN_LABEL,
+        AGENT_VERSION,
+        HISTORY,
+    ],
+    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
+    group="history",
+)
+def command_history_record(args: Namespace) -> Answer:
+    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
+    project = load_project(args.improvement)
+    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
+    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        wanted = identity_of_run(fields)
+        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
+        if same:
+            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
+
+    history, run = recorded_run(args, RECORD, recorded, check)
+    comparison, decision = recorded.comparison, run.manifest["decision"]
+    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines += [
+        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
+    ]
+    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
+    if history.anchor(run.cohort()) is None:
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
+    status = decision["status"] if decision else ""
+    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
+    following = "" if status == "rejected" or not is_compared else following
+    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history promote",
+    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
+    [RUN, HISTORY],
+    "kaizen history promote 2",
+    group="history",
+)
+def command_history_promote(args: Namespace) -> Answer:
+    """Appends the promotion, with the decision it rests on."""
+    folder = required_history(args.history)
+    run = find_run(load_history(folder), args.run)
+    if not run.manifest:
+        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
+    improvement = improvement_of_run(folder, run)
+    stale = "" if improvement is None else moved_on(improvement, run)
+    decision, source = deciding_file(folder, run, improvement)
+
+    def check(history: History) -> None:
+        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
+        if obstacle:
+            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
+
+    before = load_history(folder)
+    stated = stated_decision(decision) or {}
+    history = record_promotion(folder, run.id, source, stated, check)
+    former = before.champion()
+    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
+    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
+    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
+    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
+    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
+
+
+def required_history(argument: str | None) -> str:
+    """The folder of the history. Raises InputError when there is none."""
+    folder = find_history(argument)
+    if folder is None:
+        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
+        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
+    return folder
+
+
+def history_answer(history: History, run: HistoryRun) -> JsonObject:
+    """What --json says of *run*."""
+    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
+
+
+# --- What is archived ------------------------------------------------------------------
+
+
+def one_stage(project: Project, stage: str) -> Recorded:
+    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
+    tally, state = tallied_stage(project, stage)
+    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
+    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
+    return Recorded(project, document, {"candidate": state})
+
+
+def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
+    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
+    assessment = assess(project, baseline, candidate)
+    refuse_stale(assessment, project.improvement, "record")
+    return Recorded(project, assessment.comparison, assessment.states)
+
+
+def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
+    """The history with *recorded* appended as a run of *kind*, and that run."""
+    improvement = recorded.project.improvement
+    label = args.label or improvement.name
+    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
+        if not value.strip() or len(value) > LONGEST_NAME:
+            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
+    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
+    decision, source = decision_file(improvement)
+    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
+        decision = None  # there is none about what is recorded here
+
+    def check_all(history: History) -> None:
+        check(history, {"label": label, **fields})
+        refuse_changed_stages(recorded)
+
+    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
+    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
+
+
+def path_from(folder: str, improvement: Improvement) -> str:
+    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
+    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
+
+
+def cohort_fields(project: Project) -> JsonObject:
+    """The cohort of *project*, as a manifest has it."""
+    return {
+        "dataset_fingerprint": project.dataset.fingerprint,
+        "evaluator_fingerprint": project.suite.fingerprint,
+        "evaluators": project.suite.entry_fingerprints,
+        "cases": len(project.dataset.cases),
+        "holdout": len(project.dataset.holdout),
+    }
+
+
+def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
+    """The manifest of *recorded*, but for id, time and files; it names no case."""
+    comparison = recorded.comparison
+    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
+    return {
+        "agent_version": agent_version,
+        "improvement": {"name": recorded.project.improvement.name, "path": path},
+        "cohort": cohort_fields(recorded.project),
+        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
+        "evidence": comparison.get("evidence"),
+        "recommendation": comparison["recommendation"],
+        "reasons": reasons,
+        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
+        "decision": stated_decision(decision),
+    }
+
+
+def identity_of_run(fields: JsonObject) -> list[object]:
+    """What makes two records the same run, when all of it is equal."""
+    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
+
+
+def run_sources(recorded: Recorded) -> list[Source]:
+    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
+    improvement, dataset = recorded.project.improvement, recorded.project.dataset
+    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
+    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
+    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
+    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
+    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
+    for role in recorded.states:
+        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
+    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
+    references = sorted(recorded.project.evaluation.file_hashes)
+    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
+
+
+def archived_case_lines(cases: list[Case]) -> bytes:
+    """All cases, those of included files too, one a line."""
+    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
+
+
+def refuse_changed_stages(recorded: Recorded) -> None:
+    """Raises RefusedError when a stage is no longer the one that was assessed."""
+    improvement = recorded.project.improvement
+    for role, state in recorded.states.items():
+        stage = recorded.comparison[role]["stage"]
+        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
+            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
+                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
+                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+# --- What a promotion rests on ---------------------------------------------------------
+
+
+def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
+    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
+    place, root = run.manifest["improvement"], os.path.dirname(folder)
+    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
+    try:
+        if place.get("path"):
+            return find_improvement(path) if is_inside(root, path) else None
+        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
+    except InputError:
+        return None
+
+
+def moved_on(improvement: Improvement, run: HistoryRun) -> str:
+    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
+    stages = run.manifest["stages"]
+    if "baseline" not in stages:
+        return ""
+    try:
+        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
+    except InputError as error:
+        return error.message
+    if now.problems:
+        return now.problems[0][1]
+    cohort, comparison = run.manifest["cohort"], now.comparison
+    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
+        if comparison[key] != cohort[key]:
+            return f"the {what} in {improvement.shown()} have changed since it was recorded"
+    for role in ("baseline", "candidate"):
+        if comparison[role] != stages[role]:
+            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
+    same = comparison["evidence"] == run.manifest["evidence"]
+    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
+
+
+def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
+    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
+    if improvement is not None:
+        return decision_file(improvement)
+    entry = run.file("decision.yaml")
+    content = object_bytes(folder, entry) if entry else b""
+    stated = run.manifest["decision"]
+    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
+
+
+def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
+    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
+    path = improvement.path("decision.yaml")
+    if not os.path.exists(path):
+        return None, Source("decision.yaml")
+    content, decision = read_bytes(path), decision_of(improvement)
+    if read_bytes(path) != content:
+        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
+    return decision, Source("decision.yaml", content=content)
+
+# endregion
+
+# region commands/history_replay.py
+# =============================================================================
+# `kaizen replay-decision` over a history: what would flip.
+# =============================================================================
+
+
+def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
+    """What every comparison in *history* comes to under the evaluation file *path*: its policy, and with *has_evaluators* its evaluators.
+
+    Archived files are put back into a folder that goes away again; no agent runs. Exits 4 when a run could not be replayed.
+    """
+    import tempfile
+
+    policy = checked_file(path) if has_evaluators else policy_blocks(path)
+    folder = tempfile.mkdtemp(prefix="kaizen-replay-")
+    replayed, failed = [], []
+    try:
+        for run in history.runs.values():
+            place = os.path.join(folder, run.id)
+            if run.problem or "baseline" in run.manifest["stages"]:
+                try:
+                    replayed.append(replayed_run(history, run, place, policy, path if has_evaluators else ""))
+                except KaizenError as error:
+                    failed.append({"id": run.id, "reason": error.reason, "message": error.message.replace(folder, "…")})
+            if os.path.isdir(place):
+                remove_folder(place)
+    finally:
+        remove_folder(folder)
+    return history_flips(history, shown_path(path), replayed, failed)
+
+
+def checked_file(path: str) -> JsonObject:
+    """No blocks: the evaluation file *path* counts as it is. Raises BreachesError when it cannot, before any run is looked at."""
+    breaches = Breaches()
+    load_evaluation(Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    return {}
+
+
+def policy_blocks(path: str) -> JsonObject:
+    """The blocks `acceptance`, `metrics` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
+
+    A block that the file does not have is empty: the defaults count, not what the run was judged by.
+    """
+    breaches, shown = Breaches(), shown_path(path)
+    found = checked_object(path, breaches)
+    if found:
+        text, document = found
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(shown, nearest_line(text, pointer), pointer, message, hint)
+
+        checked_acceptance(document, report)
+        checked_metrics(document, report)
+        if "reliability" in document:
+            checked_block(document, "reliability", RELIABILITY, report)
+    breaches.raise_if_any()
+    return {key: document.get(key) for key in ("acceptance", "metrics", "reliability")} if found else {}
+
+
+def replayed_run(history: History, run: HistoryRun, place: str, policy: JsonObject, path: str) -> JsonObject:
+    """What `flips_document` says of *run*, restored to *place*, under *policy* or the evaluation file *path*."""
+    if run.problem:
+        raise KaizenError(run.problem, "", "hash_mismatch")
+    make_folder(place)
+    improvement = restore_run(history, run, place, policy)
+    holdout = frozenset(outcome.id for outcome in run_outcomes(history, run) if outcome.is_holdout)
+    before = archived_document(history, run, COMPARISON_ARCHIVED)
+    after = replayed_document(improvement, before, path)
+    row = {"id": run.id, "label": run.manifest["label"], "agent_version": run.manifest["agent_version"]}
+    return {**row, "is_promoted": bool(run.promotions), **flips_document(before, after, holdout)}
+
+
+def replayed_document(improvement: Improvement, before: JsonObject, path: str) -> JsonObject:
+    """The comparison *before* as it comes out now: evaluated again where the evaluators are others than those of the results."""
+    if path:
+        return replayed_comparison(project_under(improvement, path, False), before)
+    project = load_project(improvement.folder)
+    now = assess(project, before["baseline"]["stage"], before["candidate"]["stage"])
+    return replayed_comparison(project, before) if now.problems else now.comparison
+
+
+def history_flips(history: History, policy: str, replayed: list[JsonObject], failed: list[JsonObject]) -> Answer:
+    """The answer: promotions that flip first, then other runs that do, then what could not be replayed."""
+    flipped = [row for row in replayed if row["flips"]]
+    promoted = [row for row in flipped if row["is_promoted"]]
+    total = sum(row["is_promoted"] for row in replayed)
+    counts = f"{len(promoted)} of {counted(total, 'promotion')}", f"{len(flipped)} of {counted(len(replayed), 'run')} in all"
+    message = f"{counts[0]} would flip under {policy}; {counts[1]}"
+    lines = [message]
+    for row in [*promoted, *(row for row in flipped if not row["is_promoted"])]:
+        why = [reason["text"] for reason in row["after"]["reasons"][:1]]
+        role = "promoted" if row["is_promoted"] else "recorded"
+        change = f"{row['before']['recommendation']} becomes {row['after']['recommendation']}"
+        lines.append(f"  {row['id']} ({role}): {change}{f': {why[0]}' if why else ''}")
+    lines += [f"  not replayed: {row['id']}: {row['message']}" for row in failed]
+    data: JsonObject = {"policy": policy, "runs": replayed, "flipped_promotions": [row["id"] for row in promoted], "not_replayed": failed}
+    reason = "incomplete" if failed else "flips" if flipped else "stays"
+    lines = [visible(line, None) for line in lines]
+    return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)
+
+# endregion
+
+# region commands/history_views.py
+# =============================================================================
+# `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
+# =============================================================================
+
+MOVED_SHOWN = 10
+
+
+@command(
+    "history list",
+    "Lists the recorded runs, oldest first: version, cohort, pass rate, recommendation, decision, champion.",
+    [HISTORY],
+    "kaizen history list",
+    group="history",
+)
+def command_history_list(args: Namespace) -> Answer:
+    """One line a run."""
+    history = load_history(required_history(args.history))
+    rows = [run_row(history, run) for run in history.runs.values()]
+    champion = history.champion()
+    version = quoted(champion.manifest.get("agent_version", "?")) if champion else ""
+    message = f"{counted(len(rows), 'run')}; " + (f"champion: {champion.id}, agent version {version}" if champion else "no champion yet")
+    data = {
+        "history": shown_path(history.folder),
+        "runs": rows,
+        "champion": champion.id if champion else None,
+        "entries": len(history.entries),
+    }
+    return Answer(0, "listed", message, [*map(history_line, rows), message], data)
+
+
+def history_line(row: JsonObject) -> str:
+    """One run for the terminal."""
+    if row["problem"]:
+        return f"{row['id']}  cannot be trusted: {row['problem']}"
+    rate = row["rates"]["candidate"]["rate"]
+    parts = [
+        row["kind"],
+        visible(row["agent_version"], 40),
+        row["cohort"],
+        percent(rate["numerator"], rate["denominator"]) if rate else "not measured",
+    ]
+    parts += [row["recommendation"]] if row["recommendation"] else []
+    decision = row["decision"]
+    parts += [f"decision {decision['status']}"] if decision else []
+    parts += ["superseded"] if row["superseded_by"] else []
+    parts += ["champion"] if row["is_champion"] else ["promoted"] if row["promoted_at"] else []
+    return visible(f"{row['id']}  {', '.join(parts)}", None)
+
+
+@command(
+    "history show",
+    "Shows one run: what it is, its rates, the recommendation, who decided, and whether its files are still what was recorded.",
+    [RUN, HISTORY],
+    "kaizen history show champion",
+    group="history",
+)
+def command_history_show(args: Namespace) -> Answer:
+    """Exits 1 when a file of the run is not what was recorded."""
+    history = load_history(required_history(args.history))
+    run = find_run(history, args.run)
+    problems = run_problems(history, run)
+    row = run_row(history, run)
+    lines = [history_line(row)]
+    if run.manifest:
+        lines.append(f"  label {quoted(row['label'])}, improvement {quoted(row['improvement'])}, recorded {row['recorded_at']}")
+        lines += [f"  {role:<9}  {rate_text(row['rates'][role])}" for role in ("baseline", "candidate") if role in row["rates"]]
+        lines += [f"  {visible(str(reason['text']), 300)}" for reason in row["reasons"]]
+        lines += [f"  compared with {row['compared_with']}"] if row["compared_with"] else []
+        lines += decision_lines(row["decision"])
+        lines += [f"  promoted {at}" for at in row["promoted_at"]]
+    files = [{key: entry[key] for key in ("name", "sha256", "bytes")} for entry in run.manifest.get("files", [])]
+    lines.append(f"  files: {len(files)}, " + ("every hash verifies" if not problems else f"{counted(len(problems), 'problem')}:"))
+    lines = [visible(line, None) for line in [*lines, *(f"    {problem}" for problem in problems)]]
+    reason = "hash_mismatch" if problems else "shown"
+    return Answer(EXIT_NO if problems else 0, reason, lines[0], lines, {"run": row, "files": files, "problems": problems})
+
+
+def decision_lines(decision: JsonObject | None) -> list[str]:
+    """Who decided what, and why."""
+    if decision is None or decision["status"] == "pending":
+        return [f"  decision: {'pending' if decision else 'none'}"]
+    via = f", from inside {visible(decision['via'], 40)}" if decision["via"] else ""
+    lines = [f"  decision: {decision['status']} by {quoted(decision['decided_by'])} at {visible(decision['decided_at'], 40)}{via}"]
+    lines += [f"    because {quoted(decision['rationale'], 300)}"]
+    return lines + [f"    on condition that {quoted(condition, 300)}" for condition in decision["conditions"]]
+
+
+@command(
+    "history diff",
+    "Compares two runs case by case; runs of different cohorts are not subtracted, it is said how the cohorts differ.",
+    [RUN._replace(name="run", value="RUN"), Argument("other", "RUN", "the run it is compared with"), HISTORY],
+    "kaizen history diff 2 4",
+    group="history",
+)
+def command_history_diff(args: Namespace) -> Answer:
+    """Goes from the first run to the second."""
+    history = load_history(required_history(args.history))
+    before, after = find_run(history, args.run), find_run(history, args.other)
+    for run in (before, after):
+        problems = run_problems(history, run)
+        if problems:
+            raise RefusedError(problems[0], "run: kaizen history validate", "hash_mismatch")
+    lines = [f"  {run.id}  {rate_text(run.manifest['rates']['candidate'])}" for run in (before, after)]
+    data: JsonObject = {"from": run_row(history, before), "to": run_row(history, after)}
+    if before.cohort() != after.cohort():
+        difference = cohort_difference(history, after, before)
+        message = f"not comparable: cohorts {before.cohort()} and {after.cohort()} differ: {difference_text(difference)}"
+        return Answer(0, "other_cohort", message, [message, *lines], {**data, "cohorts": difference})
+    moved = moved_cases(history, before, after)
+    names = {"gained": "passes more often", "lost": "passes less often", "unmeasured": "measured on one side only"}
+    counts = {kind: len(moved[kind]["ids"]) + moved[kind]["holdout"] for kind in names}
+    message = f"{before.id} to {after.id}: " + ", ".join(f"{counts[kind]} {names[kind]}" for kind in names)
+    for kind, words in names.items():
+        ids = [visible(name, 60) for name in moved[kind]["ids"]]
+        ids += [counted(moved[kind]["holdout"], "holdout case")] if moved[kind]["holdout"] else []
+        lines += [f"  {words}: {listed(ids, MOVED_SHOWN)}"] if ids else []
+    return Answer(0, "compared", message, [message, *lines], {**data, "cases": moved})
+
+
+def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> JsonObject:
+    """{"gained", "lost", "unmeasured": {"ids", "holdout": how many that are not named}} of the cases of two runs of one cohort."""
+    found: JsonObject = {kind: {"ids": [], "holdout": 0} for kind in ("gained", "lost", "unmeasured")}
+    shares = {outcome.id: outcome.candidate for outcome in run_outcomes(history, before)}
+    for outcome in run_outcomes(history, after):
+        (passed, valid), (earlier, counted_before) = outcome.candidate, shares[outcome.id]
+        if not valid or not counted_before:
+            kind = "unmeasured" if valid or counted_before else ""
+        else:
+            difference = passed * counted_before - earlier * valid
+            kind = "gained" if difference > 0 else "lost" if difference < 0 else ""
+        if kind and outcome.is_holdout:
+            found[kind]["holdout"] += 1
+        elif kind:
+            found[kind]["ids"].append(outcome.id)
+    return found
+
+
+@command(
+    "history validate",
+    "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added.",
+    [
+        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it", {"default": ""}),
+        HISTORY,
+    ],
+    "kaizen history validate --anchor 4-9f86d081884c7d659a2feaa0",
+    group="history",
+)
+def command_history_validate(args: Namespace) -> Answer:
+    """Reads everything, writes nothing."""
+    history, problems = history_problems(required_history(args.history), args.anchor)
+    shown = [
+        {"path": each.path, "line": each.line or None, "code": each.code, "message": each.message, "hint": each.hint} for each in problems
+    ]
+    data: JsonObject = {
+        "history": shown_path(history.folder),
+        "entries": len(history.entries),
+        "runs": len(history.runs),
+        "problems": shown,
+    }
+    if problems:
+        lines = [visible(f"{problem.text()} [{problem.hint}]", None) for problem in problems[:MAX_BREACHES_SHOWN]]
+        lines += [f"and {len(problems) - MAX_BREACHES_SHOWN} more"] if len(problems) > MAX_BREACHES_SHOWN else []
+        return Answer(EXIT_NO, problems[0].code, problems[0].text(), lines, data)
+    extends = f", extends {args.anchor.strip()}" if args.anchor else ""
+    sizes = f"{counted(len(history.entries), 'entry', 'entries')}, {counted(len(history.runs), 'run')}"
+    message = f"{shown_path(history.folder)}: {sizes}, every hash verifies{extends}"
+    return Answer(0, "valid", message, [], {**data, "anchor": anchor_digest(history.entries)})
+
+
+@command(
+    "history anchor",
+    "Prints a short digest of the history, to be kept elsewhere; `history validate --anchor` proves that the history still extends it.",
+    [HISTORY],
+    "kaizen history anchor",
+    group="history",
+)
+def command_history_anchor(args: Namespace) -> Answer:
+    """The digest alone, so that a script can use it."""
+    history = load_history(required_history(args.history))
+    digest = anchor_digest(history.entries)
+    return Answer(0, "anchored", digest, [digest], {"anchor": digest, "entries": len(history.entries)})
+
+# endregion
+
+# region commands/import_cases.py
+# =============================================================================
+# `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
+# =============================================================================
+
+
+class ImportFormat(NamedTuple):
+    """How a format is read, and which of --map and --eval it takes."""
+
+    read: Callable[[Namespace, Gathered], None]
+    options: tuple[str, ...] = ()
+
+
+IMPORT_FORMATS: dict[str, ImportFormat] = {
+    "promptfoo": ImportFormat(lambda args, gathered: import_promptfoo(args.file, gathered)),
+    "promptfoo-csv": ImportFormat(lambda args, gathered: import_promptfoo_csv(args.file, gathered)),
+    "csv": ImportFormat(lambda args, gathered: import_table(args.file, gathered, map_pairs(args), True), ("map",)),
+    "jsonl": ImportFormat(lambda args, gathered: import_table(args.file, gathered, map_pairs(args), False), ("map",)),
+    "openai-evals": ImportFormat(lambda args, gathered: import_openai_evals(args.file, gathered, args.eval or "match"), ("eval",)),
+    "inspect": ImportFormat(lambda args, gathered: import_inspect_log(args.file, gathered)),
+}
+IMPORT_MARKS = {MAPPED: "mapped", APPROXIMATED: "approximated", DROPPED: "dropped"}
+
+
+def map_pairs(args: Namespace) -> list[str]:
+    """The texts of all --map options."""
+    return [pair for group in args.map or [] for pair in group]
+
+
+@command(
+    "import",
+    "Brings test cases and checks from another tool, and says what maps, what is approximated and what is dropped.",
+    [
+        Argument("format", "FORMAT", f"one of {', '.join(IMPORT_FORMATS)}", {"choices": list(IMPORT_FORMATS), "metavar": "FORMAT"}),
+        Argument("file", "FILE", "the file; nothing that it names is executed, and only data below its folder is read"),
+        Argument("--into", "NAME", "a new improvement, or one that is there, which gets the cases it does not have", {"required": True}),
+        Argument("--dry-run", "", "say what would be done, and write nothing", {"action": "store_true"}),
+        Argument(
+            "--map", "FIELD=COLUMN", "csv, jsonl: where a field of a case comes from; a column may be a JSON Pointer, a field input.city",
+            {"action": "append", "nargs": "+", "default": None},
+        ),
+        Argument(
+            "--eval", "CLASS", f"openai-evals: one of {', '.join(EVAL_CLASSES)} (match)",
+            {"choices": list(EVAL_CLASSES), "default": None},
+        ),
+        Argument("--stage", "S", f"also write the answers that the file records to S{RECORDED_SUFFIX}, for run --replay", {"default": ""}),
+        Argument("--source", "KIND", f"where the cases come from: {', '.join(SOURCE_KINDS)}", {"choices": SOURCE_KINDS, "default": None}),
+    ],
+    "kaizen import promptfoo promptfooconfig.yaml --into refund --dry-run\n"
+    "kaizen import csv questions.csv --into refund --map input=question expected=answer\n"
+    "kaizen import inspect log.json --into refund --stage baseline",
+    group="further questions",
+)  # fmt: skip
+def command_import(args: Namespace) -> Answer:
+    """Reads everything, checks everything, then writes."""
+    gathered = Gathered()
+    shown = shown_path(args.file)
+    chosen = IMPORT_FORMATS[args.format]
+    for option in ("map", "eval"):
+        if getattr(args, option) and option not in chosen.options:
+            raise UsageError(f"--{option} has no meaning for {args.format}", "leave it out")
+    if args.stage:
+        check_stage_name(args.stage)
+    if not os.path.isfile(args.file):
+        raise InputError(f"{shown}: does not exist or is no file", "", "missing_file")
+    chosen.read(args, gathered)
+    for case in gathered.cases if args.source else ():
+        case["source"] = {"kind": args.source}
+    check_gathered(gathered, shown)
+    if args.stage and not gathered.answers:
+        raise InputError(f"{shown}: records no answers, so there is nothing for --stage", "leave --stage out", "no_answers")
+    destination = find_destination(args.into)
+    shared = prepare_cases(gathered, destination)
+    added = new_cases(gathered, destination)
+    written = (
+        [] if args.dry_run else write_import(gathered, destination, shared, (visible(os.path.basename(args.file)), args.format), args.stage)
+    )
+    folder = destination.improvement.shown()
+    there = len(gathered.cases) - len(added)
+    message = f"{'would import' if args.dry_run else 'imported'} {counted(len(added), 'case')} into {folder}"
+    message += f"; {counted(there, 'case')} already there" if there else ""
+    checks = sum(len(case.get("evaluators", ())) for case in gathered.cases)
+    lines = [
+        message,
+        *note_lines(gathered),
+        f"  checks: {counted(len(shared), 'entry', 'entries')} for all cases, {counted(checks, 'entry', 'entries')} of single cases",
+    ]
+    if not destination.is_new:
+        lines.append("  evaluation.json is kept: its evaluators apply to the new cases as well")
+    data: JsonObject = {
+        "improvement": folder,
+        "format": args.format,
+        "dry_run": args.dry_run,
+        "cases": {"read": len(gathered.cases), "added": len(added), "already_there": there, "holdout": count_holdout(gathered.cases)},
+        "entries": {"shared": len(shared), "of_cases": checks},
+        "answers": len(gathered.answers) if args.stage else 0,
+        "files": [destination.improvement.shown(name) for name in written],
+        **{kind: note_documents(gathered, kind) for kind in IMPORT_MARKS},
+    }
+    following = following_step(args, destination.improvement.argument(), gathered)
+    return Answer(0, "dry_run" if args.dry_run else "imported", message, lines, data, following)
+
+
+def note_lines(gathered: Gathered) -> list[str]:
+    """The notes for people: one line for each kind of part, the dropped ones last."""
+    lines = []
+    for kind, mark in IMPORT_MARKS.items():
+        for note, (count, places) in gathered.notes.items():
+            if note.kind == kind:
+                more = [f"{count - len(places):,} more"] if count > len(places) == PLACES_KEPT else []
+                where = f" [{listed([*places, *more], PLACES_KEPT + 1)}]" if kind != MAPPED else ""
+                lines.append(f"  {mark:<12}  {note.subject} ({count:,}){': ' + note.text if note.text else ''}{where}")
+    return lines
+
+
+def note_documents(gathered: Gathered, kind: str) -> list[JsonObject]:
+    """The notes of *kind* as data."""
+    return [
+        {"what": note.subject, "count": count, **({"text": note.text} if note.text else {}), "places": places}
+        for note, (count, places) in gathered.notes.items()
+        if note.kind == kind
+    ]
+
+
+def following_step(args: Namespace, improvement: str, gathered: Gathered) -> str:
+    """The command that comes next."""
+    if args.dry_run:
+        return "the same command without --dry-run"
+    if not args.stage:
+        return f"kaizen validate {improvement}, then kaizen run {improvement} --stage baseline -- COMMAND"
+    trials = max((answer.get("trial", 1) for answer in gathered.answers), default=1)
+    repetitions = f" --repetitions {trials}" if trials > 1 else ""
+    return f"kaizen run {improvement} --stage {args.stage}{repetitions} --replay {improvement}/{args.stage}{RECORDED_SUFFIX}"
+
+# endregion
+
 # region commands/improvement_files.py
 # =============================================================================
 # What `kaizen validate` asks of each file beside the cases and evaluation.json.
@@ -23714,7 +34440,6 @@ RESULT_FIELDS = {
     "evaluations": list_of(OBJECT, "objects"),
 }
 ENTRY_FIELDS = {"id": TEXT, "type": TEXT, "status": one_of(PASS, FAIL, ERROR, NOT_APPLICABLE), "score": or_null(RATE), "reason": ANY_TEXT}
-LABEL_FIELDS = {"case_id": TEXT, "rater": TEXT, "label": TEXT, "of": TEXT, "abstain": BOOLEAN, "note": ANY_TEXT}
 
 
 class FileCheck(NamedTuple):
@@ -23794,13 +34519,19 @@ def check_results(check: FileCheck) -> None:
 def check_labels(check: FileCheck) -> None:
     """Expert labels: the shape of each line, about a case that is there."""
     for line in checked_lines(check.path, check.breaches):
-        label = line.value
-        check_fields(label, LABEL_FIELDS, "", check.at(line), ("case_id", "rater"))
-        check_no_others(label, LABEL_FIELDS, "", check.at(line))
-        if "label" not in label and label.get("abstain") is not True:
-            check.report(line.number, "", "has neither a label nor an abstention", 'write "label": "…", or "abstain": true')
-        if isinstance(label.get("case_id"), str) and label["case_id"] not in check.dataset.cases:
-            check.report(line.number, "/case_id", "names a case that is not there", "use the id of a case in test_cases.jsonl")
+        case_id = line.value.get("case_id")
+        if isinstance(case_id, str) and case_id in check.dataset.holdout:
+            check.breaches.conceal(check.shown, line.number)
+        check_label(line.value, check.dataset.cases, check.at(line))
+
+
+def check_judgements(check: FileCheck) -> None:
+    """Answers of judges: the shape of each line."""
+    for line in checked_lines(check.path, check.breaches):
+        try:
+            checked_key(line.value, "")
+        except InputError as error:
+            check.report(line.number, "", error.message.removeprefix(": "), error.hint)
 
 
 def check_json_lines(check: FileCheck) -> None:
@@ -23840,14 +34571,14 @@ def check_decision(check: FileCheck) -> None:
 FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"labels\.jsonl", check_labels),
     (r"optimizer-log\.jsonl", check_json_lines),
-    (r"(comparison|reliability|feedback|pareto)\.json", check_json),
+    (r"(comparison|reliability|agreement|feedback|pareto)\.json", check_json),
     (r"decision\.yaml", check_decision),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.jsonl", check_observations),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.meta\.json", meta_check(STAGE_META_FIELDS, ("version", "stage", "repetitions"))),
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
-    (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
+    (r"[\w-]{1,64}\.judgements\.jsonl", check_judgements),
 )
 
 
@@ -23901,6 +34632,434 @@ def command_init(args: Namespace) -> Answer:
 
 # endregion
 
+# region commands/judge.py
+# =============================================================================
+# `kaizen judge`: the verdict on one case, or on every trial of a stage.
+# =============================================================================
+
+STATUS_WORDS = {PASS: "pass", FAIL: "fail", ERROR: "not measured", NOT_APPLICABLE: "does not apply"}
+SHOWN_TRIALS = 10
+
+
+@command(
+    "judge",
+    "Says the verdict on one case, or on every trial of a stage, by mapping its results through the judge block.",
+    [
+        IMPROVEMENT,
+        Argument("--case-id", "ID", "the case to judge"),
+        Argument("--all", "", "every trial of the stage in place of one case"),
+        Argument("--stage", "S", "stage to judge (candidate)", {"default": "candidate"}),
+        Argument("--trial", "N", "trial to judge (one case: 1, with a line for trials that come out otherwise)", {"type": int}),
+        Argument("--open-holdout", "", "show holdout cases; the opening is recorded and shown from then on"),
+    ],
+    "kaizen judge refund --case-id refund-001\nkaizen judge refund --all --stage candidate --json",
+    group="further questions",
+)
+def command_judge(args: Namespace) -> Answer:
+    """Runs no evaluator; exits 0 whatever the verdict."""
+    if args.all == (args.case_id is not None):
+        raise UsageError("name one case with --case-id, or ask for --all", "see: kaizen judge --help")
+    if args.trial is not None and args.trial < 1:
+        raise UsageError("--trial counts from 1")
+    project = load_project(args.improvement)
+    if project.evaluation.judge is None:
+        hint = "write what its verdicts are made of: docs/verdicts.md"
+        raise InputError(f"{project.evaluation.path}: has no 'judge' block, so there is no verdict", hint, "no_judge_block")
+    if args.case_id is not None:
+        check_may_be_judged(project, args.case_id, args.open_holdout)
+    _, problems = checked_results(project, args.stage)
+    if args.open_holdout:
+        record_opening(project.improvement, "judge")
+    notes = [f"{text} ({code})" for code, text in problems]
+    return all_answer(project, args, notes) if args.all else case_answer(project, args, notes)
+
+
+def check_may_be_judged(project: Project, case_id: str, is_open: bool) -> None:
+    """Raises InputError for a case that is not there, RefusedError for one of the holdout that was not opened."""
+    dataset = project.dataset
+    if case_id not in dataset.cases:
+        known = [name for name in dataset.cases if name not in dataset.holdout]
+        hint = did_you_mean(case_id, known) if len(known) <= 2000 else ""
+        raise InputError(f"there is no case {quoted(case_id)}", hint, "unknown_case")
+    if case_id in dataset.holdout and not is_open:
+        raise RefusedError("this case belongs to the holdout", "--open-holdout shows it; the opening is recorded", "holdout")
+
+
+def case_answer(project: Project, args: Namespace, notes: list[str]) -> Answer:
+    """The verdict on one trial of one case."""
+    verdicts = Verdicts(project.evaluation.judge or {})
+    found = {result["trial"]: verdicts.verdict(result) for result in results_of(project, args.stage) if result["case_id"] == args.case_id}
+    trial = args.trial or min(found, default=1)
+    if trial not in found:
+        known = f"; there is {listed([f'trial {each}' for each in sorted(found)])}" if found else ""
+        hint = f"run: kaizen run {project.improvement.argument()} --stage {args.stage} --resume -- COMMAND"
+        raise InputError(f"stage '{args.stage}' has no result of trial {trial} of this case{known}", hint, "missing_trial")
+    verdict = found[trial]
+    others = [each for number, each in sorted(found.items()) if each["verdict"] != verdict["verdict"]] if args.trial is None else []
+    other_trials = [{"trial": each["trial"], "verdict": each["verdict"]} for each in others]
+    if others:
+        said = listed([f"trial {each['trial']} ({each['verdict']})" for each in others], SHOWN_TRIALS)
+        notes.append(f"{len(others)} of {counted(len(found), 'trial')} {'comes' if len(others) == 1 else 'come'} out otherwise: {said}")
+    message = f"{verdict['verdict']}: {visible(args.case_id)} ({args.stage}, trial {trial})"
+    data = {**verdict, "stage": args.stage, "trials": len(found), "other_trials": other_trials, "notes": notes}
+    return Answer(0, verdict["verdict"], message, [*verdict_lines(verdict, args.stage), *[f"note: {note}" for note in notes]], data)
+
+
+def verdict_lines(verdict: JsonObject, stage: str) -> list[str]:
+    """A verdict for a terminal, in the order of the document."""
+    judge = f"{visible(verdict['judge']['name'])} {visible(verdict['judge']['version'])}".rstrip()
+    lines = [
+        f"case        {visible(verdict['case_id'])} ({stage}, trial {verdict['trial']})",
+        f"judge       {judge}",
+        f"verdict     {verdict['verdict']}, {REASON_WORDS[verdict['because']]}",
+        f"score       {share_text(verdict['score'])}",
+        f"confidence  {share_text(verdict['confidence'])} of the weight could be measured",
+        "criteria",
+    ]
+    width = max((len(visible(item["id"], 60)) for item in verdict["criteria"]), default=0)
+    for item in verdict["criteria"]:
+        lines.append(f"  {visible(item['id'], 60):<{width}}  weight {item['weight']:g}  {STATUS_WORDS[item['status']]}")
+        told = [entry for entry in item["evaluators"] if entry["status"] in (FAIL, ERROR)]
+        lines += [f"    {visible(entry['id'], 60)}: {visible(entry['reason'], 300)}" for entry in told]
+    for title, key in (("violated", "critical_violations"), ("unchecked", "unchecked_rules")):
+        for rule in verdict[key]:
+            lines.append(f"{title:<11} {visible(rule['id'], 60)}: {visible(rule['message'], 300)} ({visible(rule['reason'], 300)})")
+    return [*lines, f"action      {visible(verdict['recommended_action'] or 'none')}"]
+
+
+def share_text(value: float | None) -> str:
+    """'0.75', or 'not measured'."""
+    return "not measured" if value is None else f"{value:.4g}"
+
+
+def all_answer(project: Project, args: Namespace, notes: list[str]) -> Answer:
+    """Verdicts on all trials of the stage: counted in a first pass, printed in a second, none kept."""
+    hidden = frozenset() if args.open_holdout else project.dataset.holdout
+    block = project.evaluation.judge or {}
+    counts: Counter[str] = Counter()
+    secret: Counter[str] = Counter()
+    for verdict in stage_verdicts(project, args):
+        counts[verdict["verdict"]] += 1
+        secret[verdict["verdict"]] += verdict["case_id"] in hidden
+    order = [*verdict_names(block), INSUFFICIENT]
+    total = sum(counts.values())
+    message = f"{args.stage}: {counted(total, 'trial')} judged by {visible(block['name'])}: {counts_text(counts, order)}"
+    if sum(secret.values()):
+        notes.append(f"{counted(sum(secret.values()), 'trial')} of holdout cases: {counts_text(secret, order)}; counted, not shown")
+    data: JsonObject = {
+        "judge": {"name": block["name"], "version": block["version"]},
+        "stage": args.stage,
+        "counts": {name: counts[name] for name in order},
+        "holdout": {name: secret[name] for name in order},
+        "notes": notes,
+        "verdicts": [],
+    }
+    shown = (verdict for verdict in stage_verdicts(project, args) if verdict["case_id"] not in hidden)
+    if args.json:
+        return Answer(0, "judged", message, [], data, rows=shown)
+    lines = [row_line(verdict) for verdict in shown]
+    return Answer(0, "judged", message, [message, *lines, *[f"note: {note}" for note in notes]], data)
+
+
+def stage_verdicts(project: Project, args: Namespace) -> Iterator[JsonObject]:
+    """The verdict on each trial that was asked for, in the order of the results."""
+    verdicts = Verdicts(project.evaluation.judge or {})
+    for result in results_of(project, args.stage):
+        if args.trial in (None, result["trial"]):
+            yield verdicts.verdict(result)
+
+
+def row_line(verdict: JsonObject) -> str:
+    """One verdict in one line."""
+    shown = f"{visible(verdict['case_id'], 60)} trial {verdict['trial']}"
+    action = f", action {visible(verdict['recommended_action'])}" if verdict["recommended_action"] else ""
+    scores = f"score {share_text(verdict['score'])}, confidence {share_text(verdict['confidence'])}"
+    return f"  {shown}: {verdict['verdict']}, {REASON_WORDS[verdict['because']]} ({scores}{action})"
+
+# endregion
+
+# region commands/label.py
+# =============================================================================
+# `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
+#
+# What the rater sees is the input, the context and what the agent answered: no evaluator's result,
+# no expected value, nobody else's label. Each label is on disk before the next case is shown.
+# =============================================================================
+
+MAX_RATER = 100
+SHOWN_TEXT = 4000  # characters of a text, until more is asked for
+COMMAND_KEYS = {"-": "abstain", "s": "skip", "u": "undo", "n": "note", "m": "more", "?": "help", "q": "quit"}
+LABEL_KEYS = "123456789abcdefghijklopr"
+END = "q"
+
+
+@command(
+    "label",
+    "Shows the cases of a stage one at a time in the terminal and records your label; blind to the judge and to other raters.",
+    [
+        IMPROVEMENT,
+        Argument("--rater", "NAME", "who labels", {"required": True}),
+        Argument("--stage", "S", "stage whose answers are labelled (candidate)", {"default": "candidate"}),
+        OF_EVALUATOR,
+        LABELS_OPTION,
+        Argument("--open-holdout", "", "show holdout cases, too; the opening is recorded and shown from then on"),
+    ],
+    "kaizen label refund --rater ada\nkaizen label refund --rater ada --of tone --stage baseline",
+    group="further questions",
+)
+def command_label(args: Namespace) -> Answer:
+    """Exits 0 when this rater has labelled everything, 4 when cases are left."""
+    if not args.rater.strip() or len(args.rater) > MAX_RATER or visible(args.rater) != args.rater:
+        raise UsageError(f"--rater is a name of 1 to {MAX_RATER} characters, none of them unseen")
+    project = load_project(args.improvement)
+    require_stage(project.improvement, args.stage)
+    subject = subject_of(project, args.of)
+    path = labels_path(project, args.labels)
+    if args.open_holdout:
+        record_opening(project.improvement, "label")
+    with FileLock(path.removesuffix(".jsonl") + ".lock", "the file of labels"):
+        session = LabelSession(project, subject, args, path)
+        try:
+            session.run()
+        except KeyboardInterrupt:
+            raise Interrupted(f"stopped; {session.told()}", f"go on with: {session.again}", "interrupted") from None
+        finally:
+            session.close()
+    data: JsonObject = {"rater": args.rater, "stage": args.stage, "of": subject.name or None}
+    data.update(labelled=session.labelled, remaining=len(session.queue), holdout=session.hidden, labels=session.labels_shown)
+    following = session.again if session.queue else f"kaizen agreement {project.improvement.argument()} --stage {args.stage}{session.of}"
+    code, reason = (EXIT_INCOMPLETE, "cases_left") if session.queue else (EXIT_DONE, "labelled")
+    return Answer(code, reason, session.told(), [], data, following)
+
+
+class LabelSession:
+    """One rater at work: the cases still to label, what was done and can be undone, the open files."""
+
+    def __init__(self, project: Project, subject: Subject, args: Namespace, path: str) -> None:
+        from shlex import quote
+
+        self.project, self.subject, self.rater, self.path = project, subject, args.rater, path
+        self.of = f" --of {quote(subject.name)}" if subject.name else ""
+        given = f" --labels {quote(args.labels)}" if args.labels else ""
+        holdout = " --open-holdout" if args.open_holdout else ""
+        improvement = project.improvement
+        self.again = f"kaizen label {improvement.argument()} --rater {quote(args.rater)} --stage {args.stage}{self.of}{given}{holdout}"
+        self.labels_shown = improvement.shown(LABELS_FILE) if not args.labels else args.labels
+        self.keys = dict(zip(LABEL_KEYS, subject.labels))  # noqa: B905 (more labels than keys: those have to be written out)
+        self.words = {**{word: word for word in subject.labels}, **self.keys}
+        self.note = ""
+        self.answers = Answers()
+        self.undone: list[tuple[str, int, int, int]] = []  # case, line of its observation, size of the file before and behind its label
+        self.log: AppendLog | None = None
+        self.labelled = self.hidden = self.not_completed = 0
+        own = self.own_labels()
+        self.stage_file = LineFile(improvement.stage_file(args.stage))
+        self.queue = self.open_cases(own, args.open_holdout)
+
+    def open_cases(self, own: dict[str, str], is_open: bool) -> list[tuple[str, int]]:
+        """(case id, line of its first trial) of every case that this rater has not labelled yet, in the order of the dataset."""
+        dataset = self.project.dataset
+        found: dict[str, int] = {}
+        for number, raw in self.stage_file.lines():
+            observation = object_on_line(raw) or {}
+            case_id = observation.get("case_id")
+            if observation.get("trial") != 1 or case_id not in dataset.cases:
+                continue
+            if observation.get("status") != "completed":
+                self.not_completed += 1
+            elif own.get(case_id) in ("", output_fingerprint(observation)):
+                self.labelled += 1
+            elif case_id in dataset.holdout and not is_open:
+                self.hidden += 1
+            else:
+                found[case_id] = number
+        return [(case_id, found[case_id]) for case_id in dataset.cases if case_id in found]
+
+    def own_labels(self) -> dict[str, str]:
+        """Fingerprint of the output that this rater labelled ('' when not noted) by case. Raises BreachesError for a broken file."""
+        labels = Labels({}, 0, 0, "")
+        if os.path.exists(self.path):
+            mended = mend_last_line(self.path, lambda value, place: value)
+            if mended:
+                diagnose(mended)
+            breaches, dataset, subject = Breaches(), self.project.dataset, self.subject
+            labels = read_labels(self.path, subject.name, subject.default, subject.labels, dataset.cases, breaches, dataset.holdout)
+            breaches.raise_if_any()
+        return {case_id: row[self.rater].output for case_id, row in labels.by_case.items() if self.rater in row}
+
+    def run(self) -> None:
+        """Asks until nothing is left, everything that is left was skipped, or the rater leaves."""
+        self.show_task()
+        skipped, wants_more = 0, False
+        while self.queue and skipped < len(self.queue):
+            observation = self.stage_file.line(self.queue[0][1])
+            self.show_case(observation, wants_more)
+            wants_more = False
+            answer = self.asked()
+            if answer == END:
+                return
+            if answer == "s":
+                self.queue.append(self.queue.pop(0))
+                skipped += 1
+            elif answer == "m":
+                wants_more = True
+            elif answer == "u":
+                self.undo()
+                skipped = 0
+            else:
+                self.record(observation, answer)
+                skipped = 0
+        diagnose("" if not self.queue else "only cases that you skipped are left")
+
+    def asked(self) -> str:
+        """What the rater answers: a label, '-' to abstain, or the key of a command; notes and mistakes are dealt with here."""
+        while True:
+            text = self.answers.key_or_line(f"{self.rater}> ")
+            if text is None:
+                return END
+            word, _, rest = text.strip().partition(" ")
+            if text.strip() in self.words:
+                return self.words[text.strip()]
+            word = next((key for key, name in COMMAND_KEYS.items() if word == name), word)
+            if word == "n":
+                self.note = rest.strip() or self.answers.line("note: ").strip()
+                diagnose(f"noted for this case: {visible(self.note)}")
+            elif word == "?":
+                self.show_task()
+            elif word in COMMAND_KEYS:
+                return word
+            elif word:
+                diagnose(f"{visible(text.strip(), 40)} is no key here; {self.key_line()}")
+
+    def record(self, observation: JsonObject, answer: str) -> None:
+        """Appends the label to the file, synced, and goes on to the next case."""
+        case_id, line = self.queue.pop(0)
+        label: JsonObject = {"case_id": case_id, "rater": self.rater}
+        label.update({"of": self.subject.name} if self.subject.name else {})
+        label.update({"abstain": True} if answer == "-" else {"label": answer})
+        label["output"] = output_fingerprint(observation)
+        label.update({"note": self.note} if self.note else {})
+        self.note = ""
+        self.log = self.log or AppendLog(self.path)
+        before = os.path.getsize(self.path)
+        self.undone.append((case_id, line, before, before + len(self.log.append(label))))
+        self.log.sync()
+        self.labelled += 1
+
+    def undo(self) -> None:
+        """Takes the last label of this session back out of the file, and asks for that case again."""
+        if not self.undone:
+            diagnose("there is nothing to undo")
+            return
+        case_id, line, before, behind = self.undone.pop()
+        if os.path.getsize(self.path) != behind:
+            diagnose("the file has been changed by something else; label the case again to replace the label")
+            return
+        truncate_file(self.path, before)
+        self.queue.insert(0, (case_id, line))
+        self.labelled -= 1
+        diagnose("taken back")
+
+    def show_task(self) -> None:
+        """What is asked, and the keys."""
+        entry = next((each for each in self.project.suite.entries if each.id == self.subject.name), None)
+        rubric = entry.document.get("rubric") if entry else None
+        block = self.project.evaluation.judge
+        name = self.subject.name or (block["name"] if block else "")
+        diagnose(f"{self.told()}. What do you say of '{visible(name)}'?")
+        if isinstance(rubric, str):
+            diagnose(visible_lines(rubric))
+        for count, what in ((self.hidden, "holdout case"), (self.not_completed, "trial without an answer")):
+            if count:
+                diagnose(f"left out: {counted(count, what, what.replace('trial', 'trials') if 'trial' in what else '')}")
+        diagnose(self.key_line())
+
+    def show_case(self, observation: JsonObject, is_whole: bool) -> None:
+        """Input, context and answer of the first case in the queue, texts cut unless *is_whole*."""
+        case: Case = self.project.dataset.cases[self.queue[0][0]]
+        diagnose(f"\n=== {visible(case.id)} ({counted(len(self.queue), 'case')} to go)")
+        parts: list[tuple[str, Any]] = [(key, case.document.get(key)) for key in ("input", "context")]
+        steps = observation.get("steps") or observation.get("tool_calls")
+        if steps and not is_whole:
+            diagnose(f"--- {counted(len(steps), 'step')} recorded; m shows them")
+        parts += [("steps", steps if is_whole else None), ("answer", observation.get("output"))]
+        for title, value in parts:
+            if value is not None:
+                diagnose(f"--- {title}\n{label_text(value, None if is_whole else SHOWN_TEXT)}")
+        diagnose(f"--- {self.key_line()}")
+
+    def key_line(self) -> str:
+        """'1 approve  2 reject  - abstain  s skip …'."""
+        labels = [f"{key} {visible(word, 40)}" for key, word in self.keys.items()]
+        return "  ".join([*labels, *[f"{key} {word}" for key, word in COMMAND_KEYS.items()]])
+
+    def told(self) -> str:
+        """How far this rater has come."""
+        total = self.labelled + len(self.queue)
+        return f"{self.rater} has labelled {self.labelled:,} of {counted(total, 'case')}"
+
+    def close(self) -> None:
+        """Closes the files."""
+        self.stage_file.close()
+        if self.log is not None:
+            self.log.close()
+
+
+def label_text(value: Any, limit: int | None) -> str:
+    """*value* for the terminal: line ends kept, whatever else could move the cursor made visible, cut to *limit* characters."""
+    text = value if isinstance(value, str) else encode_readable(value)
+    left_out = len(text) - limit if limit is not None and len(text) > limit else 0
+    shown = visible_lines(text[:limit] if left_out else text)
+    return f"{shown}\n… ({left_out:,} more characters; m shows them)" if left_out else shown
+
+
+class Answers:
+    """Standard input as a source of answers: keys of a terminal, else lines. None is the end."""
+
+    def __init__(self) -> None:
+        self.typed = ""  # keys that were typed ahead
+
+    def key_or_line(self, prompt: str) -> str | None:
+        """One key from a terminal, shown as it was understood; else one line."""
+        print(prompt, end="", file=sys.stderr, flush=True)
+        if not sys.stdin.isatty():
+            return next_line()
+        try:
+            self.typed = self.typed or typed_keys(sys.stdin.fileno())
+        except ImportError:  # no termios here: answers are lines
+            return next_line()
+        size = len(self.typed) if self.typed.startswith("\x1b") else 1  # an arrow key is one key
+        key, self.typed = self.typed[:size], self.typed[size:]
+        diagnose(visible(key))
+        return None if key in ("", "\x04") else key
+
+    def line(self, prompt: str) -> str:
+        """One line, edited as the terminal allows; '' at the end of the input."""
+        print(prompt, end="", file=sys.stderr, flush=True)
+        if not sys.stdin.isatty() or self.typed:
+            return next_line() or ""
+        return os.read(sys.stdin.fileno(), 4096).decode("utf-8", "replace")
+
+
+def next_line() -> str | None:
+    """The next line of standard input; None at its end."""
+    return sys.stdin.buffer.readline().decode("utf-8", "replace") or None
+
+
+def typed_keys(descriptor: int) -> str:
+    """The keys typed on the terminal *descriptor*, at least one; '' at the end of the input. The terminal is put back as it was."""
+    import termios
+    import tty
+
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor, termios.TCSADRAIN)
+        return os.read(descriptor, 64).decode("utf-8", "replace")
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+# endregion
+
 # region commands/merge.py
 # =============================================================================
 # `kaizen merge`: makes one stage of the shards that several machines have run.
@@ -23944,24 +35103,29 @@ NOISE_STAGE = "noise"  # replaced by each call
 
 @command(
     "noise",
-    "Runs the unchanged agent several times and says how often its verdicts flip; without a command, of a stage that is there.",
+    "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is.",
     [
         IMPROVEMENT,
         Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
-        Argument("--passes", "N", "how often each case runs (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--passes", "N", "how often each case runs, or the judge is asked (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--rejudge", "", "run no agent; the command is the judge, asked --passes times about the evidence of the stage"),
+        ALLOW_PROGRAMS,
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
-    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline",
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline\nkaizen noise refund --rejudge -- python judge.py",
     group="surer",
     rest="COMMAND [ARG…]",
 )
 def command_noise(args: Namespace) -> Answer:
-    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence."""
+    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
     check_stage_name(args.stage)
     args.repetitions = args.passes
-    if args.rest or args.replay:
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    if args.rejudge:
+        leave = judge_leave(args, project)
+    elif args.rest or args.replay:
         refuse_evidence(project, args.stage)
         summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
         ran = run_answer(args, summary)
@@ -23969,15 +35133,50 @@ def command_noise(args: Namespace) -> Answer:
             return ran
         code = ran.code
     require_stage(improvement, args.stage)
-    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
+    rejudging = asked_again(args, project, leave)
     results = PassResults()
     for line in read_json_lines(improvement.stage_file(args.stage, RESULTS)):
         if line.value["case_id"] in project.dataset.cases:
             results.add(line.value)
-    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], project.dataset.holdout)
-    lines = noise_lines(document)
+    hidden = project.dataset.holdout
+    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
+    lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
-    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
+    missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)
+    if missing:
+        code, reason = EXIT_INCOMPLETE, "judge_not_answered"
+        lines.append(f"  {counted(missing, 'question')} to the judge not answered")
+    asked = meta.get("judging", {}).get("asked", 0) + rejudging.asked
+    lines += [f"  {counted(asked, 'question')} to the judge asked now"] if args.rejudge else []
+    following = ""
+    if JUDGE in project.suite.types_used and (missing or not rejudging.verdicts):
+        again = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
+        following = f"{again}, to tell the judge's noise from the agent's"
+    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document}, following)
+
+
+def judge_leave(args: Namespace, project: Project) -> Leave:
+    """Leave to ask the judge that is the command. Raises UsageError for options that belong to an agent."""
+    unfit = [f"--{name}" for name in ("replay", "plain", "workspace", "keep", "env", "id", "tag", "split") if getattr(args, name)]
+    if unfit:
+        raise UsageError(f"{listed(unfit)} cannot go with --rejudge, which runs no agent", "leave it out")
+    leave = leave_of(args, project)
+    return leave._replace(rejudge=False)  # what was asked already is a round as well
+
+
+def asked_again(args: Namespace, project: Project, leave: Leave) -> Rejudging:
+    """What the judge said in all rounds: those that are kept, and with --rejudge as many as there are passes."""
+    rejudging = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    if JUDGE not in project.suite.types_used:
+        return rejudging
+    found = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    kept = found.add_round(NO_LEAVE)
+    found.unanswered = 0  # which evaluating has counted
+    rounds = max(kept, args.passes) if args.rejudge else kept
+    for again in range(2, rounds + 1):
+        found.add_round(leave._replace(again=again))
+    return found if rounds > 1 else rejudging
 
 
 def refuse_evidence(project: Project, stage: str) -> None:
@@ -23991,7 +35190,7 @@ def noise_lines(document: JsonObject) -> list[str]:
     """The document for a terminal."""
     measured = f"{document['cases_measured']:,} of {counted(document['cases'], 'case')}"
     if document["flip_rate"] is None:
-        return ["flip rate not measured: no case has verdicts of two passes"]
+        return ["flip rate not measured: no case has verdicts of two passes", *evaluator_noise_lines(document)]
     limits = f" ({limits_text(document['interval'], is_rate=True)})" if document["interval"] else ""
     lines = [f"two passes of the unchanged agent disagree on {100 * document['flip_rate']:.1f} % of the cases{limits}, over {measured}"]
     expected, kinds = document["expected_changes"], document["stability"]
@@ -24004,10 +35203,25 @@ def noise_lines(document: JsonObject) -> list[str]:
     names = [f"{visible(entry['id'])} {entry['passed']}/{entry['passed'] + entry['failed']}" for entry in document["unstable"]]
     names += [counted(document["holdout_cases"], "holdout case")] if document["holdout_cases"] else []
     lines.append(f"  flip: {listed(names, SHOWN_UNSTABLE) or 'none'}")
+    return [*lines, *evaluator_noise_lines(document)]
+
+
+def evaluator_noise_lines(document: JsonObject) -> list[str]:
+    """A line for each evaluator with whose noise it is; where the judge was asked again, another with its part."""
+    lines = []
     for entry in document["by_evaluator"]:
-        rate = "not measured" if entry["flip_rate"] is None else f"{100 * entry['flip_rate']:.1f} %"
+        rate = rate_words(entry["flip_rate"])
         lines.append(f"  by {visible(entry['id'])} ({entry['type']}): {rate} of {counted(entry['cases'], 'case')}, owner: {entry['owner']}")
+        if "judge" in entry:
+            limits = f" ({limits_text(entry['judge']['interval'], is_rate=True)})" if entry["judge"]["interval"] else ""
+            own = f"{rate_words(entry['judge']['flip_rate'])}{limits} of {counted(entry['judge']['cases'], 'case')}"
+            lines.append(f"    the judge about the same evidence {own}; the agent beyond that {rate_words(entry['agent_flip_rate'])}")
     return lines
+
+
+def rate_words(rate: float | None) -> str:
+    """'12.5 %', 'not measured'."""
+    return "not measured" if rate is None else f"{100 * rate:.1f} %"
 
 # endregion
 
@@ -24547,6 +35761,7 @@ def reliability_document(
 ) -> JsonObject:
     """The document of reliability.json; it names no case of the holdout."""
     first = next(iter(assessments.values()))
+    judges = [note for each in assessments.values() for state in each.states.values() for note in not_gating_notes(state.meta)]
     entries = [rounded_floats(entry) for entry in entries]
     for entry, assessment in zip(entries, assessments.values(), strict=True):
         costs = {role: cost_document(tally, float(settings["confidence"])) for role, tally in assessment.tallies.items()}
@@ -24564,17 +35779,8 @@ def reliability_document(
         "gates": project.evaluation.reliability is not None,
         "family": len(entries),
         "candidates": entries,
-        "notes": family_notes(entries),
+        "notes": [*family_notes(entries), *dict.fromkeys(judges)],
     }
-
-
-def rounded_floats(value: Any) -> Any:
-    """*value* with every float at nine digits: the last ones may differ between machines, the file may not."""
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    if isinstance(value, dict):
-        return {key: rounded_floats(item) for key, item in value.items()}
-    return [rounded_floats(item) for item in value] if isinstance(value, list) else value
 
 
 def changed_between(assessment: Assessment) -> list[str]:
@@ -24675,23 +35881,36 @@ SHOWN_MOVES = 10
     "replay-decision",
     "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips.",
     [
-        IMPROVEMENT,
-        Argument("--policy", "FILE", "the evaluation file to try, in the form of evaluation.json", {"required": True}),
+        IMPROVEMENT._replace(options={"nargs": "?"}, text=f"{IMPROVEMENT.text}; without one: every comparison of the history"),
+        Argument(
+            "--policy",
+            "FILE",
+            "the evaluation file to try, in the form of evaluation.json; of a history only acceptance, metrics and reliability",
+        ),
+        Argument("--evaluation", "FILE", "the same, and its evaluators count for a history too"),
         BASELINE,
         CANDIDATE,
+        HISTORY,
     ],
-    "kaizen replay-decision refund --policy stricter.json",
+    "kaizen replay-decision refund --policy stricter.json\nkaizen replay-decision --evaluation stricter.json",
     group="surer",
 )
 def command_replay_decision(args: Namespace) -> Answer:
     """Exits 0 whether anything flips or not."""
+    if (args.policy is None) == (args.evaluation is None):
+        raise UsageError("one of --policy and --evaluation is needed", "see: kaizen replay-decision --help")
+    path = os.path.abspath(args.policy or args.evaluation)
+    if args.improvement is None:
+        return replay_history(load_history(required_history(args.history)), path, args.policy is None)
+    if args.history is not None:
+        raise UsageError("--history goes without an improvement", "see: kaizen replay-decision --help")
     project = load_project(args.improvement)
     before = assess(project, args.baseline, args.candidate)
-    other = project_under(project, os.path.abspath(args.policy))
-    after = replayed_comparison(other, before)
+    other = project_under(project.improvement, path)
+    after = replayed_comparison(other, before.comparison)
     found = flips_document(before.comparison, after, project.dataset.holdout)
     now, then = before.comparison["recommendation"], after["recommendation"]
-    policy = shown_path(os.path.abspath(args.policy))
+    policy = shown_path(path)
     message = f"{now} becomes {then}" if found["flips"] else f"{now} stays {then}"
     lines = [f"{message} under {policy}", f"  now   {headline(before.comparison)}", f"  then  {headline(after)}"]
     for role in ("baseline", "candidate"):
@@ -24701,55 +35920,8 @@ def command_replay_decision(args: Namespace) -> Answer:
     moves = [f"{visible(entry['id'])} ({entry['before']} to {entry['after']})" for entry in found["cases"]]
     moves += [counted(found["holdout_cases"], "holdout case")] if found["holdout_cases"] else []
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
+    lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
-
-
-def project_under(project: Project, path: str) -> Project:
-    """*project* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches."""
-    improvement, breaches = project.improvement, Breaches()
-    evaluation = load_evaluation(improvement, breaches, path)
-    breaches.raise_if_any()
-    if evaluation is None:
-        raise InputError(f"{shown_path(path)}: cannot be used")
-    dataset = load_dataset(improvement, evaluation.include, breaches)
-    breaches.raise_if_any()
-    suite = build_suite(evaluation, dataset, breaches)
-    breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
-
-
-def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
-    """comparison.json as it would be if both stages of *before* were evaluated by *project* now; nothing is written."""
-    evaluation: Evaluation = project.evaluation
-    stages = {}
-    for role, tally in before.tallies.items():
-        replayed = replayed_tally(project, tally)
-        meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
-        stages[role] = (replayed, meta)
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
-
-
-def replayed_tally(project: Project, stage: StageTally) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
-    path = project.improvement.stage_file(stage.stage)
-    cases: dict[str, CaseTally] = {}
-    unknown: dict[str, None] = {}
-    seen: set[tuple[str, int]] = set()
-    for line in iter_observations(path):
-        observation = line.value
-        key = (observation["case_id"], observation["trial"])
-        if key in seen:
-            raise repeated_trial(path, line)
-        seen.add(key)
-        if key[0] not in project.dataset.cases:
-            unknown[key[0]] = None
-            continue
-        cases.setdefault(key[0], CaseTally()).add(
-            evaluate_observation(observation, project.dataset, project.suite), project.derived.names_of(key[0])
-        )
-    repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
-    return StageTally(stage.stage, repetitions, cases, list(unknown))
 
 # endregion
 
@@ -24803,6 +35975,7 @@ SHOWN_FAILURES = 10
         Argument("--stage", "S", "stage to run (candidate); what it held before is replaced", {"default": "candidate"}),
         BASELINE,
         *RUN_ARGUMENTS,
+        ALLOW_PROGRAMS,
         JUNIT,
         SUMMARY,
     ],
@@ -24825,7 +35998,8 @@ def command_test(args: Namespace) -> Answer:
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
         return ran
-    evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
     failures = failed_lines(project, args.stage)
     return compared(args, project, ran, failures) if has_baseline else alone(args, project, ran, failures)
 
@@ -24840,7 +36014,8 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
-    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
+    following = evaluating_command(project, args.stage) if JUDGE in project.suite.types_used else ""
+    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths}, following)
 
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
@@ -24863,10 +36038,13 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     verdict = (
         f"{'met' if is_met else 'missed'}: {rates['passed']:,} of {counted(rates['planned'], 'planned trial')} passed (at least {needed})"
     )
+    notes = [f"  note: {note}" for note in not_gating_notes(state.meta)]
     lines = [verdict, f"  {args.stage}  {rate_text(rates)}"]
     lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
-    lines += [*failures, "  there is no baseline, so nothing was compared", f"page: {page}"]
+    lines += [*failures, "  there is no baseline, so nothing was compared", *notes, f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    if JUDGE in project.suite.types_used:
+        following = evaluating_command(project, args.stage)
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
     data |= {"run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
@@ -25133,17 +36311,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
-    name = argv[0]
-    if name in ("-h", "--help", "help"):
-        if len(argv) > 1 and argv[1] in COMMANDS:
-            raise HelpShown(command_parser(COMMANDS[argv[1]]).format_help())
+    if argv[0] in ("-h", "--help", "help"):
+        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+            return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
+    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
+    if name not in COMMANDS and subcommands(argv[0]):
+        refuse_incomplete(argv[0], argv[1:])
     if name not in COMMANDS:
         raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
     entry = COMMANDS[name]
-    before, rest = split_rest(argv[1:])
+    before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
@@ -25165,6 +36345,22 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     return entry, namespace
 
 
+def subcommands(word: str) -> list[str]:
+    """The commands of two words whose first is *word*."""
+    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+
+
+def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
+    """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
+    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    if set(behind) & {"-h", "--help"}:
+        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
+    if behind and not behind[0].startswith("-"):
+        raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
+    raise UsageError(f"kaizen {word} needs a command behind it", f"one of: {', '.join(known)}")
+
+
 def main_help(is_full: bool) -> str:
     """The main flow, as `kaizen` alone shows it; with *is_full* also every command with its sentence, by group."""
     if not is_full:
@@ -25173,7 +36369,8 @@ def main_help(is_full: bool) -> str:
     for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
         lines += ["", f"{group}:"]
         entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        lines += [f"  {entry.name:<15} {entry.summary}" for entry in entries]
+        width = max(15, *(len(entry.name) for entry in entries))
+        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
     return "\n".join(lines) + "\n"
 
 # endregion
@@ -25182,6 +36379,8 @@ def main_help(is_full: bool) -> str:
 # =============================================================================
 # Entry point: every ending becomes output and an exit status.
 # =============================================================================
+
+ROWS_AT_ONCE = 100_000  # characters
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25242,16 +36441,20 @@ def print_answer(answer: Answer, wants_json: bool) -> int:
         return answer.code
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
-        write_out(encode_readable({**document, "next": answer.next, **answer.data}))
+        text = encode_readable({**document, "next": answer.next, **answer.data})
+        if answer.rows is None:
+            write_out(text)
+        else:
+            write_rows(text, answer.rows)
         return answer.code
     write_out("\n".join([*(answer.lines or [answer.message]), *([f"next: {answer.next}"] if answer.next else [])]))
     return answer.code
 
 
-def write_out(text: str) -> None:
+def write_out(text: str, end: str = "\n") -> None:
     """Prints *text* on standard output, and out of this process. Raises KaizenError when there is no room for it."""
     try:
-        print(text)
+        print(text, end=end)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -25261,19 +36464,32 @@ def write_out(text: str) -> None:
         raise KaizenError(message, "make room, or send it elsewhere", "unwritable") from None
 
 
+def write_rows(text: str, rows: Iterable[JsonObject]) -> None:
+    """Prints the document *text*, which ends in an empty list, with *rows* in that list, one a line."""
+    head, comma = text.removesuffix("]\n}"), ""
+    for row in rows:
+        head, comma = f"{head}{comma}\n    {encode_compact(row)}", ","
+        if len(head) > ROWS_AT_ONCE:
+            write_out(head, "")
+            head = ""
+    write_out(f"{head}\n  ]\n}}")
+
+
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:
-    """Prints *error* on standard error, with --json also as a document on standard output; returns the exit code."""
+    """Prints *error*, masked, on standard error, with --json also as a document on standard output; returns the exit code."""
     code = error.exit_status if status is None else status
-    further = error.further_lines() if isinstance(error, BreachesError) else []
+    secrets = environment_secrets(os.environ)
+    lines = [error.message, error.hint, *(error.further_lines() if isinstance(error, BreachesError) else [])]
+    message, hint, *further = (redact_text(line, secrets)[0] for line in lines)
     if wants_json:
-        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": error.message, "next": error.hint}
+        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": message, "next": hint}
         print(encode_readable({**document, "further": further}))
-    to_do = f" [{error.hint}]" if further and error.hint else ""  # beside its own line when there are more
-    print_diagnostic(f"kaizen: error: {error.message}{to_do}", sys.stderr)
+    to_do = f" [{hint}]" if further and hint else ""  # beside its own line when there are more
+    print_diagnostic(f"kaizen: error: {message}{to_do}", sys.stderr)
     for line in further:
         print_diagnostic(line, sys.stderr)
-    if error.hint and not further:
-        print_diagnostic(f"hint: {error.hint}", sys.stderr)
+    if hint and not further:
+        print_diagnostic(f"hint: {hint}", sys.stderr)
     return code
 
 

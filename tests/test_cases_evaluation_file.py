@@ -55,7 +55,7 @@ class Policy(EvaluationCase):
     def test_the_document_of_the_reference_page_is_good(self):
         document = {
             "version": 1, "seed": 20260101, "include": [], "define": {}, "evaluators": [], "metrics": {}, "acceptance": ACCEPTANCE_DEFAULTS,
-            "reliability": RELIABILITY_DEFAULTS, "judge": {"name": "x"}, "objectives": {}, "optimization": {}, "agreement": {},
+            "reliability": RELIABILITY_DEFAULTS, "judge": {"name": "x", "criteria": [{"id": "a", "evaluators": ["e"]}], "verdicts": [{"verdict": "yes"}]}, "objectives": {}, "optimization": {}, "agreement": {},
         }  # fmt: skip
         evaluation = self.load(document)
         self.assertEqual(self.breaches.errors, [])

@@ -246,6 +246,10 @@ class Replay(support.TemporaryFolder):
         done = run_cli("replay-decision", "--policy", "bad.json")
         self.assertEqual(done.status, 2)
         self.assertIn("bad.json:2#/acceptance/minimum_pas_rate", done.stderr)
+        write("bad.json", '{"evaluators": [],\n "acceptanc": {}}')
+        done = run_cli("replay-decision", "--evaluation", "bad.json")
+        self.assertEqual(done.status, 2)
+        self.assertIn("bad.json:2#/acceptanc", done.stderr)
         for argv in ((), ("--policy", "a", "--evaluation", "b"), ("refund", "--policy", "bad.json", "--history", FOLDER)):
             self.assertEqual(run_cli("replay-decision", *argv).status, 2)
 

@@ -4,6 +4,7 @@ import itertools
 import json
 import random
 import unittest
+import unittest.mock
 
 import support
 from support import kaizen
@@ -625,6 +626,34 @@ class Order(support.StrictTestCase):
     def test_messages_have_neither_status_nor_result_and_still_come_before(self):
         steps = [say("user", "my id is 7"), call("a")]
         self.assertEqual(self.order(steps, before={"kind": "message", "role": "user"}).status, "pass")
+
+    def test_looking_up_partners_by_their_values_changes_no_answer(self):
+        source = random.Random(12)
+        entries = [
+            {"same": ["/x"]},
+            {"same": ["/x", "/y"]},
+            {"same": ["/x/*"]},
+            {"same": [{"before": "/result/x", "after": "/args/y"}]},
+            {"same": [{"before": "/result/x/*", "after": "/args/y/*"}, "/x"]},
+        ]
+        entries = [{"type": "order", "before": {"name": "a"}, "after": {"name": ["a", "b"]}, "direction": way, **each} for each in entries for way in ("required", "followed_by")]
+
+        def value():
+            return source.choice([1, 2, "1", [1], [1, 2], [2, 1, 3], {"k": 1}, None])
+
+        for _ in range(150):
+            steps = []
+            for _ in range(source.randint(1, 8)):
+                step = {"kind": "tool", "name": source.choice("aab"), "args": {name: value() for name in "xy" if source.random() < 0.9}}
+                step.update({"result": {"x": value()}} if source.random() < 0.7 else {})
+                step.update({"status": source.choice(["ok", "ok", "error"])} if source.random() < 0.8 else {})
+                step.update({"truncated": [source.choice(["args", "result"])]} if source.random() < 0.15 else {})
+                step.update({"batch": 1} if source.random() < 0.2 else {})
+                steps.append(step)
+            for entry in entries:
+                quick = evaluate(entry, steps)
+                with unittest.mock.patch.object(kaizen.PartnerSearch, "candidates", lambda search, index: search.places):
+                    self.assertEqual(evaluate(entry, steps), quick, (entry, steps))
 
     def test_reasons_name_the_step_and_what_it_lacks(self):
         outcome = self.order([call("b", id=1), call("a", id=2)], same=["/id"])

@@ -2,12 +2,15 @@
 
 import hashlib
 import os
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
 from support import StrictTestCase, kaizen, read_json, read_lines, write
 from test_runs_bridge import PYTHON, StageRun
+
+KEY = "ghp_" + ("a1B2c3D4e5" * 4)[:36]
 
 
 def sha256(text):
@@ -24,19 +27,53 @@ class Patterns(StrictTestCase):
             ("out/**", ["out/a", "out/a/b"], ["out", "outer/a"]),
             ("out/", ["out/a", "out/a/b"], ["a"]),
             ("./a?c", ["abc"], ["ac", "a/c"]),
+            ("out", ["out", "out/a", "out/a/b"], ["outer", "x/out"]),
+            ("**/out", ["out/a", "x/y/out", "x/out/a"], ["outer"]),
             ("a.b+[1]", ["a.b+[1]"], ["axb1", "a.b1"]),
             ("**", ["a", "a/b\nc"], []),
         ):
-            pattern = kaizen.keep_pattern(glob)
+            is_kept = kaizen.keep_test((glob,))
             for path in yes:
-                self.assertTrue(pattern.match(path), (glob, path))
+                self.assertTrue(is_kept(path), (glob, path))
             for path in no:
-                self.assertFalse(pattern.match(path), (glob, path))
+                self.assertFalse(is_kept(path), (glob, path))
 
     def test_one_that_leaves_the_folder_is_refused(self):
         for glob in ("/etc/passwd", "../x", "a/../../x", ""):
             with self.assertRaisesRegex(kaizen.UsageError, "stays in it"):
-                kaizen.keep_pattern(glob)
+                kaizen.keep_test((glob,))
+
+
+class MaskedCopies(StrictTestCase):
+    """What is written for a file that is read in blocks."""
+
+    def copied(self, data, size, exact=()):
+        masker = kaizen.CopyMasker(exact)
+        blocks = [data[start : start + size] for start in range(0, len(data), size)]
+        return b"".join(masker(block) for block in [*blocks, b""]), masker
+
+    def test_a_secret_is_found_wherever_a_block_ends(self):
+        key = "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEow\n" * 30 + "-----END RSA PRIVATE KEY-----"
+        text = f"caf\u00e9 {KEY}\n" + key + "\nhunter-two-x end\n"
+        masked = "caf\u00e9 ***REDACTED:github_token***\n***REDACTED:private_key***\n***REDACTED:environment*** end\n"
+        with mock.patch.object(kaizen, "MASKED_PART", 40):
+            for size in (1, 7, 64, 1000):
+                self.assertEqual(self.copied(text.encode(), size, ["hunter-two-x"])[0].decode(), masked)
+
+    def test_a_line_without_end_is_cut_between_its_words(self):
+        with mock.patch.multiple(kaizen, MASKED_PART=64, LONGEST_PART=256):
+            data = ("word," * 40 + KEY + ",") * 20
+            self.assertEqual(self.copied(data.encode(), 50)[0].decode(), data.replace(KEY, "***REDACTED:github_token***"))
+
+    def test_any_other_bytes_stay_as_they_are(self):
+        for data in (b"", b"\r\n\xff\xfe\0" * 99, bytes(range(256)) * 40, "\u2028\n".encode() * 100):
+            with mock.patch.object(kaizen, "MASKED_PART", 100):
+                self.assertEqual(self.copied(data, 33)[0], data)
+
+    def test_time_grows_with_the_length_alone(self):
+        started = time.monotonic()
+        self.copied(b"x" * (40 << 20), 1 << 20)
+        self.assertLess(time.monotonic() - started, 5)
 
 
 class Differences(StrictTestCase):
@@ -158,6 +195,63 @@ class KeptFiles(Coding):
         self.run_stage("--keep", "*", "--id", "c1")
         self.assertNotIn(secret, Path("imp/s.jsonl").read_text())
         self.assertEqual(self.files()["a"]["sha256"], sha256(f"{secret}\n"))
+
+    def leaves(self, *options, **contents):
+        """The record of a trial that leaves files with these *contents*."""
+        for name, content in contents.items():
+            write(f"work/{name}", content)
+        self.runner('#!/bin/sh\necho \'{"output": 1}\'\n')
+        self.run_stage("--workspace", "work", "--keep", "**", "--id", "c1", *options)
+        return read_lines("imp/s.jsonl")[0]
+
+    def copy(self, name):
+        return Path(f"imp/s.files/{kaizen.slug('c1')}/1/{name}")
+
+    def test_kept_copies_are_masked_and_measured_as_they_were(self):
+        record = self.leaves(small=f"key {KEY}\n", large=f"key {KEY}\n" + "x\n" * 40_000)
+        self.assertEqual(self.copy("small").read_text(), "key ***REDACTED:github_token***\n")
+        self.assertEqual(self.copy("large").read_text(), "key ***REDACTED:github_token***\n" + "x\n" * 40_000)
+        self.assertEqual({name: record["files"][name]["masked"] for name in ("small", "large")}, {"small": 1, "large": 1})
+        self.assertEqual(record["files"]["small"]["sha256"], sha256(f"key {KEY}\n"))
+        self.assertEqual(record["redacted"], [
+            {"pointer": "/files/large", "family": "github_token", "count": 1},
+            {"pointer": "/files/small/text", "family": "github_token", "count": 1},
+        ])
+        self.assertNotIn("masked", record["files"]["tool"])
+
+    def test_a_binary_file_with_a_secret_is_measured_and_not_kept(self):
+        record = self.leaves(database=f"\0 {KEY} ".encode())
+        self.assertFalse(self.copy("database").exists())
+        self.assertEqual(record["files"]["database"]["bytes"], len(KEY) + 3)
+        self.assertEqual(record["redacted"], [{"pointer": "/files/database", "family": "github_token", "count": 1}])
+        self.assertEqual(record["notes"], ["measured but not kept, with secrets that cannot be masked: database"])
+
+    def test_a_file_with_a_secret_in_its_name_is_not_kept(self):
+        record = self.leaves(**{KEY: "x"})
+        self.assertIn("***REDACTED:github_token***", record["files"])
+        self.assertEqual(record["notes"], ["measured but not kept, with secrets that cannot be masked: ***REDACTED:github_token***"])
+        self.assertFalse([path for path in Path("imp").rglob("*") if KEY in path.name or path.is_file() and KEY in path.read_text("latin-1")])
+
+    def test_a_file_that_was_made_unreadable_is_measured_all_the_same(self):
+        self.runner('#!/bin/sh\ncd "$KAIZEN_WORKDIR"\necho x > hidden\nchmod 000 hidden\nmkdir d\necho x > d/f\nchmod 000 d\necho \'{"output": 1}\'\n')
+        real, modes = os.chmod, []
+        with mock.patch.object(os, "chmod", lambda path, mode, **rest: (modes.append((os.path.basename(path), mode)), real(path, mode, **rest))):
+            self.run_stage("--keep", "**", "--id", "c1")
+        self.assertEqual(set(self.files()), {"hidden", "d/f"})
+        self.assertIn(("hidden", 0o400), modes)
+
+    def test_they_are_kept_as_they_are_when_that_is_asked_for(self):
+        record = self.leaves("--keep-unmasked", small=f"key {KEY}\n", **{KEY: "x"})
+        self.assertEqual(self.copy("small").read_text(), f"key {KEY}\n")
+        self.assertTrue(self.copy(KEY).exists())
+        self.assertEqual(record["files"]["small"]["text"], "key ***REDACTED:github_token***\n")
+        self.assertIs(read_json("imp/s.meta.json")["keep_unmasked"], True)
+        done = self.run_stage("--workspace", "work", "--keep", "**", "--resume", status=5)
+        self.assertIn("masking of kept files", done.stderr)
+
+    def test_it_needs_files_to_keep(self):
+        done = self.run_stage("--keep-unmasked", status=2)
+        self.assertIn("there is nothing to keep", done.stderr)
 
     def test_names_of_any_bytes_can_be_kept(self):
         self.runner('#!/bin/sh\ncd "$KAIZEN_WORKDIR"\ntouch "$(printf "a\\377b")" "new\nline"\necho \'{"output": 1}\'\n')
@@ -312,7 +406,7 @@ class LaterRuns(Coding):
     def test_a_full_disk_ends_the_run_and_names_the_file(self):
         real = kaizen.copy_file
 
-        def full(source, target):
+        def full(source, target, change=None):
             if ".files" in target:
                 kaizen.refuse_writing(target, OSError(28, "No space left on device"))
             return real(source, target)

@@ -124,6 +124,33 @@ class Observations(support.TemporaryFolder):
         self.assertEqual(record["redacted"], [key, {"pointer": "/output", "family": "aws_key", "count": 1}])
 
 
+class Shown(support.TemporaryFolder):
+    """What is printed and was not evidence before."""
+
+    def setUp(self):
+        super().setUp()
+        make_improvement("one", [{"id": "c", "input": 1}], [{"id": "a", "type": "contains", "values": ["x"]}])
+
+    def test_the_check_of_a_runner_shows_no_secret_that_it_prints(self):
+        for body in (f'{{"error": {{"message": "bad key {AWS}"}}}}', f'{{"{AWS}": 1}}', f"{AWS} {{", f'{{"output": "{AWS}", "log": "{AWS}"}}'):
+            write("agent.py", f"import sys\nsys.stdin.read()\nprint({body!r})\n")
+            for form in ((), ("--json",)):
+                done = run_cli("run", "one", "--check", *form, "--", *PYTHON, "agent.py")
+                self.assertIn("aws_key" if not form else "c", done.stdout)
+                self.assertNotIn(AWS, done.stdout + done.stderr, body)
+
+    def test_errors_and_hints_repeat_no_secret_of_the_command_line(self):
+        for arguments in (
+            ("run", "one", "--stage", "s", AWS), ("run", "one", "--stage", "s", "--cwd", f"/{AWS}", "--", "x"), ("run", "one", "--stage", "s", "--env", f"A={AWS}", "--", "x"),
+            ("run", "one", "--check", "--", f"./{AWS}"), ("run", "one", "--stage", "s", "--replay", AWS), ("validate", AWS), ("run", "one", "--stage", "s", "--keep", f"/{AWS}", "--", *PYTHON, "x"),
+        ):  # fmt: skip
+            for form in ((), ("--json",)):
+                done = run_cli(*arguments[:2], *form, *arguments[2:])
+                self.assertEqual(done.status, 2, arguments)
+                self.assertIn(mask("aws_key"), done.stderr)
+                self.assertNotIn(AWS, done.stdout + done.stderr)
+
+
 class Cuts(support.StrictTestCase):
     """No cut leaves part of a secret."""
 

@@ -8,11 +8,12 @@ import unittest
 from fractions import Fraction
 from pathlib import Path
 
+import krippendorff
 import numpy as np
 import scipy.stats
 from sklearn.metrics import cohen_kappa_score, precision_recall_fscore_support
 from statsmodels.stats.contingency_tables import mcnemar
-from statsmodels.stats.inter_rater import fleiss_kappa
+from statsmodels.stats.inter_rater import cohens_kappa, fleiss_kappa
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
@@ -116,6 +117,47 @@ class Peers(unittest.TestCase):
                 expected = cohen_kappa_score(*table_labels(table), weights=weights)
                 self.near(kaizen.cohen_kappa(table, weights or "nominal").kappa, expected, 1e-12)
         self.near(kaizen.fleiss_kappa([[4, 0, 1], [3, 1, 1], [0, 4, 1]])[0], fleiss_kappa(np.array([[4, 0, 1], [3, 1, 1], [0, 4, 1]])), 1e-12)
+
+    def test_kappa_of_drawn_tables_with_every_weight_and_its_standard_error(self):
+        rng = np.random.default_rng(8)
+        types = {"nominal": (None, None), "linear": ("linear", "linear"), "quadratic": ("quadratic", "quadratic")}
+        for _ in range(30):
+            size = int(rng.integers(2, 6))
+            table = rng.integers(0, 30, (size, size)) + np.diag(rng.integers(1, 40, size))
+            for weights, (sklearn_name, statsmodels_name) in types.items():
+                found = kaizen.cohen_kappa(table.tolist(), weights)
+                self.near(found.kappa, cohen_kappa_score(*table_labels(table.tolist()), weights=sklearn_name), 1e-12)
+                other = cohens_kappa(table, wt=statsmodels_name)
+                self.near(found.kappa, float(other.kappa), 1e-12)
+                self.near(found.se, float(other.std_kappa), 1e-9)
+
+    def test_krippendorffs_alpha_of_drawn_incomplete_ratings(self):
+        rng = np.random.default_rng(9)
+        for _ in range(20):
+            raters, units, size = int(rng.integers(2, 7)), int(rng.integers(10, 60)), int(rng.integers(2, 6))
+            truth = rng.integers(0, size, units)
+            ratings = np.where(rng.random((raters, units)) < 0.7, truth, rng.integers(0, size, (raters, units))).astype(float)
+            ratings[rng.random((raters, units)) < 0.3] = np.nan
+            rows = [[None if math.isnan(value) else value for value in row] for row in ratings.tolist()]
+            for level in ("nominal", "ordinal", "interval"):
+                self.near(kaizen.krippendorff_alpha(rows, level)[0], float(krippendorff.alpha(ratings, level_of_measurement=level)), 1e-9)
+
+    def test_how_a_judge_stands_lies_where_numpys_bootstrap_lies(self):
+        rng = np.random.default_rng(10)
+        truth = rng.integers(0, 2, 150)
+        columns = [np.where(rng.random(150) < share, truth, 1 - truth) for share in (0.8, 0.9, 0.9, 0.85)]
+        rows = [("pf"[judge], ["pf"[label] for label in experts]) for judge, *experts in zip(*map(np.ndarray.tolist, columns), strict=True)]
+
+        def difference(places):
+            kappas = {(a, b): cohen_kappa_score(columns[a][places], columns[b][places]) for a in range(4) for b in range(a + 1, 4)}
+            return np.mean([kappas[0, j] for j in (1, 2, 3)]) - np.mean([kappas[pair] for pair in ((1, 2), (1, 3), (2, 3))])
+
+        found = kaizen.level_difference(rows, ["p", "f"], 1)
+        self.near(found.difference, difference(np.arange(150)), 1e-9)
+        draws = [difference(rng.integers(0, 150, 150)) for _ in range(600)]
+        tail = kaizen.expanded_tail(150)
+        for limit, level in zip(found.interval, (tail, 1 - tail), strict=True):
+            self.near(limit, float(np.quantile(draws, level)), 0.025)
 
     def test_counts(self):
         truth, said = [1] * 9 + [0] * 6, [1] * 6 + [0] * 3 + [1] * 2 + [0] * 4

@@ -21,6 +21,7 @@ from kaizen.cases.components import check_optimization
 from kaizen.cases.dataset import CASES_FILE, EVALUATION_FILE, checked_includes, is_inside, note_unreadable
 from kaizen.cases.expressions import Expression, ExpressionError, parse_expression
 from kaizen.cases.improvement import Improvement
+from kaizen.cases.judge_block import AGREEMENT_DEFAULTS, checked_agreement, checked_judge
 from kaizen.foundation.errors import Breach, Breaches, InputError
 from kaizen.foundation.files import read_text, shown_path
 from kaizen.foundation.jsonio import (
@@ -105,7 +106,7 @@ ReadFile = Callable[[str], Any]
 class Evaluation(NamedTuple):
     """evaluation.json as checked: defaults filled in, `$use` and `$file` expanded in `evaluators` and `define`.
 
-    `path` is as shown, `text` and `document` are as read; `reliability` is None when the block is absent; `objectives`
+    `path` is as shown, `text` and `document` are as read; `reliability` and `judge` are None when the block is absent; `objectives`
     bound variants that are weighed against each other, all None when nothing is asked; `metrics` are those that can be read;
     `file_hashes` has the SHA-256 of each `$file` (line ends do not count); `read_file` reads one more.
     """
@@ -123,6 +124,9 @@ class Evaluation(NamedTuple):
     metrics: dict[str, Expression]
     file_hashes: dict[str, str]
     read_file: ReadFile
+    judge: JsonObject | None = None
+    agreement: JsonObject = AGREEMENT_DEFAULTS
+    improvement: Improvement | None = None
 
     def line(self, pointer: str) -> int | None:
         """The line of *pointer*, or of the nearest place above it that stands in the file."""
@@ -172,6 +176,9 @@ def load_evaluation(improvement: Improvement, breaches: Breaches, path: str = ""
         metrics=checked_metrics(document, report),
         file_hashes=hashes,
         read_file=read_file,
+        judge=checked_judge(document, report),
+        agreement=checked_agreement(document, report),
+        improvement=improvement,
     )
 
 

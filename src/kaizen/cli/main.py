@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import TextIO
 
 from kaizen.cli.parser import HelpShown, main_help, parse_command_line
@@ -9,7 +10,10 @@ from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, BreachesError, KaizenError
 from kaizen.foundation.files import open_missing_streams, silence_descriptor
 from kaizen.foundation.identity import own_path, version_line
-from kaizen.foundation.jsonio import JsonObject, encode_readable
+from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable
+from kaizen.foundation.redact import environment_secrets, redact_text
+
+ROWS_AT_ONCE = 100_000  # characters
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -70,16 +74,20 @@ def print_answer(answer: Answer, wants_json: bool) -> int:
         return answer.code
     if wants_json:
         document: JsonObject = {"ok": answer.code == 0, "code": answer.code, "reason": answer.reason, "message": answer.message}
-        write_out(encode_readable({**document, "next": answer.next, **answer.data}))
+        text = encode_readable({**document, "next": answer.next, **answer.data})
+        if answer.rows is None:
+            write_out(text)
+        else:
+            write_rows(text, answer.rows)
         return answer.code
     write_out("\n".join([*(answer.lines or [answer.message]), *([f"next: {answer.next}"] if answer.next else [])]))
     return answer.code
 
 
-def write_out(text: str) -> None:
+def write_out(text: str, end: str = "\n") -> None:
     """Prints *text* on standard output, and out of this process. Raises KaizenError when there is no room for it."""
     try:
-        print(text)
+        print(text, end=end)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -89,19 +97,32 @@ def write_out(text: str) -> None:
         raise KaizenError(message, "make room, or send it elsewhere", "unwritable") from None
 
 
+def write_rows(text: str, rows: Iterable[JsonObject]) -> None:
+    """Prints the document *text*, which ends in an empty list, with *rows* in that list, one a line."""
+    head, comma = text.removesuffix("]\n}"), ""
+    for row in rows:
+        head, comma = f"{head}{comma}\n    {encode_compact(row)}", ","
+        if len(head) > ROWS_AT_ONCE:
+            write_out(head, "")
+            head = ""
+    write_out(f"{head}\n  ]\n}}")
+
+
 def print_error(error: KaizenError, wants_json: bool, status: int | None = None) -> int:
-    """Prints *error* on standard error, with --json also as a document on standard output; returns the exit code."""
+    """Prints *error*, masked, on standard error, with --json also as a document on standard output; returns the exit code."""
     code = error.exit_status if status is None else status
-    further = error.further_lines() if isinstance(error, BreachesError) else []
+    secrets = environment_secrets(os.environ)
+    lines = [error.message, error.hint, *(error.further_lines() if isinstance(error, BreachesError) else [])]
+    message, hint, *further = (redact_text(line, secrets)[0] for line in lines)
     if wants_json:
-        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": error.message, "next": error.hint}
+        document: JsonObject = {"ok": False, "code": code, "reason": error.reason, "message": message, "next": hint}
         print(encode_readable({**document, "further": further}))
-    to_do = f" [{error.hint}]" if further and error.hint else ""  # beside its own line when there are more
-    print_diagnostic(f"kaizen: error: {error.message}{to_do}", sys.stderr)
+    to_do = f" [{hint}]" if further and hint else ""  # beside its own line when there are more
+    print_diagnostic(f"kaizen: error: {message}{to_do}", sys.stderr)
     for line in further:
         print_diagnostic(line, sys.stderr)
-    if error.hint and not further:
-        print_diagnostic(f"hint: {error.hint}", sys.stderr)
+    if hint and not further:
+        print_diagnostic(f"hint: {hint}", sys.stderr)
     return code
 
 

@@ -8,7 +8,7 @@ from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.process import CannotStart, Ended, StopSwitch, heeding_signals
-from kaizen.foundation.redact import environment_secrets, redact_evidence, redact_text
+from kaizen.foundation.redact import environment_secrets, redact_evidence, redact_shown
 from kaizen.foundation.text import counted, duration, listed, nearest, quoted, visible, visible_lines
 from kaizen.runs.bridge import PERSISTENT, PLAIN, RunRequest, check_runner
 from kaizen.runs.cuts import CUT_MARGIN
@@ -18,7 +18,7 @@ from kaizen.runs.persistent import PersistentWorker
 from kaizen.runs.plain import INPUT_PLACE, PlainWorker
 from kaizen.runs.plan import select_cases, trial_seed
 from kaizen.runs.protocol import ANSWER_FIELDS, ProtocolError, TrialRequest, answer_value, request_document
-from kaizen.runs.workers import ProcessWorker, WorkFolders, passed_environment
+from kaizen.runs.workers import ProcessWorker, WorkFolders, passed_environment, shown_word
 
 SHOWN = 1000  # characters of each text
 ANSWER_SHAPE = 'print one JSON object: {"output": …}; what is for people belongs on standard error'
@@ -76,7 +76,8 @@ def checked_runner(request: RunRequest) -> Answer:
     }
     following = "the same without --check, with --stage baseline" if is_good else ""
     masked, _ = redact_evidence(data, environment_secrets(os.environ))
-    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", message, lines, masked, following)
+    shown = [redact_shown(line) for line in lines]
+    return Answer(EXIT_DONE if is_good else EXIT_NO, "usable" if is_good else "unusable", shown[0], shown, masked, following)
 
 
 def wanted_trials(request: RunRequest) -> int:
@@ -111,7 +112,8 @@ def tried_requests(request: RunRequest, cwd: str, notes: list[str]) -> list[Trie
                 worker.files = WorkFiles(request.workspace, (), "", os.path.join(folders.path, "workspace"))
                 tried.append(Tried(trials[0], worker.answer(trials[0]), worker.ended))
     except CannotStart as error:
-        raise UsageError(f"{quoted(request.command[0])} cannot be started: {error}", "try the command by itself", "cannot_start") from None
+        message = f"{shown_word(request.command[0])} cannot be started: {error}"
+        raise UsageError(message, "try the command by itself", "cannot_start") from None
     finally:
         stop.close()
     return [each for each in tried if each.attempt.status != CANCELLED]
@@ -141,7 +143,7 @@ def shown_text(what: str, text: str) -> list[str]:
     if not text.strip():
         return []
     cut = f"… ({len(text) - SHOWN:,} more characters)" if len(text) > SHOWN else ""
-    masked, _ = redact_text(text[: SHOWN + CUT_MARGIN], environment_secrets(os.environ))
+    masked = redact_shown(text[: SHOWN + CUT_MARGIN])
     return [f"  {what}:", *(f"    {line}" for line in (visible_lines(masked[:SHOWN]).rstrip("\n") + cut).split("\n"))]
 
 

@@ -9,6 +9,7 @@ from kaizen.cases.case import Case
 from kaizen.cases.dataset import EVALUATION_FILE, is_inside
 from kaizen.cases.decision import Decision
 from kaizen.cases.improvement import Improvement, check_stage_name, find_improvement
+from kaizen.cases.labels import AGREEMENT_FILE, LABELS_FILE
 from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project, refuse_stale, tallied_stage
 from kaizen.commands.reporting import comparison_text, decide_command, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
@@ -261,7 +262,7 @@ def run_sources(recorded: Recorded) -> list[Source]:
     outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
     found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
     found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
-    names = [EVALUATION_FILE, "issue.md"]
+    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
     for role in recorded.states:
         names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
     found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]

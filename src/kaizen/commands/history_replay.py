@@ -2,7 +2,7 @@
 
 import os
 
-from kaizen.cases.evaluation_file import RELIABILITY, checked_acceptance, checked_block, checked_metrics, nearest_line
+from kaizen.cases.evaluation_file import RELIABILITY, checked_acceptance, checked_block, checked_metrics, load_evaluation, nearest_line
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import assess, load_project
 from kaizen.commands.replaying import project_under, replayed_comparison
@@ -23,7 +23,7 @@ def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
     """
     import tempfile
 
-    policy = {} if has_evaluators else policy_blocks(path)
+    policy = checked_file(path) if has_evaluators else policy_blocks(path)
     folder = tempfile.mkdtemp(prefix="kaizen-replay-")
     replayed, failed = [], []
     try:
@@ -39,6 +39,14 @@ def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
     finally:
         remove_folder(folder)
     return history_flips(history, shown_path(path), replayed, failed)
+
+
+def checked_file(path: str) -> JsonObject:
+    """No blocks: the evaluation file *path* counts as it is. Raises BreachesError when it cannot, before any run is looked at."""
+    breaches = Breaches()
+    load_evaluation(Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    return {}
 
 
 def policy_blocks(path: str) -> JsonObject:

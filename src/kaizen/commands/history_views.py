@@ -46,10 +46,10 @@ def command_history_list(args: Namespace) -> Answer:
         "champion": champion.id if champion else None,
         "entries": len(history.entries),
     }
-    return Answer(0, "listed", message, [*map(row_line, rows), message], data)
+    return Answer(0, "listed", message, [*map(history_line, rows), message], data)
 
 
-def row_line(row: JsonObject) -> str:
+def history_line(row: JsonObject) -> str:
     """One run for the terminal."""
     if row["problem"]:
         return f"{row['id']}  cannot be trusted: {row['problem']}"
@@ -81,7 +81,7 @@ def command_history_show(args: Namespace) -> Answer:
     run = find_run(history, args.run)
     problems = run_problems(history, run)
     row = run_row(history, run)
-    lines = [row_line(row)]
+    lines = [history_line(row)]
     if run.manifest:
         lines.append(f"  label {quoted(row['label'])}, improvement {quoted(row['improvement'])}, recorded {row['recorded_at']}")
         lines += [f"  {role:<9}  {rate_text(row['rates'][role])}" for role in ("baseline", "candidate") if role in row["rates"]]

@@ -9,6 +9,8 @@ from kaizen.cases.dataset import CASES_FILE, Dataset, note_unreadable
 from kaizen.cases.decision import PENDING, read_decision
 from kaizen.cases.evaluation_file import nearest_line
 from kaizen.cases.improvement import Improvement
+from kaizen.cases.labels import check_label
+from kaizen.evaluators.judgements import checked_key
 from kaizen.evaluators.outcomes import ERROR, FAIL, NOT_APPLICABLE, PASS
 from kaizen.foundation.errors import Breaches, BreachesError, InputError
 from kaizen.foundation.files import shown_path
@@ -24,7 +26,6 @@ from kaizen.foundation.shapes import (
     Kind,
     Report,
     check_fields,
-    check_no_others,
     is_whole,
     list_of,
     one_of,
@@ -64,7 +65,6 @@ RESULT_FIELDS = {
     "evaluations": list_of(OBJECT, "objects"),
 }
 ENTRY_FIELDS = {"id": TEXT, "type": TEXT, "status": one_of(PASS, FAIL, ERROR, NOT_APPLICABLE), "score": or_null(RATE), "reason": ANY_TEXT}
-LABEL_FIELDS = {"case_id": TEXT, "rater": TEXT, "label": TEXT, "of": TEXT, "abstain": BOOLEAN, "note": ANY_TEXT}
 
 
 class FileCheck(NamedTuple):
@@ -144,13 +144,19 @@ def check_results(check: FileCheck) -> None:
 def check_labels(check: FileCheck) -> None:
     """Expert labels: the shape of each line, about a case that is there."""
     for line in checked_lines(check.path, check.breaches):
-        label = line.value
-        check_fields(label, LABEL_FIELDS, "", check.at(line), ("case_id", "rater"))
-        check_no_others(label, LABEL_FIELDS, "", check.at(line))
-        if "label" not in label and label.get("abstain") is not True:
-            check.report(line.number, "", "has neither a label nor an abstention", 'write "label": "…", or "abstain": true')
-        if isinstance(label.get("case_id"), str) and label["case_id"] not in check.dataset.cases:
-            check.report(line.number, "/case_id", "names a case that is not there", "use the id of a case in test_cases.jsonl")
+        case_id = line.value.get("case_id")
+        if isinstance(case_id, str) and case_id in check.dataset.holdout:
+            check.breaches.conceal(check.shown, line.number)
+        check_label(line.value, check.dataset.cases, check.at(line))
+
+
+def check_judgements(check: FileCheck) -> None:
+    """Answers of judges: the shape of each line."""
+    for line in checked_lines(check.path, check.breaches):
+        try:
+            checked_key(line.value, "")
+        except InputError as error:
+            check.report(line.number, "", error.message.removeprefix(": "), error.hint)
 
 
 def check_json_lines(check: FileCheck) -> None:
@@ -190,14 +196,14 @@ def check_decision(check: FileCheck) -> None:
 FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"labels\.jsonl", check_labels),
     (r"optimizer-log\.jsonl", check_json_lines),
-    (r"(comparison|reliability|feedback|pareto)\.json", check_json),
+    (r"(comparison|reliability|agreement|feedback|pareto)\.json", check_json),
     (r"decision\.yaml", check_decision),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.jsonl", check_observations),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.meta\.json", meta_check(STAGE_META_FIELDS, ("version", "stage", "repetitions"))),
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
-    (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
+    (r"[\w-]{1,64}\.judgements\.jsonl", check_judgements),
 )
 
 

@@ -1,13 +1,13 @@
 """`kaizen reliability`: how sure the change is, and what it would take to be surer."""
 
 from argparse import Namespace
-from typing import Any
 
 from kaizen.commands.context import Assessment, Project, assess, load_project
 from kaizen.commands.reporting import BASELINE, assessed_entry
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.files import write_file
-from kaizen.foundation.jsonio import JsonObject, encode_readable
+from kaizen.foundation.jsonio import JsonObject, encode_readable, rounded_floats
 from kaizen.foundation.text import counted, visible
 from kaizen.policy.derived import derived_lines
 from kaizen.policy.reliability import ROLES_COMPARED, cost_document, default_reliability, judge_family
@@ -67,6 +67,7 @@ def reliability_document(
 ) -> JsonObject:
     """The document of reliability.json; it names no case of the holdout."""
     first = next(iter(assessments.values()))
+    judges = [note for each in assessments.values() for state in each.states.values() for note in not_gating_notes(state.meta)]
     entries = [rounded_floats(entry) for entry in entries]
     for entry, assessment in zip(entries, assessments.values(), strict=True):
         costs = {role: cost_document(tally, float(settings["confidence"])) for role, tally in assessment.tallies.items()}
@@ -84,17 +85,8 @@ def reliability_document(
         "gates": project.evaluation.reliability is not None,
         "family": len(entries),
         "candidates": entries,
-        "notes": family_notes(entries),
+        "notes": [*family_notes(entries), *dict.fromkeys(judges)],
     }
-
-
-def rounded_floats(value: Any) -> Any:
-    """*value* with every float at nine digits: the last ones may differ between machines, the file may not."""
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    if isinstance(value, dict):
-        return {key: rounded_floats(item) for key, item in value.items()}
-    return [rounded_floats(item) for item in value] if isinstance(value, list) else value
 
 
 def changed_between(assessment: Assessment) -> list[str]:

@@ -9,6 +9,7 @@ from kaizen.commands.history_replay import replay_history
 from kaizen.commands.replaying import project_under, replayed_comparison
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.text import counted, listed, visible
@@ -47,7 +48,8 @@ def command_replay_decision(args: Namespace) -> Answer:
         raise UsageError("--history goes without an improvement", "see: kaizen replay-decision --help")
     project = load_project(args.improvement)
     before = assess(project, args.baseline, args.candidate)
-    after = replayed_comparison(project_under(project.improvement, path), before.comparison)
+    other = project_under(project.improvement, path)
+    after = replayed_comparison(other, before.comparison)
     found = flips_document(before.comparison, after, project.dataset.holdout)
     now, then = before.comparison["recommendation"], after["recommendation"]
     policy = shown_path(path)
@@ -60,4 +62,5 @@ def command_replay_decision(args: Namespace) -> Answer:
     moves = [f"{visible(entry['id'])} ({entry['before']} to {entry['after']})" for entry in found["cases"]]
     moves += [counted(found["holdout_cases"], "holdout case")] if found["holdout_cases"] else []
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
+    lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})

@@ -6,6 +6,7 @@ from kaizen.cases.dataset import load_dataset
 from kaizen.cases.evaluation_file import load_evaluation
 from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import Project
+from kaizen.evaluators.outside import open_outside
 from kaizen.evaluators.stage_results import evaluate_observation, repeated_trial, repetitions_of
 from kaizen.evaluators.suite import build_suite
 from kaizen.foundation.errors import Breaches, InputError
@@ -45,21 +46,25 @@ def replayed_comparison(project: Project, before: JsonObject) -> JsonObject:
 
 
 def replayed_tally(project: Project, stage: str) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
+    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
+
+    Raises InputError for a trial that is there twice.
+    """
     path = project.improvement.stage_file(stage)
     cases: dict[str, CaseTally] = {}
     unknown: dict[str, None] = {}
     seen: set[tuple[str, int]] = set()
-    for line in iter_observations(path):
-        observation = line.value
-        key = (observation["case_id"], observation["trial"])
-        if key in seen:
-            raise repeated_trial(path, line)
-        seen.add(key)
-        if key[0] not in project.dataset.cases:
-            unknown[key[0]] = None
-            continue
-        result = evaluate_observation(observation, project.dataset, project.suite)
-        cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
+    with open_outside(project.improvement, stage, project.dataset, project.suite) as kept:
+        for line, memo in kept.with_memos(iter_observations(path)):
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            if key in seen:
+                raise repeated_trial(path, line)
+            seen.add(key)
+            if key[0] not in project.dataset.cases:
+                unknown[key[0]] = None
+                continue
+            result = evaluate_observation(observation, project.dataset, project.suite, memo)
+            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
     repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage, repetitions, cases, list(unknown))

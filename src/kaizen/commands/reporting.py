@@ -7,6 +7,7 @@ from kaizen.cases.improvement import Improvement
 from kaizen.commands.context import Assessment, Project, decision_of
 from kaizen.commands.openings import holdout_openings
 from kaizen.commands.table import Argument
+from kaizen.commands.verdicts import verdict_view
 from kaizen.evaluators.stage_results import RESULTS
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, read_json_object
@@ -68,6 +69,7 @@ def review_data(project: Project, assessment: Assessment, decision: Decision | N
         decision=decision,
         decide_command=decide_command(improvement),
         reliability=judged_entry(project, assessment) if assessment.tallies else None,
+        verdicts=verdict_view(project, {role: assessment.comparison[role]["stage"] for role in assessment.states}, assessment),
     )
 
 

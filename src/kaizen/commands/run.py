@@ -88,6 +88,7 @@ RUN_ARGUMENTS = [
     Argument("--env", "NAME", "pass on only this variable and PATH, HOME, TMPDIR, LANG, LC_* (repeatable)", REPEATED),
     Argument("--workspace", "DIR", "copy DIR into the work folder before each trial", {"default": ""}),
     Argument("--keep", "GLOB", "measure and keep these files of the work folder after each trial (repeatable)", REPEATED),
+    Argument("--keep-unmasked", "", "keep these files with the secrets in them, for programs that run on them"),
     Argument("--max-cost", "USD", "begin no further trial beyond this cost, or if it is unknown", {"type": positive_number("US dollars")}),
     Argument("--max-minutes", "M", "begin no further trial after this time", {"type": positive_number("minutes")}),
     Argument("--fail-fast", "", "begin no further trial after the first without usable evidence"),
@@ -169,6 +170,7 @@ def run_request(args: Namespace, project: Project, stage: str, existing: str) ->
         environment=tuple(args.env),
         workspace=args.workspace,
         keep=tuple(args.keep),
+        keeps_secrets=args.keep_unmasked,
         budget=Budget(args.max_cost, args.max_minutes, args.fail_fast),
         events=args.events,
         shard=parse_shard(args.shard, os.environ) if getattr(args, "shard", "") else None,
@@ -182,6 +184,8 @@ def refuse_unfit_options(args: Namespace) -> None:
         unfit = [f"--{name.replace('_', '-')}" for name in names if getattr(args, way) and getattr(args, name)]
         if unfit:
             raise UsageError(f"{listed(unfit)} cannot go with --{way}", "leave it out" if len(unfit) == 1 else "leave them out")
+    if args.keep_unmasked and not args.keep:
+        raise UsageError("--keep-unmasked without --keep: there is nothing to keep", "name the files with --keep GLOB")
     for name in args.env:
         if not name or "=" in name or "\0" in name:
             raise UsageError(f"--env {quoted(name)} is no name of a variable; values are never given here")

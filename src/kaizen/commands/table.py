@@ -9,14 +9,17 @@ one JSON document.
 """
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject
 
 
 class Answer(NamedTuple):
-    """What a command found: exit code, reason code, one sentence, the next step, data for --json, lines for people."""
+    """What a command found: exit code, reason code, one sentence, the next step, data for --json, lines for people.
+
+    `rows`, where there are too many to hold, are printed into the empty list that stands last in `data`.
+    """
 
     code: int
     reason: str
@@ -24,6 +27,7 @@ class Answer(NamedTuple):
     lines: list[str] = []  # noqa: RUF012 (never changed)
     data: JsonObject = {}  # noqa: RUF012
     next: str = ""
+    rows: Iterable[JsonObject] | None = None
 
 
 class Argument(NamedTuple):

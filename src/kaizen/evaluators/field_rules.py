@@ -250,13 +250,13 @@ def refuse_unreachable_rules(rules: list[FieldRule], pointers: list[str]) -> Non
                 raise ConfigurationError(pointers[index] + "/path", message, "put the narrower path first, or take one out")
 
 
-def compile_field_rules(rules: list[Any], lists: ListMode) -> tuple[list[FieldRule], list[ListRule]]:
-    """(the rules that say what is compared, those that only say how lists are paired). Raises ConfigurationError."""
+def compile_field_rules(rules: list[Any], lists: ListMode, place: str = "/rules") -> tuple[list[FieldRule], list[ListRule]]:
+    """(the rules that say what is compared, those that only say how lists are paired) of the list at *place*. Raises ConfigurationError."""
     compiled: list[FieldRule] = []
     pointers: list[str] = []
     list_rules: list[ListRule] = []
     for index, rule in enumerate(rules):
-        pointer = f"/rules/{index}"
+        pointer = f"{place}/{index}"
         check_rule_keys(rule, pointer)
         if "path" not in rule:
             raise ConfigurationError(pointer, "has no path", "say what it is about, such as /items/*/price")

@@ -167,11 +167,57 @@ class PartnerSearch:
         self.others = others
         self.places = [place for place, answer in enumerate(others) if answer is not False]
         self.values: dict[tuple[int, Tokens], frozenset[str]] = {}
+        self.agreeing = [self.sorted_places(pair) for pair in rule.same]
+
+    def sorted_places(self, pair: SamePair) -> tuple[dict[str, list[int]], list[int]]:
+        """({value: the places of others that may agree on it}, those that were cut short and may agree on any) for one pair."""
+        by_value: dict[str, list[int]] = {}
+        cut = []
+        for place in self.places:
+            if self.is_pair_cut(place, pair, self.rule.is_followed):
+                cut.append(place)
+            values = self.pair_values(place, pair, self.rule.is_followed)
+            # All values of the later step have to be in the earlier one, so one of them will do to look it up.
+            for value in sorted(values)[:1] if self.rule.is_followed else values:
+                by_value.setdefault(value, []).append(place)
+        return by_value, cut
+
+    def candidates(self, index: int) -> list[int]:
+        """The places of others, in order, without those that surely differ from the step at *index* in one of the pairs."""
+        best = self.places
+        for pair, (by_value, cut) in zip(self.rule.same, self.agreeing, strict=True):
+            if self.is_pair_cut(index, pair, not self.rule.is_followed):
+                continue
+            lists = [by_value[value] for value in self.pair_values(index, pair, not self.rule.is_followed) if value in by_value]
+            if not self.rule.is_followed:
+                wanted = self.pair_values(index, pair, True)
+                lists = [min(lists, key=len)] if lists and len(lists) == len(wanted) else []
+            lists += [cut] if cut else []
+            if sum(map(len, lists)) < len(best):
+                best = lists[0] if len(lists) == 1 else sorted({place for places in lists for place in places})
+        return best
+
+    def pair_tokens(self, pair: SamePair, is_later: bool) -> list[Tokens]:
+        """Where the values of *pair* stand in a step on this side."""
+        return [pair.after] if is_later else [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
+
+    def pair_values(self, place: int, pair: SamePair, is_later: bool) -> frozenset[str]:
+        """The values of *pair* in the step at *place*, which is the later one or the earlier one."""
+        return frozenset().union(*(self.values_at(place, tokens) for tokens in self.pair_tokens(pair, is_later)))
+
+    def is_pair_cut(self, place: int, pair: SamePair, is_later: bool) -> bool:
+        """Whether values of *pair* may have been cut off the step at *place*."""
+        return any(is_cut(self.trail.steps[place], tokens[0]) for tokens in self.pair_tokens(pair, is_later))
 
     def partners(self, index: int) -> Iterator[OrderPartner]:
         """The steps on the right side of the one at *index* that are or may be about the same thing, the nearest first."""
+        from bisect import bisect_left
+
         is_followed = self.rule.is_followed
-        for place in self.places if is_followed else reversed(self.places):
+        known = self.candidates(index)
+        edge = bisect_left(known, index)  # a step is no partner of itself: neither earlier nor later
+        for position in range(edge, len(known)) if is_followed else range(edge - 1, -1, -1):
+            place = known[position]
             first, second = (index, place) if is_followed else (place, index)
             agrees = first < second and self.is_same(first, second)
             if agrees is False or not self.trail.comes_before(first, second):
@@ -183,11 +229,9 @@ class PartnerSearch:
         """Whether every value of the later step stands in the earlier one as well; None when that may have been cut off."""
         answer: bool | None = True
         for pair in self.rule.same:
-            places = [pair.before, ("result", *pair.before[1:])] if pair.in_result else [pair.before]
-            wanted = self.values_at(later, pair.after)
-            if not wanted or not wanted <= frozenset().union(*(self.values_at(earlier, tokens) for tokens in places)):
-                steps = self.trail.steps
-                if not is_cut(steps[later], pair.after[0]) and not any(is_cut(steps[earlier], tokens[0]) for tokens in places):
+            wanted = self.pair_values(later, pair, True)
+            if not wanted or not wanted <= self.pair_values(earlier, pair, False):
+                if not self.is_pair_cut(later, pair, True) and not self.is_pair_cut(earlier, pair, False):
                     return False
                 answer = None
         return answer

@@ -16,11 +16,13 @@ from kaizen.cases.case import Case
 from kaizen.cases.dataset import Dataset
 from kaizen.cases.evaluation_file import Evaluation, case_entries, metrics_of_entries
 from kaizen.cases.expressions import ExpressionError, check_metric_names
+from kaizen.cases.judge_block import check_judge_names
 from kaizen.evaluators.decimals import exact_mean
 from kaizen.evaluators.envelope import PreparedEntry, prepare_entry
 from kaizen.evaluators.limits import trial_cost_usd, trial_duration_ms
 from kaizen.evaluators.outcomes import ERROR, FAIL, NOT_APPLICABLE, PASS, ConfigurationError, Outcome, errored
 from kaizen.evaluators.regex_timer import PatternTimeout
+from kaizen.evaluators.standing import AT_HUMAN_LEVEL, CASE_BROUGHT, holds_judge, standings
 from kaizen.foundation.errors import Breaches
 from kaizen.foundation.jsonio import JsonObject, fingerprint, pointer_token
 from kaizen.foundation.text import counted, quoted, visible
@@ -34,7 +36,8 @@ CASES_KEPT = 1000  # whose own evaluators stay prepared; beyond, memory would gr
 class Suite:
     """The prepared evaluators. `entry_fingerprints`: id to fingerprint of those in evaluation.json; `fingerprint` covers all of
     them, in any order, the semantics version of every type that they or the cases' own evaluators use, and what the references
-    in these lead to (`referring`; what they say themselves is in the dataset fingerprint)."""
+    in these lead to (`referring`; what they say themselves is in the dataset fingerprint). `not_gating`: id to standing of judges
+    that inform and do not gate; `hides_judges` when a holdout case brings one more."""
 
     def __init__(self, entries: list[PreparedEntry], evaluation: Evaluation) -> None:
         self.entries = entries
@@ -45,12 +48,23 @@ class Suite:
         for entry in entries:
             self.versions.update(entry.versions)
         self.entry_fingerprints = {entry.id: fingerprint({"entry": entry.document, "versions": entry.versions}) for entry in entries}
+        self.not_gating: dict[str, str] = {}
+        self.hides_judges = False
+
+    def silence_judges(self) -> None:
+        """From now on judges that are not at human level inform only, where evaluation.json requires agreement."""
+        if self.evaluation.agreement["required"]:
+            known = standings(self.evaluation, self.entries, self.entry_fingerprints)
+            for entry in self.entries:
+                if known.get(entry.id, AT_HUMAN_LEVEL) != AT_HUMAN_LEVEL and silenced(entry):
+                    self.not_gating[entry.id] = known[entry.id]
 
     @property
     def fingerprint(self) -> str:
         """'sha256:…' of the entries, the versions of their types, and the cases' entries that take something from elsewhere."""
         referring = {"cases": self.referring} if self.referring else {}
-        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions, **referring})
+        informing = {"not_gating": [sorted(self.not_gating), self.hides_judges]} if self.not_gating or self.hides_judges else {}
+        return fingerprint({"entries": self.entry_fingerprints, "versions": self.versions, **referring, **informing})
 
     @property
     def types_used(self) -> set[str]:
@@ -72,17 +86,20 @@ class Suite:
         known = self.of_cases.get(case.id)
         if known is None:
             own = [prepare_entry(entry) for entry in case_entries(case, self.evaluation, Breaches())]
+            if self.evaluation.agreement["required"]:
+                for entry in filter(holds_judge, own):
+                    silenced(entry)
             known = merged_entries(self.entries, own)
             if len(self.of_cases) < CASES_KEPT:
                 self.of_cases[case.id] = known
         return known
 
-    def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
-        """The result line of *observation*, which is one of *case*."""
+    def evaluate(self, observation: JsonObject, case: Case, memo: JsonObject | None = None) -> JsonObject:
+        """The result line of *observation*, which is one of *case*; *memo* holds what its evaluators need from outside."""
         entries = self.entries_for(case)
         if observation["status"] == "completed":
-            memo: JsonObject = {}
-            outcomes = [entry.evaluate(observation, case.document, memo) for entry in entries]
+            shared = {} if memo is None else memo
+            outcomes = [entry.evaluate(observation, case.document, shared) for entry in entries]
         else:
             outcomes = [errored(runner_failure(observation))] * len(entries)
         outcome, reason = trial_outcome(entries, outcomes)
@@ -100,6 +117,13 @@ class Suite:
             "cost_usd": trial_cost_usd(observation),
             "usage": observation.get("usage"),
         }
+
+
+def silenced(entry: PreparedEntry) -> bool:
+    """True when *entry* decided; from now on it informs only."""
+    decided = entry.severity in DECIDING
+    entry.severity = "info" if decided else entry.severity
+    return decided
 
 
 def evaluation_record(entry: PreparedEntry, outcome: Outcome) -> JsonObject:
@@ -167,10 +191,19 @@ def build_suite(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) ->
         first_place[entry.id] = index
         entries.append(entry)
     suite = Suite(entries, evaluation)
+    decides = any(entry.severity in DECIDING for entry in entries)  # even if a judge among them informs only, for now
+    suite.silence_judges()
     check_cases(suite, dataset, breaches)
     check_metrics(evaluation, dataset, breaches)
+    if evaluation.judge is not None and not breaches.errors:
+        owned = [str(own["id"]) for case in dataset.cases.values() for own in case.document.get("evaluators") or ()]
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(evaluation.path, evaluation.line(pointer), pointer, message, hint)
+
+        check_judge_names(evaluation.judge, [*suite.entry_fingerprints, *owned], report)
     brought = any(case.document.get("evaluators") for case in dataset.cases.values())
-    if entries and not brought and not breaches.errors and not any(entry.severity in DECIDING for entry in entries):
+    if entries and not brought and not breaches.errors and not decides:
         message = "no evaluator decides (severity hard or gate), so no trial can pass"
         breaches.warn(evaluation.path, evaluation.line("/evaluators"), "/evaluators", message, "leave out severity where a failure matters")
     return suite
@@ -200,7 +233,7 @@ def check_cases(suite: Suite, dataset: Dataset, breaches: Breaches) -> None:
                 missing.setdefault(entry.id, []).append(case)
                 reasons.setdefault(entry.id, reason)
         if case.document.get("evaluators"):
-            check_own_entries(suite, case, breaches)
+            check_own_entries(suite, case, dataset, breaches)
     for identity, cases in missing.items():
         message = f"evaluator {quoted(identity)}: {reasons[identity]} in {counted(len(cases), 'case')}, which is an error there"
         breaches.warn(cases[0].path, cases[0].line, "", message, "say with on_missing what follows, or with when which cases are meant")
@@ -236,7 +269,7 @@ def check_metrics(evaluation: Evaluation, dataset: Dataset, breaches: Breaches) 
             breaches.add(evaluation.path, evaluation.line(pointer), pointer, f"character {error.place}: {error.message}", error.hint)
 
 
-def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
+def check_own_entries(suite: Suite, case: Case, dataset: Dataset, breaches: Breaches) -> None:
     """Prepares the evaluators that *case* brings itself; what is wrong with them is a breach of the case."""
     seen: set[str] = set()
     for index, document in enumerate(case_entries(case, suite.evaluation, breaches)):
@@ -251,6 +284,11 @@ def check_own_entries(suite: Suite, case: Case, breaches: Breaches) -> None:
             if name in entry.versions:
                 breaches.add(case.path, case.line, pointer, f"type {name} cannot stand in a case", "write it into evaluation.json")
         suite.versions.update(entry.versions)
+        if suite.evaluation.agreement["required"] and holds_judge(entry) and silenced(entry):
+            if case.id in dataset.holdout:
+                suite.hides_judges = True
+            else:
+                suite.not_gating.setdefault(entry.id, CASE_BROUGHT)
         if document != case.document["evaluators"][index]:  # it had a $use or $file, which the dataset fingerprint cannot see through
             suite.referring.setdefault(case.id, []).append(entry.document)
         note_case_value(entry, case, breaches)

@@ -16,6 +16,7 @@ from kaizen.foundation.text import visible
 ARGUMENTS_SHOWN = 80  # characters of a step's arguments in a reason
 EVIDENCE_SHOWN = 20  # steps named in the evidence of one outcome
 FAILED_STATUSES = frozenset(["error", "denied", "timeout"])  # what ended so changed nothing
+ACTION_KINDS = frozenset(["tool", "command", "skill", "handoff", "retrieval"])  # what an agent does, beside talking and thinking
 Ask = Callable[[Predicate, Any], "bool | None"]  # a predicate about a value; None where the recording does not say
 
 
@@ -31,6 +32,7 @@ class Trail:
         self.parsed: dict[tuple[int, str], Any] = {}
         self.places: dict[Any, int] | None = None
         self.agents_named: bool | None = None
+        self.results_told: bool | None = None
         self.kinds_told: dict[str, bool] = {}  # whether any step of a kind has a status or a result
 
     def content(self, index: int, field: str) -> Any:
@@ -88,6 +90,12 @@ class Trail:
             alike = [other for other in self.steps if str(other.get("kind")) == kind]
             self.kinds_told[kind] = any(other.get("status") is not None or other.get("result") is not None for other in alike)
         return not self.kinds_told[kind]
+
+    def tells_results(self) -> bool:
+        """Whether any step has a result, so that one without had none."""
+        if self.results_told is None:
+            self.results_told = any(step.get("result") is not None for step in self.steps)
+        return self.results_told
 
     def are_together(self, first: int, second: int) -> bool:
         """Whether two calls were issued together, in one batch (of one turn, where turns are told)."""
@@ -157,6 +165,12 @@ def call_text(step: JsonObject) -> str:
 def step_text(trail: Trail, index: int) -> str:
     """How a reason calls a recorded step: 'step 3 refund {"order":"A-7"}', counted from 0 as in pointers."""
     return f"step {index} {call_text(trail.steps[index])}"
+
+
+def is_action(step: JsonObject) -> bool:
+    """Whether *step* is something that the agent did, not said, thought or was granted."""
+    kind = step.get("kind")
+    return isinstance(kind, str) and kind in ACTION_KINDS
 
 
 def is_cut(step: JsonObject, field: str) -> bool:

@@ -7,7 +7,7 @@ a symbolic link that leaves the folder it stands in.
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, NoReturn
 
@@ -207,8 +207,10 @@ def silence_descriptor(descriptor: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
-def copy_file(source: str, target: str) -> tuple[str, int]:
+def copy_file(source: str, target: str, change: Callable[[bytes], bytes] | None = None) -> tuple[str, int]:
     """(SHA-256 in hexadecimal, bytes) of the regular file *source*, copied to the new file *target* with its permissions.
+
+    *change* says what is written for each block that is read, and at the end for b"".
 
     A link is not followed. Not synced: whoever records the hash can tell a copy that a crash cut short. Raises InputError.
     """
@@ -229,7 +231,9 @@ def copy_file(source: str, target: str) -> tuple[str, int]:
             while block := os.read(reading, BLOCK):
                 digest.update(block)
                 size += len(block)
-                write_all(writing, block, target)
+                write_all(writing, change(block) if change else block, target)
+            if change:
+                write_all(writing, change(b""), target)
         finally:
             os.close(writing)
     except OSError as error:

@@ -212,6 +212,15 @@ def integral_as_int(value: Any) -> Any:
     return value
 
 
+def rounded_floats(value: Any) -> Any:
+    """*value* with every float at nine digits: the last ones may differ between machines, the file may not."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {key: rounded_floats(item) for key, item in value.items()}
+    return [rounded_floats(item) for item in value] if isinstance(value, list) else value
+
+
 def sha256_hex(data: str | bytes) -> str:
     """SHA-256 of *data* (text as UTF-8) in hexadecimal."""
     return hashlib.sha256(data.encode("utf-8") if isinstance(data, str) else data).hexdigest()

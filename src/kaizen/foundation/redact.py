@@ -8,6 +8,7 @@ Which rules can apply at all is known from one pass over the bytes of a text, so
 evidence costs about 10 microseconds a KB and is not walked through.
 """
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -269,6 +270,11 @@ def redact_arguments(argv: Sequence[str], exact: Sequence[str] = ()) -> list[str
             word = assigned[1] + redacted_field("token", assigned[3], exact)
         shown.append(redact_text(word, exact)[0])
     return shown
+
+
+def redact_shown(text: str) -> str:
+    """*text* as it may be shown: secrets masked, and the values of secret variables of this process."""
+    return redact_text(text, environment_secrets(os.environ))[0]
 
 
 def environment_secrets(environ: Mapping[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kaizen.cases.case import Case
 from kaizen.cases.evaluation_file import Evaluation
+from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.text import counted
 from kaizen.policy.acceptance import Missed, missed_pass_k, missed_ratios, missed_thresholds
@@ -74,7 +75,7 @@ def comparison_document(
         "evaluator_fingerprint": fingerprints[1],
         "recommendation": recommendation_of(reasons),
         "reasons": reasons,
-        "notes": notes_of(rows, before, after, delta),
+        "notes": [*notes_of(rows, before, after, delta), *dict.fromkeys(not_gating_notes(after_meta) + not_gating_notes(before_meta))],
         "counts": change_counts(rows),
         "rates": {"baseline": stage_rates(case_ids, before), "candidate": stage_rates(case_ids, after)},
         "delta": fraction_document(delta),
@@ -99,7 +100,7 @@ def single_stage_document(case_ids: list[str], stage: StageTally, meta: JsonObje
         "candidate": stage_document(stage, meta),
         "recommendation": None,
         "reasons": [],
-        "notes": ["There is no baseline, so nothing can be said about a change."],
+        "notes": ["There is no baseline, so nothing can be said about a change.", *not_gating_notes(meta)],
         "counts": {"cases": len(rows)},
         "rates": {"candidate": stage_rates(case_ids, stage)},
         "delta": None,

@@ -66,7 +66,8 @@ class RunRequest(NamedTuple):
 
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
-    files, *events* is a descriptor (0: none), *shard* the part of the cases that is run (None: all).
+    files, whose copies are not masked with *keeps_secrets*, *events* is a descriptor (0: none), *shard* the part of the
+    cases that is run (None: all).
     """
 
     improvement: Improvement
@@ -90,6 +91,7 @@ class RunRequest(NamedTuple):
     environment: tuple[str, ...] = ()
     workspace: str = ""
     keep: tuple[str, ...] = ()
+    keeps_secrets: bool = False
     budget: Budget = Budget()
     events: int = 0
     shard: Shard | None = None
@@ -192,6 +194,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "env": sorted(request.environment) or None,
         "workspace": workspace_document(request.workspace, folder) if request.workspace else None,
         "keep": list(request.keep),
+        "keep_unmasked": request.keeps_secrets,
         "shard": request.shard._asdict() if request.shard else None,
         "stopped": None,
     }
@@ -286,9 +289,10 @@ class Dispatch:
             missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
             self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
             self.writer.notes += context_notes(self.writer.cases) if request.mode == PLAIN else []
+            self.writer.notes += ["kept files are not masked"] if request.keeps_secrets else []
             with WorkFolders() as folders:
                 store = os.path.join(folders.path, "workspace")
-                files = WorkFiles(request.workspace, request.keep, self.writer.files_path, store)
+                files = WorkFiles(request.workspace, request.keep, self.writer.files_path, store, request.keeps_secrets)
                 yield lambda: self.runner_worker(folders, environment, files)
 
     def runner_worker(self, folders: WorkFolders, environment: dict[bytes, bytes], files: WorkFiles) -> ProcessWorker:

@@ -13,6 +13,7 @@ import re
 
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.process import EXITED, CannotStart, Ended, run_program
+from kaizen.foundation.redact import redact_shown
 from kaizen.foundation.text import visible
 
 GIT_SECONDS = 5.0
@@ -69,7 +70,7 @@ def git_failure(ended: Ended) -> str:
         return "not in a git repository"
     if "must be run in a work tree" in text:
         return "the git repository has no work tree"
-    return visible(text.split("\n", 1)[0]) or f"git ended with exit code {ended.exit_code}"
+    return visible(redact_shown(text.split("\n", 1)[0])) or f"git ended with exit code {ended.exit_code}"
 
 
 def filters_off(configured: Ended) -> dict[str, str]:

@@ -9,11 +9,11 @@ files, as `<stage>.jsonl.unfinished`, and takes their place at the end; so do fi
     <stage>.meta.json: {"version": 1, "stage", "command", "mode", "cwd", "repetitions", "selection", "seed", "cases",
     "planned", "selected", "dataset_fingerprint", "commit", "timeout_seconds", "jobs", "started_at", "finished_at",
     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
-    "retries", "retry_on", "env", "workspace", "keep", "shard", "stopped"}
+    "retries", "retry_on", "env", "workspace", "keep", "keep_unmasked", "shard", "stopped"}
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -56,6 +56,7 @@ SAME_RUN = {
     "replayed_from": "file",
     "workspace": "workspace",
     "keep": "patterns of files to keep",
+    "keep_unmasked": "masking of kept files",
     "env": "variables that are passed on",
 }
 HASHED_SETTINGS = {"commit": "hash", "replayed_from": "sha256", "workspace": "sha256"}  # of which only this key counts
@@ -93,13 +94,16 @@ def bare_line(line: bytes) -> bytes:
     return line.removeprefix(BYTE_ORDER_MARK).strip(b" \t\r\n")
 
 
-def mend_last_line(path: str) -> str:
-    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''."""
+def mend_last_line(path: str, check: Callable[[JsonObject, str], JsonObject] = check_observation) -> str:
+    """Cuts off a last line that was not written to its end, or ends one that lacks only its line end; a sentence about it or ''.
+
+    A line is whole when it holds an object at which *check* raises no InputError.
+    """
     size, tail = torn_tail(path)
     if not bare_line(tail):
         return ""
     try:
-        check_observation(parse_line(bare_line(tail), ""), "")
+        check(parse_line(bare_line(tail), ""), "")
     except InputError:
         truncate_file(path, size)
         cut = counted(len(tail), "byte")
@@ -150,7 +154,7 @@ def differing_settings(before: JsonObject, after: JsonObject, then: str = "then"
     """What keeps the runs of two meta documents from being one, such as 'seed (7 then, 8 now)'."""
     differing = []
     for key, words in SAME_RUN.items():
-        old, new = (side.get(key) or None if key in ("keep", "env") else side.get(key) for side in (before, after))
+        old, new = (side.get(key) or None if key in ("keep", "keep_unmasked", "env") else side.get(key) for side in (before, after))
         if key in HASHED_SETTINGS:
             old, new = (side.get(HASHED_SETTINGS[key]) if isinstance(side, dict) else None for side in (old, new))
         if old != new:

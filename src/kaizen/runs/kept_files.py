@@ -8,20 +8,22 @@ links. Afterwards the files that match a `--keep` pattern are copied to
     {"src/app.py": {"change": "modified", "sha256": "…", "bytes": 812, "added_lines": 3, "removed_lines": 1, "text": "…"}}
 
 No link is followed. Lines are counted of text of up to 1 MiB; a count or text that is not
-there was not measured.
+there was not measured. What is measured is the file as the trial left it; in the copy that is kept
+secrets are masked, and then `masked` says how many. A file that is no text and holds a secret is
+not kept, nor is one with a secret in its name.
 """
 
 import hashlib
 import os
-import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import (
     copy_file,
     copy_link,
+    discard_unfinished,
     list_folder,
     make_folder,
     open_for_reading,
@@ -30,8 +32,11 @@ from kaizen.foundation.files import (
     remove_folder,
     shown_path,
 )
-from kaizen.foundation.jsonio import JsonObject, without_surrogates
+from kaizen.foundation.globs import glob_pattern, glob_test
+from kaizen.foundation.jsonio import JsonObject, pointer_token, without_surrogates
+from kaizen.foundation.redact import environment_secrets, redact_text
 from kaizen.foundation.text import counted, listed, quoted, slug, visible
+from kaizen.runs.masked_copies import CopyMasker
 
 WORKSPACE_LIMIT = 1 << 30  # bytes of a workspace
 KEPT_LIMIT = 256 << 20  # bytes kept of one trial
@@ -41,7 +46,6 @@ TEXT_LIMIT = 64 << 10  # bytes of a file whose text goes into the observation
 ALL_TEXT_LIMIT = 1 << 20  # bytes of such texts in one observation
 PATH_LIMIT = 1000  # bytes of the path of a folder that is looked into
 EDIT_LIMIT = 2000  # added and removed lines beyond which they are not counted: the time grows with their square
-GLOB_PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 class FoundFile(NamedTuple):
@@ -76,17 +80,15 @@ def is_too_deep_folder(found: FoundFile) -> bool:
     return stat.S_ISDIR(found.info.st_mode) and len(os.fsencode(found.name)) > PATH_LIMIT
 
 
-def keep_pattern(glob: str) -> "re.Pattern[str]":
-    """The pattern of paths that *glob* means: `*` and `?` stay within a folder, `**` does not, a folder means all in it.
-
-    >>> bool(keep_pattern("src/**/*.py").match("src/a/b.py")), bool(keep_pattern("*.py").match("src/a.py"))
-    (True, False)
-    """
-    if not glob or glob.startswith("/") or ".." in glob.split("/"):
-        message = f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it"
-        raise UsageError(message, "such as '**/*.py' or 'out/**'")
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.removeprefix("./") + ("**" if glob.endswith("/") else ""))
-    return re.compile("".join(GLOB_PARTS.get(part) or re.escape(part) for part in parts) + r"\Z", re.DOTALL)
+def keep_test(globs: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a path below the work folder is one that any of *globs* means. Raises UsageError."""
+    for glob in globs:
+        try:
+            glob_pattern(glob)
+        except ValueError:
+            message = f"--keep {quoted(glob)}: a pattern is relative to the work folder and stays in it"
+            raise UsageError(message, "such as '**/*.py' or 'out/'") from None
+    return glob_test(globs)
 
 
 def copy_tree(source: str, target: str) -> None:
@@ -190,13 +192,16 @@ class WorkFiles:
     """What the trials of a run begin with and what is kept of them.
 
     *workspace* is the folder to copy ('': none), *globs* say what to keep, *files_path* is the stage's folder for
-    kept files, *store* a private folder of the run. `workspace` describes what was copied, for the meta file.
+    kept files, *store* a private folder of the run. With *keeps_secrets* copies are kept as they are.
     """
 
-    def __init__(self, workspace: str, globs: tuple[str, ...], files_path: str, store: str) -> None:
-        self.patterns = [keep_pattern(glob) for glob in globs]
+    def __init__(self, workspace: str, globs: tuple[str, ...], files_path: str, store: str, keeps_secrets: bool = False) -> None:
+        self.is_kept = keep_test(globs)
+        self.keeps_any = bool(globs)
         self.files_path, self.store = files_path, store
         self.has_workspace = workspace != ""
+        self.keeps_secrets = keeps_secrets
+        self.exact = environment_secrets(os.environ)
         self.before: dict[str, tuple[str, int]] = {}  # of what may be kept: SHA-256 and bytes
         make_folder(store)
         if workspace:
@@ -206,10 +211,10 @@ class WorkFiles:
     def matching(self, root: str) -> tuple[list[FoundFile], int]:
         """(the regular files below *root* that match a pattern, how many links, special files and folders too deep are left out)."""
         files, others = [], 0
-        for found in found_files(root, True) if self.patterns else ():
+        for found in found_files(root, True) if self.keeps_any else ():
             if is_too_deep_folder(found):
                 others += 1
-            elif not stat.S_ISDIR(found.info.st_mode) and any(pattern.match(found.name) for pattern in self.patterns):
+            elif not stat.S_ISDIR(found.info.st_mode) and self.is_kept(found.name):
                 if stat.S_ISREG(found.info.st_mode):
                     files.append(found)
                 else:
@@ -221,8 +226,8 @@ class WorkFiles:
         if self.has_workspace:
             copy_tree(self.store, folder)
 
-    def collect(self, folder: str, case_id: str, trial: int) -> tuple[JsonObject, list[str]]:
-        """(`files` of the observation, notes) for what a trial left in *folder*; copies what is to be kept.
+    def collect(self, folder: str, case_id: str, trial: int) -> tuple[JsonObject, list[str], list[JsonObject]]:
+        """(`files` of the observation, notes, what was masked beside its texts) of what a trial left in *folder*; copies what is kept.
 
         What an earlier attempt at the trial has left behind is removed. Raises InputError when the disk says no.
         """
@@ -236,26 +241,26 @@ class WorkFiles:
         if len(found) > FILE_COUNT_LIMIT:
             notes.append(f"{len(found) - FILE_COUNT_LIMIT:,} of {len(found):,} files left out, {FILE_COUNT_LIMIT:,} is the limit")
         files: JsonObject = {}
+        hits: list[JsonObject] = []
         for name in sorted(self.before.keys() - {each.name for each in found}):
             files[json_name(name)] = {"change": "deleted", **line_counts(self.before_lines(name), [])}
         try:
-            self.measure(found[:FILE_COUNT_LIMIT], target, files, notes)
+            self.measure(found[:FILE_COUNT_LIMIT], target, files, notes, hits)
         except InputError as error:  # whose path would name the case, which nothing may of a holdout case
             why = error.message.rpartition("cannot be written: ")[2]
             raise InputError(f"{shown_path(self.files_path)}: cannot be written: {why}", error.hint, error.reason) from None
-        return dict(sorted(files.items())), notes
+        return dict(sorted(files.items())), notes, hits
 
-    def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str]) -> None:
+    def measure(self, found: list[FoundFile], target: str, files: JsonObject, notes: list[str], hits: list[JsonObject]) -> None:
         """Copies what was *found* to *target* and adds to *files* what it is; changed files come first where there are bounds."""
         kept = texts = 0
-        too_much, unreadable = [], []
-        for name, path, _ in sorted(found, key=lambda each: each.name in self.before):
+        too_much, unreadable, secret = [], [], []
+        for name, path, info in sorted(found, key=lambda each: each.name in self.before):
+            if not info.st_mode & stat.S_IRUSR:  # what an agent hides is measured as well
+                os.chmod(path, stat.S_IMODE(info.st_mode) | stat.S_IRUSR)
             try:
                 fits = kept + os.path.getsize(path) <= KEPT_LIMIT
-                place = os.path.join(target, name)
-                if fits:
-                    make_folder(os.path.dirname(place))
-                sha256, size = copy_file(path, place) if fits else file_sha256(path)
+                sha256, size, masker, is_kept = self.keep(path, name, target) if fits else (*file_sha256(path), None, False)
             except InputError as error:
                 if error.reason == "cannot_write":
                     raise
@@ -266,17 +271,39 @@ class WorkFiles:
             known = self.before.get(name)
             entry: JsonObject = {"change": "added" if known is None else "unchanged" if known[0] == sha256 else "modified"}
             entry.update(sha256=sha256, bytes=size)
+            if masker and masker.counts and is_kept:
+                entry["masked"] = sum(masker.counts.values())
+            secret += [visible(redact_text(name, self.exact)[0])] if fits and not is_kept else []
             text, lines = text_lines(path, size)
             if text is not None:
                 entry.update(line_counts(self.before_lines(name) if known and known[0] != sha256 else lines if known else [], lines))
                 if size <= TEXT_LIMIT and texts + size <= ALL_TEXT_LIMIT:
                     entry["text"] = text
                     texts += size
+            if masker and "text" not in entry:  # what stands in a text of the observation is found there
+                pointer = f"/files{pointer_token(json_name(name))}"
+                hits += [{"pointer": pointer, "family": family, "count": count} for family, count in masker.counts.items()]
             files[json_name(name)] = entry
         if too_much:
             notes.append(f"measured but not kept, beyond {KEPT_LIMIT >> 20} MiB of one trial: {listed(too_much)}")
+        if secret:
+            notes.append(f"measured but not kept, with secrets that cannot be masked: {listed(secret)}")
         if unreadable:
             notes.append(f"not kept, cannot be read: {listed(unreadable)}")
+
+    def keep(self, path: str, name: str, target: str) -> tuple[str, int, CopyMasker | None, bool]:
+        """(SHA-256, bytes, what was masked, whether it is kept) of the file *path*, copied to *name* below *target* if it may be."""
+        make_folder(target)
+        if not self.keeps_secrets and redact_text(name, self.exact)[1]:
+            return *file_sha256(path), None, False
+        masker = None if self.keeps_secrets else CopyMasker(self.exact)
+        place = os.path.join(target, name)
+        make_folder(os.path.dirname(place))
+        sha256, size = copy_file(path, place, masker)
+        is_kept = masker is None or masker.is_text or not masker.counts
+        if not is_kept:
+            discard_unfinished(place)
+        return sha256, size, masker, is_kept
 
     def before_lines(self, name: str) -> list[str] | None:
         """The lines of a file as the trial began with it; None when they are not known."""

@@ -173,10 +173,12 @@ class ProcessWorker(Worker):
 
     def with_files(self, attempt: Attempt, folder: str, request: TrialRequest) -> Attempt:
         """*attempt* with the files that are to be kept of it, as measured, in place of what the runner said of them."""
-        if self.files is None or not self.files.patterns or attempt.status == CANCELLED:
+        if self.files is None or not self.files.keeps_any or attempt.status == CANCELLED:
             return attempt
-        files, notes = self.files.collect(folder, request.case.id, request.trial)
+        files, notes, hits = self.files.collect(folder, request.case.id, request.trial)
         fields = {**attempt.fields, "files": files}
+        if hits:
+            fields["redacted"] = [*fields.get("redacted", ()), *hits]
         if notes:
             fields["notes"] = [*fields.get("notes", []), *notes]
         return attempt._replace(fields=fields)

@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from kaizen.stats.aggregates import mean
-from kaizen.stats.intervals import Interval, student_point
+from kaizen.stats.intervals import Interval, normal_quantile, student_point
 from kaizen.stats.lattice import expanded_tail
 from kaizen.stats.sampler import RESAMPLES, Resampled, resampled
 
@@ -22,6 +22,7 @@ WEIGHTS: dict[str, Callable[[int, int], int]] = {
 }
 SPARSE = 10  # fewer disagreements, or fewer cases off the commonest label, and the bootstrap alone is too narrow
 MINIMUM_PAIRS = 20  # below, no verdict
+MINIMUM_SIDE = 10  # labelled cases on a side: in simulations the 95 % interval held the truth in 94.5 % at worst, with 3 in 91 %
 
 
 class Kappa(NamedTuple):
@@ -200,9 +201,9 @@ def consensus(labels: Iterable[Label]) -> tuple[Label, str]:
     return (label, "consensus") if 2 * votes > total else (None, "contested")
 
 
-def kappa_of(pairs: Iterable[tuple[Label, Label]]) -> Kappa:
-    """Kappa of *pairs* of labels, abstentions left out."""
-    return cohen_kappa(label_table(pairs)[1])
+def kappa_of(pairs: Iterable[tuple[Label, Label]], labels: Sequence[str] | None = None, weights: str = "nominal") -> Kappa:
+    """Kappa of *pairs* of labels, abstentions left out; with other *weights* than 'nominal' the order of *labels* counts."""
+    return cohen_kappa(label_table(pairs, labels)[1], weights)
 
 
 class Band(NamedTuple):
@@ -220,7 +221,9 @@ class Band(NamedTuple):
     leave_one_out: list[tuple[str, Kappa, Kappa]]
 
 
-def human_band(rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[str]) -> Band:
+def human_band(
+    rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[str], labels: Sequence[str] | None = None, weights: str = "nominal"
+) -> Band:
     """The band of *rows* [(judge's label, labels in the order of *experts*)]; None abstained.
 
     Judge-against-consensus is printed but never compared with expert-against-expert: the consensus is cleaner than one
@@ -228,7 +231,7 @@ def human_band(rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[
     """
 
     def kappa_between(a: Callable[[Any], Label], b: Callable[[Any], Label]) -> Kappa:
-        return kappa_of((a(row), b(row)) for row in rows)
+        return kappa_of(((a(row), b(row)) for row in rows), labels, weights)
 
     def expert(j: int) -> Callable[[Any], Label]:
         return lambda row: row[1][j]
@@ -251,7 +254,131 @@ def human_band(rows: Sequence[tuple[Label, Sequence[Label]]], experts: Sequence[
         against,
         mean([kappa.kappa for _, _, kappa in pairwise if kappa.kappa is not None]),
         mean([kappa.kappa for _, kappa in against if kappa.kappa is not None]),
-        kappa_of((label, agreed) for label, agreed, _ in verdicts),
+        kappa_of(((label, agreed) for label, agreed, _ in verdicts), labels, weights),
         dict(counts),
         [(experts[j], kappa_between(judge, others(j)), kappa_between(expert(j), others(j))) for j in places] if len(experts) > 2 else [],
     )
+
+
+class LevelDifference(NamedTuple):
+    """Mean kappa of a judge with each expert minus mean kappa of expert pairs, its interval, resamples, the reason for no interval.
+
+    `left_out` counts pairs with fewer than 20 cases in common: one case would weigh as much as a thousand of another pair.
+    """
+
+    judge: float | None
+    experts: float | None
+    difference: float | None
+    interval: Interval | None
+    resamples: int
+    reason: str | None
+    left_out: int
+
+
+def level_difference(
+    rows: Sequence[tuple[Label, Sequence[Label]]],
+    labels: Sequence[str],
+    seed: int,
+    weights: str = "nominal",
+    confidence: float = 0.95,
+    resamples: int = RESAMPLES,
+) -> LevelDifference:
+    """How the judge of *rows* [(judge's label, labels of the experts)] stands among the experts, on the same cases.
+
+    The interval is the expanded percentile of a paired bootstrap over cases. Reasons for none: `insufficient_evidence`
+    when on a side no pair has 20 cases, `no_expected_disagreement` when no pair has a kappa, `degenerate_resamples`.
+    """
+    from struct import unpack
+
+    place = {label: number for number, label in enumerate(labels)}
+    groups = Counter(tuple(-1 if label is None else place[label] for label in (judge, *experts)) for judge, experts in rows)
+    sides = len(next(iter(groups), ()))
+    every = list(combinations(range(sides), 2))
+    common = {(a, b): sum(count for row, count in groups.items() if row[a] >= 0 <= row[b]) for a, b in every}
+    pairs = [pair for pair in every if common[pair] >= MINIMUM_PAIRS]  # those of the judge, who is 0, come first
+    of_judge = sum(a == 0 for a, _ in pairs)
+    left_out = sum(0 < common[pair] < MINIMUM_PAIRS for pair in every)
+    if not of_judge or of_judge == len(pairs):
+        return LevelDifference(None, None, None, None, 0, "insufficient_evidence", left_out)
+    cells = len(labels) ** 2
+    # The tables of all pairs as one number of 32-bit cells, so that a resample is a sum of a few products.
+    packed = {
+        row: sum(1 << 32 * (number * cells + row[a] * len(labels) + row[b]) for number, (a, b) in enumerate(pairs) if row[a] >= 0 <= row[b])
+        for row in groups
+    }
+    kappa = kappa_of_cells(len(labels), weights)
+
+    def means(drawn: Iterable[tuple[tuple[int, ...], int]]) -> tuple[float | None, float | None]:
+        total = sum(packed[row] * count for row, count in drawn)
+        counts = unpack(f"<{len(pairs) * cells}I", total.to_bytes(4 * len(pairs) * cells, "little"))
+        found = [kappa(counts[start : start + cells]) for start in range(0, len(counts), cells)]
+        known = [[value for value in part if value is not None] for part in (found[:of_judge], found[of_judge:])]
+        return mean(known[0]), mean(known[1])
+
+    def difference(drawn: Iterable[tuple[tuple[int, ...], int]]) -> float | None:
+        judge, experts = means(drawn)
+        return None if judge is None or experts is None else judge - experts
+
+    judge, experts = means(groups.items())
+    if judge is None or experts is None:
+        return LevelDifference(judge, experts, None, None, 0, "no_expected_disagreement", left_out)
+    draws, tail = resampled(groups, difference, seed, resamples), expanded_tail(len(rows), confidence)
+    low, high = draws.quantile(tail), draws.quantile(1 - tail)
+    interval = None if low is None or high is None else Interval(low, high)
+    return LevelDifference(judge, experts, judge - experts, interval, resamples, None if interval else "degenerate_resamples", left_out)
+
+
+def kappa_of_cells(size: int, weights: str) -> Callable[[Sequence[int]], float | None]:
+    """A function that gives kappa of the *size* × *size* counts of a table, row by row; None where it is not defined."""
+    weight = WEIGHTS[weights]
+    unlike = [weight(i, j) for i in range(size) for j in range(size)]
+
+    def kappa(counts: Sequence[int]) -> float | None:
+        rows = [sum(counts[start : start + size]) for start in range(0, size * size, size)]
+        columns = [sum(counts[start::size]) for start in range(size)]
+        expected = sum(each * rows[cell // size] * columns[cell % size] for cell, each in enumerate(unlike) if each)
+        observed = sum(each * counts[cell] for cell, each in enumerate(unlike) if each)
+        return 1 - sum(rows) * observed / expected if expected else None
+
+    return kappa
+
+
+class CorrectedRate(NamedTuple):
+    """A rate corrected for the measured error of the judge that said it, its interval, and the reason when there is none."""
+
+    rate: float | None
+    interval: Interval | None
+    reason: str | None
+
+
+def rogan_gladen(
+    rate: float, n: float, sensitivity: tuple[int, int], specificity: tuple[int, int], confidence: float = 0.95
+) -> CorrectedRate:
+    """The share of passes behind the *rate* of *n* that a judge passed, from (right, cases) where experts say pass and say fail.
+
+    The estimate is (rate + specificity - 1) / (sensitivity + specificity - 1), inside [0, 1]. Fewer than 10 cases on
+    a side: None (`too_few_labelled_cases`); a judge no better than chance: None (`uninformative_judge`).
+    Sources: W. J. Rogan, B. Gladen (1978), Estimating prevalence from the results of a screening test, American Journal of
+    Epidemiology 107, 71-76; interval: Z. Lang, J. Reiczigel (2014), Confidence limits for prevalence of disease adjusted for
+    estimated sensitivity and specificity, Preventive Veterinary Medicine 113, 13-22.
+
+    >>> round(rogan_gladen(0.5, 200, (90, 100), (80, 100)).rate, 6)  # (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1)
+    0.428571
+    """
+    if min(sensitivity[1], specificity[1]) < MINIMUM_SIDE or n <= 0:
+        return CorrectedRate(None, None, "too_few_labelled_cases")
+    hit, clear = (right / cases for right, cases in (sensitivity, specificity))
+    if hit + clear <= 1:
+        return CorrectedRate(None, None, "uninformative_judge")
+    z = normal_quantile(confidence)
+    # Smoothed as the paper does: z²/2 successes of z² for the rate, one of two for each side.
+    size, seen = n + z * z, (n * rate + z * z / 2) / (n + z * z)
+    (hit_, hits), (clear_, clears) = (((right + 1) / (cases + 2), cases + 2) for right, cases in (sensitivity, specificity))
+    worth = hit_ + clear_ - 1
+    if worth <= 0:
+        return CorrectedRate(None, None, "uninformative_judge")
+    share, hit_spread, clear_spread = (seen + clear_ - 1) / worth, hit_ * (1 - hit_) / hits, clear_ * (1 - clear_) / clears
+    shift = 2 * z * z * (share * hit_spread - (1 - share) * clear_spread)
+    half = z * math.sqrt(seen * (1 - seen) / size + share**2 * hit_spread + (1 - share) ** 2 * clear_spread) / worth
+    inside = [min(1.0, max(0.0, value)) for value in ((rate + clear - 1) / (hit + clear - 1), share + shift - half, share + shift + half)]
+    return CorrectedRate(inside[0], Interval(min(inside[0], inside[1]), max(inside[0], inside[2])), None)

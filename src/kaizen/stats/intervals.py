@@ -23,6 +23,8 @@ REASONS = {
     "no_values": "there is no value",
     "insufficient_evidence": "the evidence does not decide",
     "degenerate_resamples": "more than 5 % of the resamples leave the quantity undefined",
+    "too_few_labelled_cases": "on one of the two sides there are fewer than 10 cases on which experts agree",
+    "uninformative_judge": "the judge is right no more often than chance",
     "no_upper_bound": "too few values for an upper limit",
 }
 

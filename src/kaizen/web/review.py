@@ -45,6 +45,7 @@ from kaizen.web.review_words import (
     hidden_sentence,
     row_reason,
 )
+from kaizen.web.verdict_section import VerdictView, verdict_sentences, verdict_tag, verdicts_html
 
 REVIEW_HTML = asset_text("review.html")
 REVIEW_CSS = asset_text("review.css")
@@ -82,6 +83,7 @@ class ReviewData(NamedTuple):
     decision: Decision | None
     decide_command: str
     reliability: JsonObject | None = None
+    verdicts: VerdictView | None = None
 
 
 class PageRow(NamedTuple):
@@ -129,7 +131,7 @@ def write_review_stream(
     limits = page_limits(rows, stages)
     title = f"{headline_parts(review.comparison)[0]} · {review.name} · Kaizen review"
     before, between, after = page_frame(title, "review", REVIEW_CSS, REVIEW_JS)
-    index = [index_row(item, stages) for item in rows]
+    index = [index_row(item, stages, verdict_tag(review.verdicts, item.case.id)) for item in rows]
     body = review_body(review, rows, stages, evaluators) + "\n" + script_data("index", index_document(review, index, stages, evaluators))
     stream.write((before + body + between).encode("utf-8", "replace"))
     without_texts = 0
@@ -220,14 +222,14 @@ def review_body(review: ReviewData, rows: list[PageRow], stages: dict[str, Stage
             "numbers": numbers_html(comparison, names) + derived_html(comparison, names),
             "splits": splits_html(comparison, names),
             "side": review_side(review) if len(stages) > 1 else "",
-            "reliability": reliability_html(review.reliability),
+            "reliability": f"{reliability_html(review.reliability)}\n{verdicts_html(review.verdicts)}".strip(),
             "cases": static_cases_html(static, len(stages) > 1),
             "provenance": provenance_html(comparison, made, lines),
         },
     )
 
 
-def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
+def index_row(item: PageRow, stages: dict[str, StageEvidence], verdict: list[str]) -> list[object]:
     """[id, group, labels, letters by role, split, tags, applied, failed by role, title, deciding evaluator, why]."""
     document, row, case_id = item.case.document, item.row, item.case.id
     labels = ["critical"] if document.get("critical") else []
@@ -236,7 +238,7 @@ def index_row(item: PageRow, stages: dict[str, StageEvidence]) -> list[object]:
     return [
         case_id,
         item.group,
-        labels,
+        [*labels, *verdict],
         [stage.letters(case_id, row[role]["planned"]) for role, stage in stages.items()],
         document.get("split") or "",
         document.get("tags") or [],
@@ -272,5 +274,5 @@ def review_markdown(review: ReviewData) -> str:
     rows = [MarkdownRow(item.case.id, item.group, item.row, note_text(item, stages, evaluators)) for item in wanted]
     hidden = hidden_sentence(hidden_count((row["id"] for row in review.comparison["cases"]), review.holdout), review.holdout_opened)
     names = {role: review.stages[role].stage for role in stages}
-    sure = reliability_markdown(review.reliability)
+    sure = [*reliability_markdown(review.reliability), *verdict_sentences(review.verdicts)]
     return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command, sure)

@@ -1,0 +1,1 @@
+"""Test cases and checks that were written for other tools."""
