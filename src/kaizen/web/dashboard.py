@@ -10,7 +10,7 @@ from kaizen.foundation.text import counted, visible
 from kaizen.web.dashboard_data import Board, OpenDecision
 from kaizen.web.dashboard_plot import CohortBand, board_plot, cohort_bands, cohort_letters, mark_kind, mark_sample
 from kaizen.web.dashboard_words import (
-    Said,
+    BoardAnswer,
     board_answers,
     board_verdict,
     day,
@@ -66,7 +66,7 @@ def dashboard_page(board: Board) -> str:
     return before + fill_template(DASHBOARD_HTML, values) + between + script_data("map-data", map_document(board)) + after
 
 
-def answer_html(question: str, said: Said) -> str:
+def answer_html(question: str, said: BoardAnswer) -> str:
     """A question and its answer: sign, word, sentence, what supports it."""
     small = f'<p class="small">{figure_html(said.lead)}</p>' if said.lead else ""
     return (

@@ -21,10 +21,10 @@ from kaizen.web.review_words import (
     sentence_end,
 )
 
-NAMED_CASES = 6
+NAMED_REGRESSIONS = 6
 
 
-class Said(NamedTuple):
+class BoardAnswer(NamedTuple):
     """A tone, the word that it is for, a sentence, what supports it."""
 
     tone: str
@@ -55,28 +55,28 @@ def day(text: str) -> str:
     return str(text)[:10]
 
 
-def board_verdict(board: Board) -> Said:
+def board_verdict(board: Board) -> BoardAnswer:
     """The sentence at the top of the page."""
     row, champion = subject_row(board), champion_row(board)
     if board.problems:
         lead = "What stands below is shown as far as it can be read. Decide and promote nothing before the history is repaired."
-        return Said("bad", "Not what was written", f"{counted(len(board.problems), 'problem')} found in this history.", lead)
+        return BoardAnswer("bad", "Not what was written", f"{counted(len(board.problems), 'problem')} found in this history.", lead)
     if row is None:
-        return Said("calm", "Nothing is recorded yet", "The first entry is the anchor that candidates are compared with.", "")
+        return BoardAnswer("calm", "Nothing is recorded yet", "The first entry is the anchor that candidates are compared with.", "")
     standing = f"Champion: {run_name(champion)} since {day(champion['promoted_at'][-1])}." if champion else "No version is champion yet."
     if row["recommendation"] is None:
         sentence = f"{run_name(row)} passes {rate_percent(row['rates']['candidate']['rate'])}; there is no candidate to compare with it."
-        return Said("calm", "Measured, not compared", sentence, standing)
+        return BoardAnswer("calm", "Measured, not compared", sentence, standing)
     lead = f"{change_sentence(row)} {standing}"
     because = reason_text(row)
     rejected = row["decision"] is not None and row["decision"]["status"] == "rejected"
     if row["is_champion"]:
         said = better_than_before(board, row)
-        return Said(said.tone, said.word, said.sentence, change_sentence(row))
+        return BoardAnswer(said.tone, said.word, said.sentence, change_sentence(row))
     if row["promoted_at"]:
-        return Said("good", "Promoted once", f"{run_name(row)}: {change_of(board, row)}.", lead)
+        return BoardAnswer("good", "Promoted once", f"{run_name(row)}: {change_of(board, row)}.", lead)
     if rejected:
-        return Said(
+        return BoardAnswer(
             "bad",
             "Rejected",
             f"{run_name(row)} was rejected by {visible(row['decision']['decided_by'] or 'nobody named')}: {because}",
@@ -85,7 +85,7 @@ def board_verdict(board: Board) -> Said:
     tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
     is_open = any(each.row["id"] == row["id"] for each in board.decisions)
     word = VERDICTS[row["recommendation"]] + (", decision open" if is_open else "")
-    return Said(tone, word, f"{run_name(row)}: {because if row['reasons'] else change_of(board, row) + '.'}", lead)
+    return BoardAnswer(tone, word, f"{run_name(row)}: {because if row['reasons'] else change_of(board, row) + '.'}", lead)
 
 
 def reason_text(row: JsonObject) -> str:
@@ -101,16 +101,16 @@ def change_of(board: Board, row: JsonObject) -> str:
     return f"pass rate {delta_text(row)} against {against}"
 
 
-def better_than_before(board: Board, row: JsonObject) -> Said:
+def better_than_before(board: Board, row: JsonObject) -> BoardAnswer:
     """Whether the champion's *row* is better than what it was compared with."""
     delta = row["delta"]
     small = f"{rates_text(row)}. Recommendation {str(row['recommendation']).replace('_', ' ')}, {sentence_end(decided_text(row))}"
     sentence = f"{run_name(row)}: {change_of(board, row)}."
     if delta is None:
-        return Said("odd", "Not measured", sentence, small)
+        return BoardAnswer("odd", "Not measured", sentence, small)
     sign = (delta["numerator"] > 0) - (delta["numerator"] < 0)
     tone, word = {1: ("good", "Better than before"), 0: ("calm", "The same as before"), -1: ("warn", "A lower pass rate than before")}[sign]
-    return Said(tone, word, sentence, small)
+    return BoardAnswer(tone, word, sentence, small)
 
 
 def decided_text(row: JsonObject) -> str:
@@ -131,7 +131,7 @@ def rates_text(row: JsonObject) -> str:
     return f"{before}{rate_percent(rates['candidate']['rate'])}{' after' if before else ''} ({small})"
 
 
-def board_answers(board: Board) -> list[tuple[str, Said]]:
+def board_answers(board: Board) -> list[tuple[str, BoardAnswer]]:
     """(question, answer) of the four questions that the page is for; a broken history is only quoted."""
     row, champion = subject_row(board), champion_row(board)
     compared = row if row and row["recommendation"] is not None else None
@@ -141,35 +141,37 @@ def board_answers(board: Board) -> list[tuple[str, Said]]:
         ("Did anything regress?", regressed_answer(board, compared)),
     ]
     if board.problems:
-        answers = [(question, Said("odd", "Not to be relied on", f"The record says: {said.sentence}", "")) for question, said in answers]
+        answers = [
+            (question, BoardAnswer("odd", "Not to be relied on", f"The record says: {said.sentence}", "")) for question, said in answers
+        ]
     return [*answers, ("Has a record been changed?", trust_answer(board))]
 
 
-def champion_answer(board: Board, champion: JsonObject | None) -> Said:
+def champion_answer(board: Board, champion: JsonObject | None) -> BoardAnswer:
     """The answer to the first question."""
     if champion is None:
-        return Said("calm", "Not known", "No version has been promoted.", "")
+        return BoardAnswer("calm", "Not known", "No version has been promoted.", "")
     if champion["problem"]:
-        return Said("bad", "Not known", f"the champion is {run_name(champion)}, whose manifest cannot be trusted.", "")
+        return BoardAnswer("bad", "Not known", f"the champion is {run_name(champion)}, whose manifest cannot be trusted.", "")
     return better_than_before(board, champion)
 
 
-def eligible_answer(board: Board, row: JsonObject | None) -> Said:
+def eligible_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
     """The answer to the second question."""
     if row is None:
-        return Said("calm", "No candidate", "No candidate has been recorded and compared.", "")
+        return BoardAnswer("calm", "No candidate", "No candidate has been recorded and compared.", "")
     tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
     more = [visible(str(each["text"]), 300) for each in row["reasons"][1:]]
     small = " ".join([sentence_end(capitalised(decided_text(row))), *[f"Also: {sentence_end(text)}" for text in more]])
-    return Said(
+    return BoardAnswer(
         tone, VERDICTS[row["recommendation"]], f"{run_name(row)}: {reason_text(row)}", f"{capitalised(change_of(board, row))}. {small}"
     )
 
 
-def regressed_answer(board: Board, row: JsonObject | None) -> Said:
+def regressed_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
     """The answer to the third question, with the cases that may be named."""
     if row is None:
-        return Said("calm", "Not compared", "There is no candidate to compare.", "")
+        return BoardAnswer("calm", "Not compared", "There is no candidate to compare.", "")
     counts = row["counts"]
     lost = [f"{counted(counts[key], 'case')} {key}" for key in ("regressed", "weakened") if counts[key]]
     unknown = f"{counted(counts['not_comparable'], 'case')} could not be compared" if counts["not_comparable"] else ""
@@ -178,28 +180,28 @@ def regressed_answer(board: Board, row: JsonObject | None) -> Said:
     small = f"Regressed: {case_names(names, counts['regressed'])}." if counts["regressed"] and cells else change_sentence(row)
     sentence = f"{run_name(row)}: {listed([*lost, *([unknown] if unknown else [])]) or 'no case passes less often'}."
     if lost:
-        return Said("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, small)
-    return Said("odd", "Not all known", sentence, "") if unknown else Said("good", "No", sentence, change_sentence(row))
+        return BoardAnswer("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, small)
+    return BoardAnswer("odd", "Not all known", sentence, "") if unknown else BoardAnswer("good", "No", sentence, change_sentence(row))
 
 
 def case_names(names: list[str], count: int) -> str:
     """The first of *names*, and how many of *count* are not named (more, or of the holdout)."""
-    shown = [visible(name, 80) for name in names[:NAMED_CASES]]
+    shown = [visible(name, 80) for name in names[:NAMED_REGRESSIONS]]
     parts = shown + ([f"{len(names) - len(shown):,} more"] if len(names) > len(shown) else [])
     parts += [counted(count - len(names), "holdout case")] if count > len(names) else []
-    return listed(parts, NAMED_CASES + 2)
+    return listed(parts, NAMED_REGRESSIONS + 2)
 
 
-def trust_answer(board: Board) -> Said:
+def trust_answer(board: Board) -> BoardAnswer:
     """The answer to the fourth question."""
     sizes = f"{counted(board.entries, 'entry', 'entries')}, {counted(len(board.rows), 'run')}"
     if board.problems:
         broken = sum(1 for problems in board.checks.values() if problems)
         small = f"{sizes}; {counted(broken, 'run')} with files that are not what was recorded."
-        return Said("bad", "Yes", f"{counted(len(board.problems), 'problem')}, listed at the top.", small)
+        return BoardAnswer("bad", "Yes", f"{counted(len(board.problems), 'problem')}, listed at the top.", small)
     if not board.entries:
-        return Said("calm", "Nothing to check", "There is no record yet.", "")
-    return Said(
+        return BoardAnswer("calm", "Nothing to check", "There is no record yet.", "")
+    return BoardAnswer(
         "good", "No", f"Every hash verifies: {sizes}.", f"Anchor digest {board.anchor}; compare it with one that was kept elsewhere."
     )
 
