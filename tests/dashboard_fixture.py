@@ -77,7 +77,7 @@ def run_parts(number, plan):
     fields = {
         "agent_version": plan["version"], "improvement": {"name": plan.get("improvement", "refund"), "path": f"improvements/{plan.get('improvement', 'refund')}"},
         "cohort": cohort, "stages": stages, "evidence": evidence if before else None, "recommendation": plan.get("recommendation", recommendation), "reasons": plan.get("reasons", reasons),
-        "counts": counts, "rates": rates, "delta": delta, "delta_reason": None, "metrics": [], "decision": decision,
+        "counts": plan.get("counts", counts), "rates": rates, "delta": delta, "delta_reason": None, "metrics": [], "decision": decision,
     }  # fmt: skip
     files = {"cases.jsonl": cases, "outcomes.json": json.dumps({"version": 1, "cases": rows}, separators=(",", ":")), **plan.get("files", {})}
     return fields, files

@@ -366,6 +366,14 @@ class Broken(DashboardTestCase):
         done = kaizen_json("dashboard", "--history", "kaizen-history")
         self.assertEqual((done["status"], done["reason"]), (1, "ledger_cut"))
 
+    def test_a_manifest_without_the_numbers_of_a_comparison_is_no_crash(self):
+        for forged in ({"counts": {}}, {"recommendation": "great"}, {"files": {"outcomes.json": '{"cases": [[1], 2, ["a", [], {}]]}'}}):
+            with self.subTest(forged):
+                shutil.rmtree("kaizen-history")
+                write_history(Path("kaizen-history"), [anchor("v1", {"x": (1, 1)}), compared("v2", AFTER, BEFORE, decision=PENDING, **forged)])
+                done = run_cli("dashboard")
+                self.assertEqual(done.status, 0 if "files" in forged else 1, done.stderr)
+
     def test_the_page_of_a_broken_history_is_the_same_from_everywhere(self):
         self.manifest(6).write_text("{}")
         self.page(status=1)

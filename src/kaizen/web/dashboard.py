@@ -199,7 +199,7 @@ def cell_html(cell: tuple[str | None, int, int] | None) -> str:
 def map_document(board: Board) -> JsonObject:
     """What the script draws: the runs in the order recorded with their cohort's letter, and the cells."""
     letters = cohort_letters(board.rows)
-    known = [row for row in board.rows if row["id"] in board.cases.columns]
+    known = [row for row in board.rows if row["id"] in board.cases.columns and not row["problem"]]
     runs = [
         [row["id"], row["seq"], row["agent_version"], row["label"], letters[row["cohort"]], mark_kind(row), stated_text(row)]
         for row in known

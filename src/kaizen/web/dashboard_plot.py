@@ -76,7 +76,7 @@ def cohort_bands(rows: list[JsonObject]) -> list[CohortBand]:
     letters = cohort_letters(rows)
     bands: list[CohortBand] = []
     for number, row in enumerate(rows):
-        cohort = row.get("cohort", "")
+        cohort = "" if row["problem"] else row["cohort"]
         if bands and bands[-1].cohort == cohort:
             bands[-1] = bands[-1]._replace(end=number + 1)
         else:
