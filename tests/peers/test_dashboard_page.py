@@ -118,6 +118,7 @@ class Page(DashboardTestCase):
                 self.screen(width, 900)
                 self.driver.get(address)
                 self.assertLessEqual(self.js("return document.documentElement.scrollWidth"), width)
+                self.assertTrue(self.js("const plot = document.getElementById('plot'); return plot.scrollWidth <= plot.clientWidth"))
                 self.assertEqual(self.js("return [...document.querySelectorAll('table, tr, td, th')].filter((each) => !each.getAttribute('role')).length"), 0)
 
     def test_the_map_follows_light_and_dark(self):
