@@ -159,6 +159,10 @@ LAYERS = {
         "web.verdict_section",
         "web.review",
         "web.pareto_page",
+        "web.dashboard_data",
+        "web.dashboard_words",
+        "web.dashboard_plot",
+        "web.dashboard",
     ],
     "commands": [
         "commands.table",
@@ -171,6 +175,7 @@ LAYERS = {
         "commands.judging",
         "commands.feedback",
         "commands.replaying",
+        "commands.history",
         "commands.*",
     ],
     "cli": [
