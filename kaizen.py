@@ -208,6 +208,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/verdict_section.py       What a review says of verdicts: how many of each, and how the judges stand.
 #     web/review.py                review.html and review.md: what improved, what regressed, and the command to decide.
 #     web/pareto_page.py           The page of `kaizen pareto`: quality against cost, and why others are left out.
+#     web/dashboard_data.py        What dashboard.html shows: runs, hash status, open decisions, cases × runs.
+#     web/dashboard_words.py       What the dashboard answers in words: better, eligible, regressed, unchanged.
+#     web/dashboard_plot.py        The picture of the dashboard: quality, cost and duration of every run, as SVG.
+#     web/dashboard.py             dashboard.html: are we better, is the candidate eligible, did anything regress.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
@@ -220,14 +224,15 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
+#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/dashboard.py        `kaizen dashboard`: the history on one page.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
-#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/history_replay.py   `kaizen replay-decision` over a history: what would flip.
 #     commands/history_views.py    `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
 #     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
@@ -284,7 +289,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import chain, combinations
+from itertools import chain, combinations, compress, pairwise
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
 
@@ -31678,6 +31683,1356 @@ def latency_text(entry: JsonObject) -> str:
 
 # endregion
 
+# region web/dashboard_data.py
+# =============================================================================
+# What dashboard.html shows: runs, hash status, open decisions, cases × runs.
+#
+#     board = read_board(folder, open_decision)
+#
+# A history that is broken is read as far as it can be, and `problems` says what is wrong. Ids that
+# are of the holdout in any run leave this module nowhere: they are only counted.
+# =============================================================================
+
+# Characters that stand for themselves in JSON and in a script element; states beyond these get a rarer one of four bytes.
+PLAIN_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"&<>\\')
+RARE_CHARACTERS = 0x20000
+RECOMMENDATIONS = ("eligible", "rejected", "manual_review")
+COUNTED_CHANGES = ("cases", "improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
+NO_NUMBERS = "has not the numbers of a comparison"
+
+
+class OpenDecision(NamedTuple):
+    """A decision to be made: the run's row, a sentence, the command that goes on ('' for none), whether a rule forbids promotion."""
+
+    row: JsonObject
+    text: str
+    command: str
+    is_blocked: bool
+
+
+class CaseMap:
+    """Cases × runs: one character a cell, which stands for (change, passed trials, valid trials)."""
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[str | None, int, int], str] = {}
+        self.orders: dict[tuple[str, ...], int] = {}  # each list of case ids that runs have, once
+        self.columns: dict[str, tuple[int, str]] = {}  # run: (list of ids, a character for each of them)
+        self.hidden: set[str] = set()
+
+    def add_run(self, history: History, run: HistoryRun) -> None:
+        """Reads the outcomes of *run*. Raises ArchiveError."""
+        names, cells = [], []
+        for outcome in run_outcomes(history, run):
+            state = (outcome.change, *outcome.candidate)
+            if state not in self.states:
+                self.states[state] = state_character(len(self.states))
+            names.append(outcome.id)
+            cells.append(self.states[state])
+            if outcome.is_holdout:
+                self.hidden.add(outcome.id)
+        self.columns[run.id] = (self.orders.setdefault(tuple(names), len(self.orders)), "".join(cells))
+
+    def seal(self) -> None:
+        """Takes out every case that is of the holdout in some run; called once, when all runs are read."""
+        keeps = [[name not in self.hidden for name in names] for names in self.orders]
+        self.columns = {run: (order, "".join(compress(cells, keeps[order]))) for run, (order, cells) in self.columns.items()}
+        self.lists = [list(compress(names, keep)) for names, keep in zip(self.orders, keeps, strict=True)]
+        self.meanings = {character: state for state, character in self.states.items()}
+        self.orders, self.states = {}, {}
+
+    def cells(self, run_id: str) -> dict[str, tuple[str | None, int, int]]:
+        """{case id: (change, passed, valid)} of the run, in the order of its cases; {} for a run that could not be read."""
+        order, cells = self.columns.get(run_id, (0, ""))
+        return {name: self.meanings[cell] for name, cell in zip(self.lists[order], cells, strict=True)} if cells else {}
+
+    def document(self) -> JsonObject:
+        """{"cases": [ids], "lists": [spans of cases], "states": [[character, change, passed, valid]], "columns": {run: [list, cells]}}."""
+        places: dict[str, int] = {}
+        lists = [[places.setdefault(name, len(places)) for name in names] for names in self.lists]
+        states = [[character, *state] for character, state in self.meanings.items()]
+        return {"cases": list(places), "lists": list(map(position_spans, lists)), "states": states, "columns": self.columns}
+
+
+class Board(NamedTuple):
+    """Everything that the page shows.
+
+    `rows` are those of `run_row` in the order recorded, with "delta_reason", "is_track" (the champion's line runs through it) and
+    "other_version" (the champion's version, when an anchor is of another). `checks` has by run what is wrong with its files;
+    `differences` has by cohort how it differs from the one before.
+    """
+
+    name: str
+    entries: int
+    anchor: str
+    rows: list[JsonObject]
+    problems: list[LedgerProblem]
+    checks: dict[str, list[str]]
+    differences: dict[str, str]
+    decisions: list[OpenDecision]
+    cases: CaseMap
+
+
+DescribeOpen = Callable[[History, HistoryRun, JsonObject], OpenDecision | None]
+
+
+def read_board(folder: str, describe: DescribeOpen) -> Board:
+    """What the history in *folder* holds; *describe* says what is open about an undecided run, None for nothing.
+
+    Raises RefusedError when the history is newer than this program, InputError when there is no folder.
+    """
+    history, problems = readable_history(folder)
+    newer = next((each for each in problems if each.code == "newer_version"), None)
+    if newer:
+        raise RefusedError(newer.text(), newer.hint, newer.code)
+    checks = run_checks(history, problems)
+    rows = board_rows(history)
+    problems = problems + [broken_problem(folder, row) for row in rows if row["problem"] == NO_NUMBERS]
+    cases = CaseMap()
+    for run in history.runs.values():
+        if run.manifest:
+            try:
+                cases.add_run(history, run)
+            except (ArchiveError, TypeError, ValueError):
+                continue  # what is not what was recorded is named in `problems`; what never was a list of outcomes has no column
+    cases.seal()
+    found = [] if problems else [describe(history, history.runs[row["id"]], row) for row in reversed(rows) if is_undecided(row)]
+    return Board(
+        name=os.path.basename(os.path.abspath(folder)),
+        entries=len(history.entries),
+        anchor=anchor_digest(history.entries) if history.entries else "",
+        rows=rows,
+        problems=[each._replace(path=portable_path(folder, each.path)) for each in problems],
+        checks=checks,
+        differences=cohort_differences(history),
+        decisions=sorted((each for each in found if each), key=lambda each: each.is_blocked),
+        cases=cases,
+    )
+
+
+def readable_history(folder: str) -> tuple[History, list[LedgerProblem]]:
+    """(the history as far as it can be read, what is wrong); an empty folder is an empty history. Raises InputError."""
+    if not os.path.exists(os.path.join(folder, LEDGER_FILE)):
+        others = set(list_folder(folder)) - {DASHBOARD_FILE}
+        words = "is missing, and with it what tells which runs there are"
+        missing = LedgerProblem(shown_path(os.path.join(folder, LEDGER_FILE)), 0, "ledger_cut", words)
+        return History(folder, [], {}), [missing] if others else []
+    return history_problems(folder)
+
+
+def portable_path(folder: str, path: str) -> str:
+    """*path* as seen from beside the history *folder*, so that a page says the same wherever it is made."""
+    relative = os.path.relpath(os.path.abspath(path), os.path.dirname(os.path.abspath(folder)))
+    return path if relative.startswith("..") else relative.replace(os.sep, "/")
+
+
+def run_checks(history: History, problems: list[LedgerProblem]) -> dict[str, list[str]]:
+    """{run id: what is wrong with its manifest and archived files}, [] for a run whose every hash verifies."""
+    wrong = {problem.path: problem.message for problem in problems}
+    found = {}
+    for run in history.runs.values():
+        names = [entry_object(entry) for entry in archived_entries(run)]
+        paths = [manifest_path(history.folder, run.id), *(os.path.join(history.folder, *name.split("/")) for name in names)]
+        shown = dict.fromkeys(map(shown_path, paths)) if wrong else {}
+        found[run.id] = [wrong[path] for path in shown if path in wrong] or ([run.problem.partition(": ")[2]] if run.problem else [])
+    return found
+
+
+def board_rows(history: History) -> list[JsonObject]:
+    """The rows of all runs, in the order recorded."""
+    versions: dict[int, str] = {}  # number of the entry of a promotion: the version that was champion from then on
+    for entry in history.entries:
+        if entry["kind"] == PROMOTION and entry["run"] in history.runs:
+            versions[entry["seq"]] = str(history.runs[entry["run"]].manifest.get("agent_version", ""))
+    rows = []
+    for run in history.runs.values():
+        row = run_row(history, run)
+        if not row["problem"] and not has_numbers(row):
+            row["problem"] = NO_NUMBERS
+        earlier = [version for number, version in versions.items() if number < row["seq"]]
+        champion = earlier[-1] if earlier else None
+        is_anchor = row["kind"] == "anchor" and not row["problem"]
+        row["delta_reason"] = run.manifest.get("delta_reason")
+        row["other_version"] = champion if is_anchor and champion not in (None, row["agent_version"]) else None
+        row["is_track"] = bool(row["promoted_at"]) or (is_anchor and row["other_version"] is None)
+        rows.append(row)
+    return rows
+
+
+def has_numbers(row: JsonObject) -> bool:
+    """True when *row* has the counts and the change that a compared run has; a manifest that nobody forged always does."""
+    if row["recommendation"] is None:
+        return True
+    delta = {"numerator": 0, "denominator": 1} if row["delta"] is None else row["delta"]
+    is_change = is_whole(delta.get("numerator")) and is_whole(delta.get("denominator")) and delta["denominator"] > 0
+    return row["recommendation"] in RECOMMENDATIONS and is_change and all(is_whole(row["counts"].get(key)) for key in COUNTED_CHANGES)
+
+
+def broken_problem(folder: str, row: JsonObject) -> LedgerProblem:
+    """What is wrong with the manifest of a *row* without numbers."""
+    return LedgerProblem(shown_path(manifest_path(folder, row["id"])), 0, "invalid_file", NO_NUMBERS)
+
+
+def is_undecided(row: JsonObject) -> bool:
+    """True when a compared run was never promoted and the recorded decision does not reject it."""
+    if row["problem"] or row["promoted_at"] or row["superseded_by"] or row["recommendation"] is None:
+        return False
+    return row["decision"] is None or row["decision"]["status"] != "rejected"
+
+
+def cohort_differences(history: History) -> dict[str, str]:
+    """{cohort: how it differs from the cohort that began before it}; '' where an archived file cannot be read."""
+    firsts = [runs[0] for cohort, runs in history.cohorts().items() if cohort]
+    found = {}
+    for before, run in pairwise(firsts):
+        try:
+            found[run.cohort()] = difference_text(cohort_difference(history, run, before))
+        except InputError:
+            found[run.cohort()] = ""
+    return found
+
+
+def state_character(number: int) -> str:
+    """The character of the state *number*, no two the same."""
+    rare = number - len(PLAIN_CHARACTERS)
+    return PLAIN_CHARACTERS[number] if rare < 0 else chr(RARE_CHARACTERS + rare)
+
+
+def position_spans(positions: list[int]) -> list[int]:
+    """*positions* as pairs of first and length of each span that counts up by one: [4, 5, 6, 9] is [4, 3, 9, 1]."""
+    spans: list[int] = []
+    for position in positions:
+        if spans and spans[-2] + spans[-1] == position:
+            spans[-1] += 1
+        else:
+            spans += [position, 1]
+    return spans
+
+# endregion
+
+# region web/dashboard_words.py
+# =============================================================================
+# What the dashboard answers in words: better, eligible, regressed, unchanged.
+#
+# Every number was archived with the run that it is of; none is computed here, and none of two
+# cohorts are put together.
+# =============================================================================
+
+NAMED_REGRESSIONS = 6
+
+
+class BoardAnswer(NamedTuple):
+    """A tone, the word that it is for, a sentence, what supports it."""
+
+    tone: str
+    word: str
+    sentence: str
+    lead: str
+
+
+def subject_row(board: Board) -> JsonObject | None:
+    """The run that the page is about: the newest compared one that no later record replaces, else the newest; None without any."""
+    trusted = [row for row in board.rows if not row["problem"]]
+    compared = [row for row in trusted if row["recommendation"] is not None and not row["superseded_by"]]
+    return next(reversed(compared or trusted), None)
+
+
+def champion_row(board: Board) -> JsonObject | None:
+    """The row of the champion; None when there is none."""
+    return next((row for row in board.rows if row["is_champion"]), None)
+
+
+def run_name(row: JsonObject) -> str:
+    """'v2 (run 2)'; the number alone of a run that cannot be trusted."""
+    return f"run {row['seq']}" if row["problem"] else f"{visible(row['agent_version'], 40)} (run {row['seq']})"
+
+
+def day(text: str) -> str:
+    """The day of a recorded time."""
+    return str(text)[:10]
+
+
+def board_verdict(board: Board) -> BoardAnswer:
+    """The sentence at the top of the page."""
+    row, champion = subject_row(board), champion_row(board)
+    if board.problems:
+        lead = "What stands below is shown as far as it can be read. Decide and promote nothing before the history is repaired."
+        return BoardAnswer("bad", "Not what was written", f"{counted(len(board.problems), 'problem')} found in this history.", lead)
+    if row is None:
+        return BoardAnswer("calm", "Nothing is recorded yet", "The first entry is the anchor that candidates are compared with.", "")
+    standing = f"Champion: {run_name(champion)} since {day(champion['promoted_at'][-1])}." if champion else "No version is champion yet."
+    if row["recommendation"] is None:
+        sentence = f"{run_name(row)} passes {rate_percent(row['rates']['candidate']['rate'])}; there is no candidate to compare with it."
+        return BoardAnswer("calm", "Measured, not compared", sentence, standing)
+    lead = f"{change_sentence(row)} {standing}"
+    because = reason_text(row)
+    rejected = row["decision"] is not None and row["decision"]["status"] == "rejected"
+    if row["is_champion"]:
+        said = better_than_before(board, row)
+        return BoardAnswer(said.tone, said.word, said.sentence, change_sentence(row))
+    if row["promoted_at"]:
+        return BoardAnswer("good", "Promoted once", f"{run_name(row)}: {change_of(board, row)}.", lead)
+    if rejected:
+        return BoardAnswer(
+            "bad",
+            "Rejected",
+            f"{run_name(row)} was rejected by {visible(row['decision']['decided_by'] or 'nobody named')}: {because}",
+            lead,
+        )
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    is_open = any(each.row["id"] == row["id"] for each in board.decisions)
+    word = VERDICTS[row["recommendation"]] + (", decision open" if is_open else "")
+    return BoardAnswer(tone, word, f"{run_name(row)}: {because if row['reasons'] else change_of(board, row) + '.'}", lead)
+
+
+def reason_text(row: JsonObject) -> str:
+    """The reason that decided; what was gained when none spoke against it."""
+    if row["reasons"]:
+        return sentence_end(visible(str(row["reasons"][0]["text"]), 300))
+    return f"{counted(row['counts']['improved'], 'improvement')}, no rule speaks against it."
+
+
+def change_of(board: Board, row: JsonObject) -> str:
+    """'pass rate +25 percentage points against v2 (run 4)', as archived with *row*."""
+    against = next((run_name(each) for each in board.rows if each["id"] == row["compared_with"]), "its baseline")
+    return f"pass rate {delta_text(row)} against {against}"
+
+
+def better_than_before(board: Board, row: JsonObject) -> BoardAnswer:
+    """Whether the champion's *row* is better than what it was compared with."""
+    delta = row["delta"]
+    small = f"{rates_text(row)}. Recommendation {str(row['recommendation']).replace('_', ' ')}, {sentence_end(decided_text(row))}"
+    sentence = f"{run_name(row)}: {change_of(board, row)}."
+    if delta is None:
+        return BoardAnswer("odd", "Not measured", sentence, small)
+    sign = (delta["numerator"] > 0) - (delta["numerator"] < 0)
+    tone, word = {1: ("good", "Better than before"), 0: ("calm", "The same as before"), -1: ("warn", "A lower pass rate than before")}[sign]
+    return BoardAnswer(tone, word, sentence, small)
+
+
+def decided_text(row: JsonObject) -> str:
+    """'accepted by Ada on 2026-02-01', or that nobody has decided."""
+    decision = row["decision"]
+    if decision is None or decision["status"] == "pending":
+        return "no decision is recorded"
+    by = f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
+    via = f" from inside {visible(decision['via'], 40)}" if decision["via"] else ""
+    return f"{by}{via} on {visible(day(decision['decided_at'])) or 'an unknown day'}"
+
+
+def rates_text(row: JsonObject) -> str:
+    """'58.33 % before, 83.33 % after', with the interval of the latter."""
+    rates = row["rates"]
+    before = f"{rate_percent(rates['baseline']['rate'])} before, " if "baseline" in rates else ""
+    small = ", ".join(filter(None, (interval_text(rates["candidate"]), basis_text(rates["candidate"]))))
+    return f"{before}{rate_percent(rates['candidate']['rate'])}{' after' if before else ''} ({small})"
+
+
+def board_answers(board: Board) -> list[tuple[str, BoardAnswer]]:
+    """(question, answer) of the four questions that the page is for; a broken history is only quoted."""
+    row, champion = subject_row(board), champion_row(board)
+    compared = row if row and row["recommendation"] is not None else None
+    answers = [
+        ("Are we better than before?", champion_answer(board, champion)),
+        ("Is the candidate eligible?", eligible_answer(board, compared)),
+        ("Did anything regress?", regressed_answer(board, compared)),
+    ]
+    if board.problems:
+        answers = [
+            (question, BoardAnswer("odd", "Not to be relied on", f"The record says: {said.sentence}", "")) for question, said in answers
+        ]
+    return [*answers, ("Has a record been changed?", trust_answer(board))]
+
+
+def champion_answer(board: Board, champion: JsonObject | None) -> BoardAnswer:
+    """The answer to the first question."""
+    if champion is None:
+        return BoardAnswer("calm", "Not known", "No version has been promoted.", "")
+    if champion["problem"]:
+        return BoardAnswer("bad", "Not known", f"the champion is {run_name(champion)}, whose manifest cannot be trusted.", "")
+    return better_than_before(board, champion)
+
+
+def eligible_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
+    """The answer to the second question."""
+    if row is None:
+        return BoardAnswer("calm", "No candidate", "No candidate has been recorded and compared.", "")
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    more = [visible(str(each["text"]), 300) for each in row["reasons"][1:]]
+    small = " ".join([sentence_end(capitalised(decided_text(row))), *[f"Also: {sentence_end(text)}" for text in more]])
+    return BoardAnswer(
+        tone, VERDICTS[row["recommendation"]], f"{run_name(row)}: {reason_text(row)}", f"{capitalised(change_of(board, row))}. {small}"
+    )
+
+
+def regressed_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
+    """The answer to the third question, with the cases that may be named."""
+    if row is None:
+        return BoardAnswer("calm", "Not compared", "There is no candidate to compare.", "")
+    counts = row["counts"]
+    lost = [f"{counted(counts[key], 'case')} {key}" for key in ("regressed", "weakened") if counts[key]]
+    unknown = f"{counted(counts['not_comparable'], 'case')} could not be compared" if counts["not_comparable"] else ""
+    cells = board.cases.cells(row["id"])
+    names = [name for name, cell in cells.items() if cell[0] == "regressed"]
+    small = f"Regressed: {case_names(names, counts['regressed'])}." if counts["regressed"] and cells else change_sentence(row)
+    sentence = f"{run_name(row)}: {listed([*lost, *([unknown] if unknown else [])]) or 'no case passes less often'}."
+    if lost:
+        return BoardAnswer("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, small)
+    return BoardAnswer("odd", "Not all known", sentence, "") if unknown else BoardAnswer("good", "No", sentence, change_sentence(row))
+
+
+def case_names(names: list[str], count: int) -> str:
+    """The first of *names*, and how many of *count* are not named (more, or of the holdout)."""
+    shown = [visible(name, 80) for name in names[:NAMED_REGRESSIONS]]
+    parts = shown + ([f"{len(names) - len(shown):,} more"] if len(names) > len(shown) else [])
+    parts += [counted(count - len(names), "holdout case")] if count > len(names) else []
+    return listed(parts, NAMED_REGRESSIONS + 2)
+
+
+def trust_answer(board: Board) -> BoardAnswer:
+    """The answer to the fourth question."""
+    sizes = f"{counted(board.entries, 'entry', 'entries')}, {counted(len(board.rows), 'run')}"
+    if board.problems:
+        broken = sum(1 for problems in board.checks.values() if problems)
+        small = f"{sizes}; {counted(broken, 'run')} with files that are not what was recorded."
+        return BoardAnswer("bad", "Yes", f"{counted(len(board.problems), 'problem')}, listed at the top.", small)
+    if not board.entries:
+        return BoardAnswer("calm", "Nothing to check", "There is no record yet.", "")
+    return BoardAnswer(
+        "good", "No", f"Every hash verifies: {sizes}.", f"Anchor digest {board.anchor}; compare it with one that was kept elsewhere."
+    )
+
+
+def trial_cost(rates: JsonObject) -> str:
+    """Mean cost of a trial; 'not measured' for none."""
+    return NOT_MEASURED if rates.get("mean_cost_usd") is None else f"{money(rates['mean_cost_usd'])} USD"
+
+
+def trial_time(rates: JsonObject) -> str:
+    """Median duration of a trial; 'not measured' for none."""
+    return NOT_MEASURED if rates.get("median_duration_ms") is None else duration(rates["median_duration_ms"] / 1000)
+
+
+def stated_text(row: JsonObject) -> str:
+    """The decision of *row* in one clause."""
+    if row["superseded_by"] and not row["promoted_at"]:
+        return "recorded again later"
+    if row["recommendation"] is None:
+        return "nothing to decide"
+    decision = row["decision"]
+    if decision is None or decision["status"] == "pending":
+        return "pending"
+    return f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
+
+# endregion
+
+# region web/dashboard_plot.py
+# =============================================================================
+# The picture of the dashboard: quality, cost and duration of every run, as SVG.
+#
+# The runs stand side by side in the order recorded. A band is a stretch of runs of one cohort;
+# the champion's line goes through the runs of a band and never into the next. What each mark
+# means is told by its shape. Every value stands in the table of runs as text.
+# =============================================================================
+
+# Drawn around the middle of a mark, in pixels.
+MARK_SHAPES = {
+    "champion": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0z",
+    "anchor": "M-5 -5h10v10h-10z",
+    "pending": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+    "rejected": "M-4.5 -4.5l9 9M4.5 -4.5l-9 9",
+    "other": "M0 -6l6 6l-6 6l-6 -6z",
+}
+MARK_WORDS = {
+    "champion": "promoted",
+    "anchor": "anchor of a cohort",
+    "pending": "decision open",
+    "rejected": "rejected",
+    "other": "recorded, neither promoted nor rejected",
+}
+RUN_WIDTH = 14  # pixels a run has at least; beyond the width of the page the picture scrolls
+NAMED_APART = 90  # pixels between two versions that are named below
+
+
+class CohortBand(NamedTuple):
+    """A stretch of runs of one cohort: its letter, cohort, first run, and the run behind its last."""
+
+    letter: str
+    cohort: str
+    first: int
+    end: int
+
+
+class Panel(NamedTuple):
+    """One of the pictures: name, values by run (None: not measured), limits by run, text of a value, scale's ends and step."""
+
+    kind: str
+    title: str
+    values: list[float | None]
+    limits: list[tuple[float, float] | None]
+    text: Callable[[float], str]
+    bottom: float
+    top: float
+    step: float
+
+    def height(self, value: float) -> str:
+        """Where *value* stands, from above."""
+        return f"{100 * (self.top - value) / (self.top - self.bottom):.2f}%"
+
+
+def cohort_letters(rows: list[JsonObject]) -> dict[str, str]:
+    """A short name of each cohort in the order of appearance: A, B, … Z, A2, B2 …; '?' for runs that cannot be trusted."""
+    cohorts = dict.fromkeys(row["cohort"] for row in rows if not row["problem"])
+    return {
+        "": "?",
+        **{cohort: chr(65 + number % 26) + (str(number // 26 + 1) if number > 25 else "") for number, cohort in enumerate(cohorts)},
+    }
+
+
+def cohort_bands(rows: list[JsonObject]) -> list[CohortBand]:
+    """The stretches of runs of one cohort, in the order recorded."""
+    letters = cohort_letters(rows)
+    bands: list[CohortBand] = []
+    for number, row in enumerate(rows):
+        cohort = "" if row["problem"] else row["cohort"]
+        if bands and bands[-1].cohort == cohort:
+            bands[-1] = bands[-1]._replace(end=number + 1)
+        else:
+            bands.append(CohortBand(letters[cohort], cohort, number, number + 1))
+    return bands
+
+
+def mark_kind(row: JsonObject) -> str:
+    """The mark that stands for *row*."""
+    if row["promoted_at"]:
+        return "champion"
+    if row["kind"] == "anchor":
+        return "anchor"
+    decision = row["decision"]
+    if row["recommendation"] == "rejected" or (decision and decision["status"] == "rejected"):
+        return "rejected"
+    is_open = row["recommendation"] is not None and not row["superseded_by"] and (decision is None or decision["status"] == "pending")
+    return "pending" if is_open else "other"
+
+
+def mark_svg(kind: str, title: str = "") -> str:
+    """The shape of a mark, with a *title* for the pointer."""
+    told = f"<title>{html_text(title)}</title>" if title else ""
+    return f'<path class="mark {kind}" d="{MARK_SHAPES[kind]}">{told}</path>'
+
+
+def mark_sample(kind: str) -> str:
+    """The mark *kind* in a line of text."""
+    return f'<svg class="sample" aria-hidden="true" focusable="false"><svg x="50%" y="50%">{mark_svg(kind)}</svg></svg>'
+
+
+def run_x(number: int, count: int) -> str:
+    """Where the run *number* of *count* stands, from the left."""
+    return f"{100 * (number + 0.5) / count:.3f}%"
+
+
+def board_panels(rows: list[JsonObject]) -> list[Panel]:
+    """Pass rate, cost and duration of *rows*; a panel without a value is left out, but for the first."""
+    sides = [row["rates"]["candidate"] if not row["problem"] else {} for row in rows]
+    rates = [side["rate"]["value"] if side.get("rate") else None for side in sides]
+    limits = [(side["low"], side["high"]) if side.get("rate") and side.get("low") is not None else None for side in sides]
+    known = [value for value in rates if value is not None] + [end for each in limits if each for end in each]
+    step = round_step(max(0.04, max(known, default=1) - min(known, default=0)))
+    bottom = max(0.0, math.floor(min(known, default=0) / step + 1e-9) * step)
+    top = min(1.0, math.ceil(max(known, default=1) / step - 1e-9) * step)
+    panels = [Panel("quality", "Pass rate", rates, limits, percent_text, bottom, max(top, bottom + step), step)]
+    for kind, title, key, text in (
+        ("cost", "Mean cost of a trial, USD", "mean_cost_usd", money),
+        ("time", "Median duration", "median_duration_ms", time_label),
+    ):
+        values = [side.get(key) for side in sides]
+        most = max((value for value in values if value is not None), default=None)
+        if most is not None:
+            step = round_step(most * 2) if most else 1.0
+            panels.append(Panel(kind, title, values, [None] * len(rows), text, 0.0, max(1, math.ceil(most / step - 1e-9)) * step, step))
+    return panels
+
+
+def percent_text(value: float) -> str:
+    """A label of the scale of rates."""
+    return f"{100 * value:.0f}\u00a0%"
+
+
+def time_label(milliseconds: float) -> str:
+    """A label of the scale of durations."""
+    return duration(milliseconds / 1000)
+
+
+def scale_values(panel: Panel) -> list[float]:
+    """The values that have a line and a label."""
+    return [panel.bottom + number * panel.step for number in range(math.floor((panel.top - panel.bottom) / panel.step + 1e-9) + 1)]
+
+
+def axis_svg(panel: Panel) -> str:
+    """The labels of the scale, which stay when the picture scrolls."""
+    texts = "".join(
+        f'<text x="100%" y="{panel.height(value)}" text-anchor="end" dominant-baseline="middle">{html_text(panel.text(value))}</text>'
+        for value in scale_values(panel)
+    )
+    return f'<svg class="axis {panel.kind}" focusable="false">{texts}</svg>'
+
+
+def panel_svg(panel: Panel, rows: list[JsonObject], bands: list[CohortBand]) -> str:
+    """One picture: bands, scale, the champion's line within each band, intervals, marks."""
+    count = len(rows)
+    shapes = []
+    for number, band in enumerate(bands):
+        left, width = 100 * band.first / count, 100 * (band.end - band.first) / count
+        shapes.append(f'<rect class="band{" odd" if number % 2 else ""}" x="{left:.3f}%" width="{width:.3f}%" y="0" height="100%"/>')
+        if number:
+            shapes.append(f'<line class="border" x1="{left:.3f}%" x2="{left:.3f}%" y1="0" y2="100%"/>')
+    shapes += [f'<line class="rule" x1="0" x2="100%" y1="{y}" y2="{y}"/>' for y in map(panel.height, scale_values(panel))]
+    for band in bands:
+        shapes += track_lines(panel, rows, band)
+    for number, limits in enumerate(panel.limits):
+        if limits:
+            x, low, high = run_x(number, count), panel.height(limits[0]), panel.height(limits[1])
+            shapes.append(f'<line class="range{" track" if rows[number]["is_track"] else ""}" x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>')
+    for number, (row, value) in enumerate(zip(rows, panel.values, strict=True)):
+        if value is not None:
+            shapes.append(f'<svg x="{run_x(number, count)}" y="{panel.height(value)}">{mark_svg(mark_kind(row), run_title(row))}</svg>')
+    return f'<svg class="panel {panel.kind}" focusable="false">{"".join(shapes)}</svg>'
+
+
+def track_lines(panel: Panel, rows: list[JsonObject], band: CohortBand) -> list[str]:
+    """The champion's line through the runs of *band*."""
+    places = [(number, panel.values[number]) for number in range(band.first, band.end) if rows[number]["is_track"]]
+    known = [(run_x(number, len(rows)), panel.height(value)) for number, value in places if value is not None]
+    return [f'<line class="way" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>' for (x1, y1), (x2, y2) in pairwise(known)]
+
+
+def run_title(row: JsonObject) -> str:
+    """What the pointer is told about a run."""
+    rates = row["rates"]["candidate"]
+    parts = [rate_percent(rates["rate"]), interval_text(rates), trial_cost(rates), trial_time(rates), stated_text(row)]
+    return f"{run_name(row)}, {row['label'][:60]}: " + ", ".join(filter(None, parts))
+
+
+def names_svg(rows: list[JsonObject], bands: list[CohortBand]) -> str:
+    """Letters of the bands and, where there is room, the numbers of the runs and the versions that were promoted."""
+    count, texts, last = len(rows), [], -math.inf
+    for band in bands:
+        texts.append(
+            f'<text class="letter" x="{50 * (band.first + band.end) / count:.3f}%" y="0.9em" text-anchor="middle">{band.letter}</text>'
+        )
+    apart = max(1, NAMED_APART // RUN_WIDTH) if count > 12 else 1
+    for number, row in enumerate(rows):
+        is_named = row["promoted_at"] if count > 12 else True
+        if is_named and number - last >= apart:
+            last = number
+            name = f"run {row['seq']}" if row["problem"] else short_name(row["agent_version"])[:10]
+            texts.append(f'<text x="{run_x(number, count)}" y="2.5em" text-anchor="middle">{html_text(name)}</text>')
+    return f'<svg class="names" focusable="false">{"".join(texts)}</svg>'
+
+
+def board_plot(rows: list[JsonObject]) -> str:
+    """The whole picture with its legend."""
+    bands, panels = cohort_bands(rows), board_panels(rows)
+    axes = "".join(f'<div class="cap"></div>{axis_svg(panel)}' for panel in panels)
+    pictures = "".join(f'<p class="cap">{html_text(panel.title)}</p>{panel_svg(panel, rows, bands)}' for panel in panels)
+    kinds = dict.fromkeys(mark_kind(row) for row in rows if not row["problem"])
+    legend = "".join(f"<li>{mark_sample(kind)}{MARK_WORDS[kind]}</li>" for kind in MARK_SHAPES if kind in kinds)
+    lacking = [word for kind, word in (("cost", "costs"), ("time", "durations")) if kind not in [panel.kind for panel in panels]]
+    missing = f"<li>{' and '.join(lacking)}: not measured in any run</li>" if lacking else ""
+    label = f"{listed([panel.title for panel in panels])} of {counted(len(rows), 'run')}; every value stands in the table of runs."
+    spacer = f'<svg class="spacer" width="{RUN_WIDTH * len(rows)}" height="1" focusable="false"></svg>'
+    return (
+        f'<figure><div class="plot"><div class="axes" aria-hidden="true">{axes}</div>'
+        f'<div class="scroll" id="plot" role="img" tabindex="0" aria-label="{html_text(label)}">'
+        f'<div class="pictures">{pictures}{names_svg(rows, bands)}{spacer}</div></div></div>'
+        f'<figcaption><ul class="legend">{legend}'
+        "<li>vertical line: 95 % interval</li><li>letters: cohorts; no line leads from one to another</li>"
+        f"{missing}</ul></figcaption></figure>"
+    )
+
+# endregion
+
+# region web/dashboard.py
+# =============================================================================
+# dashboard.html: are we better, is the candidate eligible, did anything regress.
+#
+# The page is whole without JavaScript but for the map of cases × runs, which the script draws
+# from one character a cell. The same history, and the same open decisions, give the same bytes.
+# =============================================================================
+
+DASHBOARD_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$word:</span> $sentence</h1>
+<p class="lead">$lead</p>
+</section>
+$problems
+<div class="answers">
+$answers
+</div>
+
+<section class="card decisions" aria-labelledby="decisions-title">
+<h2 id="decisions-title">Open decisions</h2>
+$decisions
+</section>
+
+<section class="card" aria-labelledby="look-title">
+<h2 id="look-title">Cases that need a look</h2>
+$cases
+<p class="small">$hidden</p>
+</section>
+
+<section class="card" aria-labelledby="plot-title">
+<h2 id="plot-title">The champion over time</h2>
+$plot
+</section>
+
+<section class="card map" aria-labelledby="map-title">
+<h2 id="map-title">Every case in every run</h2>
+$map
+</section>
+
+<section class="card" aria-labelledby="runs-title">
+<h2 id="runs-title">Every run</h2>
+$runs
+</section>
+"""
+DASHBOARD_CSS = r"""
+/* The dashboard. */
+main > .card, main > .unknown { margin: 0 0 1.25rem; }
+.broken { border-color: var(--bad); }
+.broken ul, .decisions ul { list-style: none; padding: 0; }
+.broken li + li, .decisions li + li { margin-top: 0.9rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }
+.decisions li > * + * { margin-top: 0.5rem; }
+.command { display: flex; gap: 0.5rem; align-items: flex-start; }
+.command pre { flex: 1; min-width: 0; padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+.answers { display: grid; gap: 1.25rem; margin-bottom: 1.25rem; }
+@media (min-width: 34rem) { .answers { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@media (min-width: 66rem) { .answers { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
+.answer { border-top: 3px solid var(--tone); }
+.card.answer > h2 { font-size: 0.875rem; font-weight: 500; color: var(--soft); margin-bottom: 0.3rem; }
+.answer-word { font-size: 1.3rem; font-weight: 640; color: var(--tone); letter-spacing: -0.01em; }
+.answer p + .small { margin-top: 0.5rem; }
+.wide { position: relative; overflow-x: auto; }
+.dot.s { background: linear-gradient(90deg, var(--warn) 50%, transparent 50%); border: 2px solid var(--warn); border-radius: 50%; }
+.look tbody th { width: auto; color: var(--ink); min-width: 9rem; overflow-wrap: anywhere; }
+.look tbody th small { margin-left: 0.3rem; }
+.look td, .look tbody th { padding-top: 0.3rem; padding-bottom: 0.3rem; }
+details { margin-top: 0.8rem; }
+summary { cursor: pointer; font-weight: 540; }
+details > :not(summary) { margin-top: 0.6rem; }
+.look td { white-space: nowrap; font-weight: 400; font-size: 0.875rem; }
+
+/* The picture: one column for the scales, one that scrolls. */
+.plot { display: grid; grid-template-columns: 4.2rem minmax(0, 1fr); gap: 0 0.5rem; }
+.plot .cap { height: 1.9rem; padding-top: 0.5rem; font-size: 0.8125rem; line-height: 1.2; color: var(--soft); position: sticky; left: 0; width: max-content; }
+.plot svg { display: block; width: 100%; overflow: visible; }
+.plot .scroll { overflow-x: auto; overflow-y: hidden; padding-right: 0.5rem; }
+.pictures { min-width: 100%; width: max-content; overflow-x: clip; }
+.plot .quality { height: 15rem; }
+.plot .cost, .plot .time { height: 5rem; }
+.plot .names { height: 3.4rem; margin-top: 0.4rem; }
+.pictures > svg { width: 0; min-width: 100%; }
+.pictures > .spacer { width: auto; min-width: 0; height: 1px; }
+.plot text { fill: var(--soft); font-size: 0.75rem; }
+.plot .letter { fill: var(--ink); font-weight: 640; }
+.plot .band { fill: var(--sunk); opacity: 0.4; }
+.plot .band.odd { opacity: 1; }
+.plot .border { stroke: var(--edge); stroke-width: 1; stroke-dasharray: 4 3; }
+.plot .rule { stroke: var(--line); stroke-width: 1; }
+.plot .range { stroke: var(--calm); stroke-width: 1.5; opacity: 0.55; }
+.plot .range.track { stroke: var(--accent); stroke-width: 2.5; opacity: 0.6; }
+.plot .way { stroke: var(--accent); stroke-width: 2; }
+.mark { stroke-width: 2; stroke: var(--calm); fill: var(--card); }
+.mark.champion { fill: var(--accent); stroke: var(--card); }
+.mark.anchor { stroke: var(--accent); }
+.mark.pending { stroke: var(--warn); stroke-dasharray: 3 2; }
+.mark.rejected { stroke: var(--bad); fill: none; stroke-width: 2.5; }
+.sample { width: 1.1rem; height: 1rem; vertical-align: -0.15rem; margin-right: 0.3rem; overflow: visible; }
+.sample svg { overflow: visible; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; list-style: none; padding: 0; margin-top: 0.8rem; font-size: 0.8125rem; color: var(--soft); }
+
+/* The map. */
+.map-tools { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: end; margin-bottom: 0.7rem; }
+.field { display: grid; gap: 0.15rem; flex: 1 1 10rem; min-width: 0; max-width: 22rem; }
+.field > span { font-size: 0.75rem; color: var(--soft); }
+.map-count { font-size: 0.875rem; color: var(--soft); padding-bottom: 0.4rem; }
+.map-frame { position: relative; overflow: auto; max-height: 34rem; border: 1px solid var(--line); border-radius: 7px; background: var(--card); }
+.map-frame canvas { position: sticky; top: 0; left: 0; display: block; }
+.map-frame svg { position: absolute; top: 0; left: 0; visibility: hidden; }
+.map-told { min-height: 3.2em; margin-top: 0.6rem; font-size: 0.9375rem; }
+.map-told b { overflow-wrap: anywhere; }
+.map-legend canvas { width: 14px; height: 14px; vertical-align: -0.15rem; margin-right: 0.35rem; }
+
+/* Every run. */
+.runs tbody th { width: 22%; color: var(--ink); font-weight: 400; overflow-wrap: anywhere; }
+.runs small { display: block; overflow-wrap: anywhere; margin-left: 0 !important; }
+.runs td { font-size: 0.9375rem; font-weight: 400; }
+@media (min-width: 60.01rem) {
+  .runs td:nth-of-type(1) { width: 17%; }
+  .runs td:nth-of-type(2) { width: 12%; }
+}
+.runs .band th { width: auto; padding: 0.6rem 0.6rem; background: var(--sunk); }
+.runs .band small { margin-top: 0.1rem; }
+.runs .sign { width: 0.62em; height: 0.62em; }
+.runs .tone-bad { color: var(--bad); font-weight: 640; }
+@media screen and (max-width: 60rem) {
+  .runs thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .runs, .runs tbody { display: block; }
+  .runs tr { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 9rem), 1fr)); gap: 0.2rem 1rem; padding: 0.7rem 0; border-top: 1px solid var(--line); }
+  .runs tr.band { padding: 0; }
+  .runs tbody tr > * { border: 0; padding: 0; width: auto; }
+  .runs tr:not(.band) > th { grid-column: 1 / -1; }
+  .runs .band th { padding: 0.6rem; }
+  .runs td::before { content: attr(data-name); display: block; font-size: 0.75rem; color: var(--soft); }
+  .runs td:empty { display: none; }
+}
+@media print {
+  .plot .scroll, .wide, .map-frame { overflow: visible; }
+  .plot .spacer { display: none; }
+  .map { display: none; }
+  .mark, .dot, .plot .band { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .runs tr, .answer { break-inside: avoid; }
+}
+"""
+DASHBOARD_JS = r"""
+// The dashboard: the picture begins at its newest end, and the map of cases × runs is drawn where it is looked at.
+// The script runs while the data still arrives, so the map waits for the end of the document.
+const CELL = 18, HEAD = 52, STATES = { p: "passed", s: "some passed", f: "failed", e: "not measured" };
+const LOOKS = ["regressed", "weakened", "f", "s", "e", "p"];
+
+const picture = document.getElementById("plot");
+if (picture) picture.scrollLeft = picture.scrollWidth;
+document.addEventListener("DOMContentLoaded", () => {
+  const data = readJson("map-data");
+  if (data.cases.length) drawMap(data);
+});
+
+const shownText = (text) => addText(make("span"), text).textContent;
+
+// Looks up the state of a case in a run. Each list of cases that runs share gets one index, and each run is unpacked when it is first seen.
+function cellReader(data) {
+  const numbers = new Map(data.states.map(([character], number) => [character, number]));
+  const places = [], unpacked = [];
+  const spread = (spans) => {
+    const found = new Int32Array(data.cases.length).fill(-1);
+    let place = 0;
+    for (let at = 0; at < spans.length; at += 2) for (let step = 0; step < spans[at + 1]; step++) found[spans[at] + step] = place++;
+    return found;
+  };
+  return (run, item) => {
+    const [list, cells] = data.columns[data.runs[run][0]];
+    places[list] ||= spread(data.lists[list]);
+    unpacked[run] ||= Uint32Array.from(cells, (character) => numbers.get(character));
+    const place = places[list][item];
+    return place < 0 ? null : data.states[unpacked[run][place]];
+  };
+}
+
+const letterOf = ([, , passed, valid]) => (!valid ? "e" : passed === valid ? "p" : passed ? "s" : "f");
+
+function lookOf(state) {
+  const at = LOOKS.indexOf(state[1]);
+  return at < 0 ? LOOKS.indexOf(letterOf(state)) : at;
+}
+
+// Draws one cell: the shape says how the trials came out, a frame that the case regressed, a bar below that it improved.
+function paintCell(pen, x, y, letter, change, colours) {
+  const middle = CELL / 2;
+  pen.save();
+  pen.translate(x, y);
+  pen.lineWidth = 2;
+  if (letter === "f") {
+    pen.fillStyle = colours.badSoft;
+    pen.fillRect(1, 1, CELL - 2, CELL - 2);
+    pen.strokeStyle = colours.bad;
+    pen.stroke(new Path2D(`M5 5L${CELL - 5} ${CELL - 5}M${CELL - 5} 5L5 ${CELL - 5}`));
+  } else if (letter === "s") {
+    pen.fillStyle = colours.warnSoft;
+    pen.fillRect(1, 1, CELL - 2, CELL - 2);
+    pen.fillStyle = colours.warn;
+    pen.fillRect(4, 4, middle - 4, CELL - 8);
+    pen.strokeStyle = colours.warn;
+    pen.strokeRect(4, 4, CELL - 8, CELL - 8);
+  } else if (letter === "e") {
+    pen.strokeStyle = colours.odd;
+    pen.stroke(new Path2D(`M${middle} 4L${CELL - 4} ${CELL - 4}L4 ${CELL - 4}z`));
+  } else {
+    pen.fillStyle = colours.good;
+    pen.beginPath();
+    pen.arc(middle, middle, 3, 0, 7);
+    pen.fill();
+  }
+  if (change === "regressed") { pen.strokeStyle = colours.bad; pen.strokeRect(1, 1, CELL - 2, CELL - 2); }
+  if (change === "improved") { pen.fillStyle = colours.good; pen.fillRect(3, CELL - 3, CELL - 6, 2); }
+  pen.restore();
+}
+
+function mapColours(place) {
+  const probe = make("span", { hidden: true });
+  place.append(probe);
+  const found = {};
+  for (const name of ["ink", "soft", "line", "edge", "card", "sunk", "accent", "good", "bad", "bad-soft", "warn", "warn-soft", "odd"]) {
+    probe.style.color = `var(--${name})`;
+    found[name.replace("-s", "S")] = getComputedStyle(probe).color;
+  }
+  probe.remove();
+  return found;
+}
+
+function drawMap(data) {
+  const place = document.getElementById("map"), stateOf = cellReader(data), runs = data.runs;
+  const names = data.cases.map((name) => name.toLowerCase());
+  const canvas = make("canvas", { "aria-hidden": "true" }), inner = make("div", null, canvas);
+  const told = make("p", { class: "map-told", "aria-live": "polite" }), count = par("map-count", "");
+  const frame = make("div", { class: "map-frame", id: "map-frame", tabindex: "0", role: "application", "aria-label": "Cases and runs. The arrow keys, Home, End, Page Up and Page Down go from cell to cell." }, inner);
+  const find = make("input", { type: "search", id: "map-find", autocomplete: "off" });
+  const order = make("select", { id: "map-order" }, make("option", { value: "looks" }, "What needs a look first"), make("option", { value: "given" }, "As recorded"));
+  const field = (text, control) => make("label", { class: "field" }, span("", text), control);
+  const samples = [["p", "", "passed"], ["s", "", "some trials passed"], ["f", "", "failed"], ["e", "", "not measured"], ["f", "regressed", "regressed against the run's baseline"], ["p", "improved", "improved"]];
+  const legend = samples.map(([, , text]) => make("li", null, make("canvas", { width: 2 * CELL, height: 2 * CELL, "aria-hidden": "true" }), text));
+  place.append(make("div", { class: "map-tools" }, field("Find a case", find), field("Order", order), count), frame, told,
+    make("ul", { class: "legend map-legend" }, legend, make("li", null, "empty: not a case of that run's cohort")));
+  place.hidden = false;
+
+  let colours, rows = [], side = 0, chosen = null, waiting = false;
+  const looks = new Uint8Array(data.cases.length).fill(LOOKS.length);
+  const looked = new Uint32Array(data.cases.length);
+  for (let item = 0; item < data.cases.length; item++) {
+    for (let run = runs.length - 1; run >= 0; run--) {
+      const state = stateOf(run, item);
+      if (state) { looks[item] = lookOf(state); looked[item] = runs.length - run; break; }
+    }
+  }
+
+  function arrange() {
+    const wanted = find.value.trim().toLowerCase();
+    rows = [...data.cases.keys()].filter((item) => !wanted || names[item].includes(wanted));
+    if (order.value === "looks") rows.sort((one, other) => looked[one] - looked[other] || looks[one] - looks[other] || one - other);
+    count.textContent = `${rows.length.toLocaleString("en")} of ${data.cases.length.toLocaleString("en")} cases, ${runs.length.toLocaleString("en")} runs`;
+    chosen = null;
+    told.textContent = rows.length ? "Choose a cell to see the case, the run and what came out." : "No case has this in its id.";
+    measure();
+  }
+
+  function measure() {
+    side = Math.round(Math.min(260, frame.clientWidth * 0.4));
+    inner.style.width = `${side + runs.length * CELL + 4}px`;
+    inner.style.height = `${HEAD + rows.length * CELL + 4}px`;
+    paint();
+  }
+
+  function paint() {
+    waiting = false;
+    const width = frame.clientWidth, height = Math.min(frame.clientHeight, HEAD + rows.length * CELL + 4), sharp = window.devicePixelRatio || 1;
+    canvas.width = width * sharp;
+    canvas.height = height * sharp;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d"), left = frame.scrollLeft, top = frame.scrollTop;
+    const firstRun = Math.floor(left / CELL), endRun = Math.min(runs.length, Math.ceil((left + width - side) / CELL));
+    const firstRow = Math.floor(top / CELL), endRow = Math.min(rows.length, Math.ceil((top + height - HEAD) / CELL));
+    const font = getComputedStyle(frame).fontFamily;
+    pen.scale(sharp, sharp);
+    pen.textBaseline = "middle";
+    const x = (run) => side + run * CELL - left, y = (row) => HEAD + row * CELL - top;
+    for (let run = firstRun; run < endRun; run++) {
+      const isOdd = bandOf[run] % 2;
+      pen.fillStyle = isOdd ? colours.sunk : colours.card;
+      pen.fillRect(x(run), 0, CELL, height);
+      for (let row = firstRow; row < endRow; row++) {
+        const state = stateOf(run, rows[row]);
+        if (state) paintCell(pen, x(run), y(row), letterOf(state), state[1], colours);
+      }
+    }
+    pen.fillStyle = colours.card;
+    pen.fillRect(0, 0, width, HEAD);
+    for (let run = firstRun; run < endRun; run++) {
+      if (run && bandOf[run] !== bandOf[run - 1]) { pen.fillStyle = colours.edge; pen.fillRect(x(run), 0, 1, height); }
+      pen.fillStyle = colours.ink;
+      pen.font = `600 12px ${font}`;
+      if (run === firstRun || bandOf[run] !== bandOf[run - 1]) pen.fillText(runs[run][4], Math.max(x(run) + 3, side + 3), 9);
+      pen.save();
+      pen.translate(x(run) + CELL / 2, HEAD - 4);
+      pen.rotate(-Math.PI / 2);
+      pen.font = `11px ${font}`;
+      pen.fillText(String(runs[run][1]), 0, 0);
+      pen.restore();
+    }
+    pen.fillStyle = colours.card;
+    pen.fillRect(0, 0, side, height);
+    pen.font = `12px ${font}`;
+    pen.fillStyle = colours.soft;
+    pen.fillText("Case / run", 8, HEAD - 12);
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, HEAD, side - 6, height);
+    pen.clip();
+    pen.fillStyle = colours.ink;
+    for (let row = firstRow; row < endRow; row++) pen.fillText(shownText(data.cases[rows[row]].slice(0, 60)), 8, y(row) + CELL / 2);
+    pen.restore();
+    pen.strokeStyle = colours.line;
+    pen.strokeRect(side - 0.5, -1, width, height + 2);
+    if (chosen && y(chosen.row) >= HEAD - 1 && x(chosen.run) >= side - 1) {
+      pen.strokeStyle = colours.accent;
+      pen.lineWidth = 3;
+      pen.strokeRect(x(chosen.run) - 0.5, y(chosen.row) - 0.5, CELL + 1, CELL + 1);
+    }
+  }
+  const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(paint); } };
+
+  function tell(row, run) {
+    const item = rows[row], [, number, version, label, letter, , decided] = runs[run], state = stateOf(run, item);
+    const result = state ? (state[3] ? `${state[2]} of ${state[3]} trials passed` : STATES.e) : `no case of cohort ${letter}`;
+    const change = state && state[1] ? `, ${state[1].replace("_", " ")}` : "";
+    told.replaceChildren(textElement("b", null, data.cases[item]), `: ${result}${change}. `,
+      textElement("span", null, `Run ${number}, version ${version}, “${label}”, cohort ${letter}, decision: ${decided}.`));
+  }
+
+  function choose(row, run) {
+    chosen = { row: Math.max(0, Math.min(rows.length - 1, row)), run: Math.max(0, Math.min(runs.length - 1, run)) };
+    const x = chosen.run * CELL, y = chosen.row * CELL;
+    frame.scrollLeft = Math.min(x, Math.max(frame.scrollLeft, x + CELL + side - frame.clientWidth + 4));
+    frame.scrollTop = Math.min(y, Math.max(frame.scrollTop, y + CELL + HEAD - frame.clientHeight + 4));
+    tell(chosen.row, chosen.run);
+    soon();
+  }
+
+  function cellAt(event) {
+    const box = frame.getBoundingClientRect(), x = event.clientX - box.left - frame.clientLeft - side, y = event.clientY - box.top - frame.clientTop - HEAD;
+    const run = Math.floor((x + frame.scrollLeft) / CELL), row = Math.floor((y + frame.scrollTop) / CELL);
+    return x >= 0 && y >= 0 && run < runs.length && row < rows.length ? [row, run] : null;
+  }
+
+  const page = () => Math.max(1, Math.floor((frame.clientHeight - HEAD) / CELL) - 1);
+  const moves = { ArrowUp: () => [-1, 0], ArrowDown: () => [1, 0], ArrowLeft: () => [0, -1], ArrowRight: () => [0, 1], PageUp: () => [-page(), 0], PageDown: () => [page(), 0], Home: () => [0, -runs.length], End: () => [0, runs.length] };
+  frame.addEventListener("keydown", (event) => {
+    if (!moves[event.key] || !rows.length || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    if (!chosen) return choose(0, runs.length - 1);
+    const [down, right] = moves[event.key]();
+    const isWhole = event.ctrlKey && (event.key === "Home" || event.key === "End");
+    choose(chosen.row + (isWhole ? Math.sign(right) * rows.length : down), chosen.run + right);
+  });
+  frame.addEventListener("click", (event) => { const cell = cellAt(event); if (cell) choose(...cell); });
+  frame.addEventListener("pointermove", (event) => { const cell = chosen ? null : cellAt(event); if (cell) tell(...cell); });
+  frame.addEventListener("scroll", soon, { passive: true });
+  find.addEventListener("input", () => { frame.scrollTop = 0; arrange(); });
+  order.addEventListener("change", () => { frame.scrollTop = 0; arrange(); });
+  window.addEventListener("resize", measure);
+
+  const bandOf = [];
+  for (let run = 0; run < runs.length; run++) bandOf.push(run ? bandOf[run - 1] + (runs[run][4] === runs[run - 1][4] ? 0 : 1) : 0);
+  function colour() {
+    colours = mapColours(place);
+    legend.forEach((each, number) => {
+      const pen = each.firstChild.getContext("2d");
+      pen.setTransform(2, 0, 0, 2, 0, 0);
+      pen.clearRect(0, 0, CELL, CELL);
+      paintCell(pen, 0, 0, samples[number][0], samples[number][1], colours);
+    });
+    soon();
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", colour);
+  for (const each of document.querySelectorAll("input[name=theme]")) each.addEventListener("change", colour);
+  colour();
+  arrange();
+  frame.scrollLeft = frame.scrollWidth;
+}
+"""
+
+SHOWN_PROBLEMS = 20
+SHOWN_DECISIONS = 6
+CASE_ROWS, MORE_CASE_ROWS = 15, 150  # of the cases that need a look: at once, and when asked for; the map has all
+SHOWN_RUNS = 40  # at once; the rest when asked for
+CASE_RUNS = 8
+MAP_PLACE = (
+    "<noscript><p>The map needs JavaScript. What needs a look stands above, every run in the table below.</p></noscript>\n"
+    '<div id="map" hidden></div>'
+)
+START = "kaizen history init IMPROVEMENT --agent-version V"
+REPAIR = "kaizen history validate"
+CELL_WORDS = {"p": "passed", "f": "failed", "e": "not measured", "s": "some passed"}
+LOOK_ORDER = ("regressed", "weakened", "f", "s", "e")
+
+
+def dashboard_page(board: Board) -> str:
+    """The page of *board*."""
+    said = board_verdict(board)
+    sizes = f"{board.name}: {counted(board.entries, 'entry', 'entries')}, {counted(len(board.rows), 'run')}"
+    values = {
+        "tone": said.tone,
+        "name": html_text(sizes + (f", anchor digest {board.anchor}" if board.anchor else "")),
+        "word": html_text(said.word),
+        "sentence": figure_html(said.sentence),
+        "lead": figure_html(said.lead),
+        "problems": problems_html(board),
+        "answers": "".join(answer_html(question, answer) for question, answer in board_answers(board)),
+        "decisions": decisions_html(board),
+        "plot": board_plot(board.rows) if any(not row["problem"] for row in board.rows) else "<p>There is nothing to draw yet.</p>",
+        "cases": look_html(board),
+        "map": MAP_PLACE if any(board.cases.lists) else "<p>There is no case to show.</p>",
+        "hidden": html_text(hidden_text(board)),
+        "runs": runs_html(board) if board.rows else "<p>No run has been recorded.</p>",
+    }
+    before, between, after = page_frame(f"{board.name}: dashboard", "Dashboard", DASHBOARD_CSS, DASHBOARD_JS)
+    return before + fill_template(DASHBOARD_HTML, values) + between + script_data("map-data", map_document(board)) + after
+
+
+def answer_html(question: str, said: BoardAnswer) -> str:
+    """A question and its answer: sign, word, sentence, what supports it."""
+    small = f'<p class="small">{figure_html(said.lead)}</p>' if said.lead else ""
+    return (
+        f'<section class="card answer tone-{said.tone}"><h2>{html_text(question)}</h2>'
+        f'<p class="answer-word"><span class="sign sign-{said.tone}" aria-hidden="true"></span>{html_text(said.word)}</p>'
+        f"<p>{figure_html(said.sentence)}</p>{small}</section>\n"
+    )
+
+
+def problems_html(board: Board) -> str:
+    """What is wrong with the history, and anchors that are of another version than the champion's; '' for nothing."""
+    anchor = next((row for row in reversed(board.rows) if row["kind"] == "anchor"), None)
+    parts = []
+    if board.problems:
+        items = [
+            f"<p>{html_text(problem.text())}</p>"
+            f'<p class="small">{html_text(capitalised(problem.hint))} · <code>{html_text(problem.code)}</code></p>'
+            for problem in board.problems[:SHOWN_PROBLEMS]
+        ]
+        more = len(board.problems) - len(items)
+        rest = f"<p>and {counted(more, 'more problem')}: <code>{REPAIR}</code> names all of them</p>" if more else ""
+        parts.append(f'<section class="card broken tone-bad"><h2>What is wrong with the history</h2>{list_html(items)}{rest}</section>')
+    if anchor and anchor["other_version"] is not None:
+        text = f"The newest anchor is of version {visible(anchor['agent_version'], 40)}, the champion then was "
+        text += f"{visible(anchor['other_version'], 40)}: a candidate has to be compared with the champion to be promoted."
+        parts.append(f'<div class="unknown"><h2>To be noticed</h2>{list_html([html_text(text)])}</div>')
+    return "\n".join(parts)
+
+
+def decisions_html(board: Board) -> str:
+    """The decisions that are open, those that can be made first, with the command that records one."""
+    if board.problems:
+        return f"<p>Nothing should be decided before the history is repaired: <code>{REPAIR}</code> names every problem.</p>"
+    if not board.rows:
+        return f'<p>Record the first run:</p><div class="command"><pre tabindex="0">{START}</pre></div>'
+    if not board.decisions:
+        return "<p>No decision is open.</p>"
+    items = [decision_item(number, each) for number, each in enumerate(board.decisions[:SHOWN_DECISIONS])]
+    more = len(board.decisions) - len(items)
+    rest = f"<p>and {counted(more, 'more run')} that nobody has decided about; the table of runs shows them</p>" if more else ""
+    return list_html(items) + rest
+
+
+def decision_item(number: int, each: OpenDecision) -> str:
+    """One open decision."""
+    row = each.row
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    sign = f'<span class="sign sign-{tone}" aria-hidden="true"></span>'
+    words = f"{VERDICTS[row['recommendation']]}, {delta_text(row)}"
+    head = f'<p class="tone-{tone}">{sign}<b>{html_text(run_name(row))}</b> {figure_html(words)}</p>'
+    text = f"<p>{html_text(each.text)}.</p>"
+    if not each.command:
+        return head + text
+    return (
+        f'{head}{text}<div class="command"><pre id="command-{number}" tabindex="0">{html_text(each.command)}</pre>'
+        f'<button type="button" data-copy="command-{number}" hidden>Copy</button></div>'
+    )
+
+
+def hidden_text(board: Board) -> str:
+    """How many cases have no row anywhere on the page."""
+    count = len(board.cases.hidden)
+    return f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in the rates, and not shown." if count else ""
+
+
+# --- Cases that need a look ------------------------------------------------------------
+
+
+def cell_letter(passed: int, valid: int) -> str:
+    """'p', 'f', 's' (some passed) or 'e' (not measured)."""
+    return "e" if not valid else "p" if passed == valid else "s" if passed else "f"
+
+
+def look_html(board: Board) -> str:
+    """The cases of the run in question that lost ground, failed or were not measured, beside the runs of its cohort before it."""
+    row = subject_row(board)
+    cells = board.cases.cells(row["id"]) if row else {}
+    if row is None or not cells:
+        return "<p>There is no case to show.</p>"
+    found = []
+    for name, (change, passed, valid) in cells.items():
+        letter = cell_letter(passed, valid)
+        key = change if change in LOOK_ORDER else letter
+        if key in LOOK_ORDER:
+            found.append((LOOK_ORDER.index(key), name))
+    if not found:
+        words = f"Each of {counted(len(cells), 'case')} that may be shown passed in every trial of {run_name(row)}, and none lost ground."
+        return f"<p>{html_text(words)}</p>"
+    runs = [each for each in board.rows if not each["problem"] and each["cohort"] == row["cohort"] and each["seq"] <= row["seq"]][
+        -CASE_RUNS:
+    ]
+    columns = {each["id"]: board.cases.cells(each["id"]) for each in runs}
+    body = []
+    for _, name in sorted(found, key=lambda item: item[0])[:MORE_CASE_ROWS]:
+        change = cells[name][0]
+        word = html_text((change or "no comparison").replace("_", " "))
+        states = [cell_html(columns[each["id"]].get(name)) for each in runs]
+        body.append([f"<b>{html_text(name)}</b> <small>{word}</small>", *states])
+    heads = [f"Run {each['seq']} <small>{html_text(visible(each['agent_version'], 20))}</small>" for each in runs]
+    words = f"{counted(len(found), 'case')} of {run_name(row)}: regressions first, then failures, with the runs of its cohort before it."
+    parts = [f"<p>{html_text(words)}</p>", look_table(heads, body[:CASE_ROWS])]
+    if len(body) > CASE_ROWS:
+        parts.append(folded_html(f"{len(body) - CASE_ROWS:,} more", look_table(heads, body[CASE_ROWS:])))
+    if len(found) > len(body):
+        parts.append(f"<p>and {len(found) - len(body):,} more, in the map below</p>")
+    return "\n".join(parts)
+
+
+def look_table(heads: list[str], body: list[list[str]]) -> str:
+    """A part of the table of cases that need a look, which scrolls for itself."""
+    table = table_html("Cases that need a look, by run", ["Case", *heads], body, "figures splits look")
+    return f'<div class="wide" role="region" aria-label="Cases that need a look" tabindex="0">{table}</div>'
+
+
+def folded_html(summary: str, content: str) -> str:
+    """*content* behind a line that opens it."""
+    return f"<details><summary>{html_text(summary)}</summary>{content}</details>"
+
+
+def cell_html(cell: tuple[str | None, int, int] | None) -> str:
+    """One case in one run: a shape and its numbers."""
+    if cell is None:
+        return '<span class="missing">not there</span>'
+    _, passed, valid = cell
+    letter = cell_letter(passed, valid)
+    text = f"{passed} of {valid}" if valid else NOT_MEASURED
+    return f'<span class="dot {letter}" aria-hidden="true"></span> <span class="unseen">{CELL_WORDS[letter]}: </span>{text}'
+
+
+def map_document(board: Board) -> JsonObject:
+    """What the script draws: the runs in the order recorded with their cohort's letter, and the cells."""
+    letters = cohort_letters(board.rows)
+    known = [row for row in board.rows if row["id"] in board.cases.columns and not row["problem"]]
+    runs = [
+        [row["id"], row["seq"], row["agent_version"], row["label"], letters[row["cohort"]], mark_kind(row), stated_text(row)]
+        for row in known
+    ]
+    return {"runs": runs, **board.cases.document()}
+
+
+# --- Every run -------------------------------------------------------------------------
+
+RUN_COLUMNS = ("Run", "Pass rate", "Change", "Cases that moved", "Cost and duration", "Recommendation", "Decision", "Hashes")
+
+
+def runs_html(board: Board) -> str:
+    """Every run, the newest first, by cohort; how a cohort differs from the one before stands above its runs."""
+    bands, cut = cohort_bands(board.rows), max(0, len(board.rows) - SHOWN_RUNS)
+    newer = [band._replace(first=max(cut, band.first)) for band in bands if band.end > cut]
+    older = [band._replace(end=min(cut, band.end)) for band in bands if band.first < cut]
+    table = runs_table(board, newer, "Every run, the newest first")
+    return table + (folded_html(f"{counted(cut, 'older run')}", runs_table(board, older, "Older runs")) if older else "")
+
+
+def runs_table(board: Board, bands: list[CohortBand], caption: str) -> str:
+    """The runs of *bands*, the newest first."""
+    head = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in RUN_COLUMNS)
+    bodies = "".join(band_html(board, band) for band in reversed(bands))
+    return (
+        f'<table class="figures splits runs" role="table"><caption class="unseen">{caption}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n{bodies}</table>'
+    )
+
+
+def band_html(board: Board, band: CohortBand) -> str:
+    """The rows of one band."""
+    rows = board.rows[band.first : band.end]
+    if band.cohort:
+        names = dict.fromkeys(row["improvement"] for row in rows)
+        text = f"{band.cohort}, {', '.join(names)}, {counted(rows[0]['cases'] or 0, 'case')}"
+        text += f" ({rows[0]['holdout']:,} of the holdout)" if rows[0]["holdout"] else ""
+        difference = board.differences.get(band.cohort)
+        small = f"Differs from the cohort before it: {difference}. Its rates are not compared with others." if difference else ""
+        title = f"<b>Cohort {html_text(band.letter)}</b> {html_text(text)} <small>{html_text(small)}</small>"
+    else:
+        title = "<b>Runs that cannot be trusted</b>"
+    lines = "".join(run_html(board, row) for row in reversed(rows))
+    heading = f'<th role="rowheader" scope="rowgroup" colspan="{len(RUN_COLUMNS)}">{title}</th>'
+    return f'<tbody role="rowgroup"><tr role="row" class="band">{heading}</tr>\n{lines}</tbody>\n'
+
+
+def run_html(board: Board, row: JsonObject) -> str:
+    """The row of one run."""
+    wrong = board.checks.get(row["id"], [])
+    sign = '<span class="sign sign-bad" aria-hidden="true"></span>'
+    hashes = f'<span class="tone-bad">{sign}changed</span> <small>{html_text("; ".join(wrong[:3]))}</small>' if wrong else "verified"
+    if row["problem"]:
+        promoted = "promoted; " if row["promoted_at"] else ""
+        cells = [f"<b>{row['seq']}</b> <small>{html_text(row['id'])}</small>", f'<span class="missing">{promoted}cannot be trusted</span>']
+        return run_line([*cells, *[""] * (len(RUN_COLUMNS) - 3), hashes])
+    rates = row["rates"]["candidate"]
+    tags = (['<span class="tag">champion</span>'] if row["is_champion"] else []) + (
+        ['<span class="tag">anchor</span>'] if row["kind"] == "anchor" else []
+    )
+    name = f"{mark_sample(mark_kind(row))}<b>{row['seq']} · {html_text(visible(row['agent_version'], 60))}</b> {' '.join(tags)}"
+    name += f"<small>{html_text(visible(row['label'], 120))}</small>"
+    name += f"<small>{html_text(day(row['recorded_at']))} · <code>{html_text(row['id'])}</code></small>"
+    if row["other_version"] is not None:
+        name += f"<small>Another version than the champion then, {html_text(visible(row['other_version'], 40))}.</small>"
+    small = ", ".join(filter(None, (interval_text(rates), basis_text(rates))))
+    return run_line([
+        name,
+        f"{figure_html(rate_percent(rates['rate']))} <small>{figure_html(small)}</small>",
+        change_html(board, row),
+        figure_html(moved_text(row)),
+        f"{html_text(trial_cost(rates))}, {html_text(trial_time(rates))}",
+        recommendation_html(row),
+        decision_html_of(row),
+        hashes,
+    ])  # fmt: skip
+
+
+def run_line(cells: list[str]) -> str:
+    """A row whose first cell is its heading; the others say on narrow screens what they are."""
+    rest = "".join(f'<td role="cell" data-name="{name}">{cell}</td>' for name, cell in zip(RUN_COLUMNS[1:], cells[1:], strict=True))
+    return f'<tr role="row"><th scope="row" role="rowheader">{cells[0]}</th>{rest}</tr>\n'
+
+
+def change_html(board: Board, row: JsonObject) -> str:
+    """The change of the pass rate, and against which run."""
+    if row["recommendation"] is None:
+        return '<span class="missing">measured alone</span>'
+    against = next((run_name(each) for each in board.rows if each["id"] == row["compared_with"]), "a baseline that was not recorded")
+    return f"{figure_html(delta_text(row))} <small>against {html_text(against)}</small>"
+
+
+def moved_text(row: JsonObject) -> str:
+    """'1 regressed, 2 improved', with what else occurs."""
+    counts = row["counts"]
+    if row["recommendation"] is None:
+        return ""
+    order = ("regressed", "weakened", "not_comparable", "improved", "strengthened")
+    return ", ".join(f"{counts[key]:,} {key.replace('_', ' ')}" for key in order if counts[key] or key in ("regressed", "improved"))
+
+
+def recommendation_html(row: JsonObject) -> str:
+    """The recommendation and why."""
+    if row["recommendation"] is None:
+        return ""
+    reasons = "; ".join(visible(str(each["text"]), 300) for each in row["reasons"])
+    return f"{html_text(VERDICTS[row['recommendation']])} <small>{html_text(reasons)}</small>"
+
+
+def decision_html_of(row: JsonObject) -> str:
+    """Who decided what, why, and when it was promoted."""
+    decision = row["decision"] or {}
+    parts = [html_text(capitalised(stated_text(row)))]
+    why = [f"because {visible(decision['rationale'], 300)}"] if decision.get("rationale") else []
+    why += [f"on condition that {visible(text, 300)}" for text in decision.get("conditions", [])]
+    why += [f"recorded from inside {visible(decision['via'], 40)}"] if decision.get("via") else []
+    why += [f"promoted {day(at)}" for at in row["promoted_at"]]
+    return " ".join(parts + [f"<small>{html_text('; '.join(why))}</small>"] * bool(why))
+
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -32908,6 +34263,317 @@ def replayed_tally(project: Project, stage: str) -> StageTally:
 
 # endregion
 
+# region commands/history.py
+# =============================================================================
+# `kaizen history init`, `record`, `promote`: what is kept, and how.
+# =============================================================================
+
+HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
+RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
+RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
+AGENT_VERSION = Argument(
+    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
+)
+STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
+LONGEST_NAME = 200
+CheckFields = Callable[[History, JsonObject], None]
+
+
+class Recorded(NamedTuple):
+    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
+
+    project: Project
+    comparison: JsonObject
+    states: dict[str, StageState]
+
+
+@command(
+    "history init",
+    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
+    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
+    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
+    group="history",
+)
+def command_history_init(args: Namespace) -> Answer:
+    """Archives the anchor."""
+    recorded = one_stage(load_project(args.improvement), args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        cohort = cohort_id(fields["cohort"])
+        anchor = history.anchor(cohort)
+        if anchor:
+            name = recorded.project.improvement.argument()
+            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
+
+    history, run = recorded_run(args, ANCHOR, recorded, check)
+    champion = history.champion()
+    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
+    if champion and champion.manifest["agent_version"] != args.agent_version:
+        version = quoted(champion.manifest["agent_version"])
+        lines.append(
+            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
+        )
+    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history record",
+    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
+        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        RUN_LABEL,
+        AGENT_VERSION,
+        HISTORY,
+    ],
+    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
+    group="history",
+)
+def command_history_record(args: Namespace) -> Answer:
+    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
+    project = load_project(args.improvement)
+    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
+    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        wanted = identity_of_run(fields)
+        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
+        if same:
+            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
+
+    history, run = recorded_run(args, RECORD, recorded, check)
+    comparison, decision = recorded.comparison, run.manifest["decision"]
+    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines += [
+        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
+    ]
+    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
+    if history.anchor(run.cohort()) is None:
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
+    status = decision["status"] if decision else ""
+    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
+    following = "" if status == "rejected" or not is_compared else following
+    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history promote",
+    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
+    [RUN, HISTORY],
+    "kaizen history promote 2",
+    group="history",
+)
+def command_history_promote(args: Namespace) -> Answer:
+    """Appends the promotion, with the decision it rests on."""
+    folder = required_history(args.history)
+    run = find_run(load_history(folder), args.run)
+    if not run.manifest:
+        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
+    improvement = improvement_of_run(folder, run)
+    stale = "" if improvement is None else moved_on(improvement, run)
+    decision, source = deciding_file(folder, run, improvement)
+
+    def check(history: History) -> None:
+        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
+        if obstacle:
+            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
+
+    before = load_history(folder)
+    stated = stated_decision(decision) or {}
+    history = record_promotion(folder, run.id, source, stated, check)
+    former = before.champion()
+    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
+    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
+    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
+    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
+    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
+
+
+def required_history(argument: str | None) -> str:
+    """The folder of the history. Raises InputError when there is none."""
+    folder = find_history(argument)
+    if folder is None:
+        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
+        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
+    return folder
+
+
+def history_answer(history: History, run: HistoryRun) -> JsonObject:
+    """What --json says of *run*."""
+    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
+
+
+# --- What is archived ------------------------------------------------------------------
+
+
+def one_stage(project: Project, stage: str) -> Recorded:
+    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
+    tally, state = tallied_stage(project, stage)
+    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
+    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
+    return Recorded(project, document, {"candidate": state})
+
+
+def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
+    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
+    assessment = assess(project, baseline, candidate)
+    refuse_stale(assessment, project.improvement, "record")
+    return Recorded(project, assessment.comparison, assessment.states)
+
+
+def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
+    """The history with *recorded* appended as a run of *kind*, and that run."""
+    improvement = recorded.project.improvement
+    label = args.label or improvement.name
+    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
+        if not value.strip() or len(value) > LONGEST_NAME:
+            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
+    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
+    decision, source = decision_file(improvement)
+    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
+        decision = None  # there is none about what is recorded here
+
+    def check_all(history: History) -> None:
+        check(history, {"label": label, **fields})
+        refuse_changed_stages(recorded)
+
+    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
+    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
+
+
+def path_from(folder: str, improvement: Improvement) -> str:
+    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
+    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
+
+
+def cohort_fields(project: Project) -> JsonObject:
+    """The cohort of *project*, as a manifest has it."""
+    return {
+        "dataset_fingerprint": project.dataset.fingerprint,
+        "evaluator_fingerprint": project.suite.fingerprint,
+        "evaluators": project.suite.entry_fingerprints,
+        "cases": len(project.dataset.cases),
+        "holdout": len(project.dataset.holdout),
+    }
+
+
+def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
+    """The manifest of *recorded*, but for id, time and files; it names no case."""
+    comparison = recorded.comparison
+    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
+    return {
+        "agent_version": agent_version,
+        "improvement": {"name": recorded.project.improvement.name, "path": path},
+        "cohort": cohort_fields(recorded.project),
+        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
+        "evidence": comparison.get("evidence"),
+        "recommendation": comparison["recommendation"],
+        "reasons": reasons,
+        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
+        "decision": stated_decision(decision),
+    }
+
+
+def identity_of_run(fields: JsonObject) -> list[object]:
+    """What makes two records the same run, when all of it is equal."""
+    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
+
+
+def run_sources(recorded: Recorded) -> list[Source]:
+    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
+    improvement, dataset = recorded.project.improvement, recorded.project.dataset
+    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
+    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
+    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
+    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
+    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
+    for role in recorded.states:
+        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
+    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
+    references = sorted(recorded.project.evaluation.file_hashes)
+    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
+
+
+def archived_case_lines(cases: list[Case]) -> bytes:
+    """All cases, those of included files too, one a line."""
+    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
+
+
+def refuse_changed_stages(recorded: Recorded) -> None:
+    """Raises RefusedError when a stage is no longer the one that was assessed."""
+    improvement = recorded.project.improvement
+    for role, state in recorded.states.items():
+        stage = recorded.comparison[role]["stage"]
+        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
+            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
+                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
+                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+# --- What a promotion rests on ---------------------------------------------------------
+
+
+def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
+    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
+    place, root = run.manifest["improvement"], os.path.dirname(folder)
+    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
+    try:
+        if place.get("path"):
+            return find_improvement(path) if is_inside(root, path) else None
+        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
+    except InputError:
+        return None
+
+
+def moved_on(improvement: Improvement, run: HistoryRun) -> str:
+    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
+    stages = run.manifest["stages"]
+    if "baseline" not in stages:
+        return ""
+    try:
+        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
+    except InputError as error:
+        return error.message
+    if now.problems:
+        return now.problems[0][1]
+    cohort, comparison = run.manifest["cohort"], now.comparison
+    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
+        if comparison[key] != cohort[key]:
+            return f"the {what} in {improvement.shown()} have changed since it was recorded"
+    for role in ("baseline", "candidate"):
+        if comparison[role] != stages[role]:
+            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
+    same = comparison["evidence"] == run.manifest["evidence"]
+    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
+
+
+def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
+    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
+    if improvement is not None:
+        return decision_file(improvement)
+    entry = run.file("decision.yaml")
+    content = object_bytes(folder, entry) if entry else b""
+    stated = run.manifest["decision"]
+    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
+
+
+def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
+    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
+    path = improvement.path("decision.yaml")
+    if not os.path.exists(path):
+        return None, Source("decision.yaml")
+    content, decision = read_bytes(path), decision_of(improvement)
+    if read_bytes(path) != content:
+        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
+    return decision, Source("decision.yaml", content=content)
+
+# endregion
+
 # region commands/agreement.py
 # =============================================================================
 # `kaizen agreement`: does the judge decide like the experts.
@@ -33112,6 +34778,67 @@ def record_agreement(path: str, document: JsonObject) -> None:
     old = read_json_object(path).get("measured") if os.path.exists(path) else []
     kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
     write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
+
+# endregion
+
+# region commands/dashboard.py
+# =============================================================================
+# `kaizen dashboard`: the history on one page.
+# =============================================================================
+
+
+@command(
+    "dashboard",
+    "Writes dashboard.html: champion over time, the open decision, regressions, each case in each run, hash status; exits 1 when broken.",
+    [HISTORY],
+    "kaizen dashboard",
+    group="history",
+)
+def command_dashboard(args: Namespace) -> Answer:
+    """Writes the page beside the ledger. A history that is not what was written gets a page that says so first."""
+    folder = required_history(args.history)
+    board = read_board(folder, open_decision)
+    path = os.path.join(folder, DASHBOARD_FILE)
+    write_file(path, dashboard_page(board))
+    verdict = board_verdict(board)
+    message = visible(f"{verdict.word}: {verdict.sentence}", 300)
+    lines = [message, *[f"  {visible(problem.text(), 300)}" for problem in board.problems[:10]]]
+    lines += [f"  and {counted(len(board.problems) - 10, 'more problem')}"] if len(board.problems) > 10 else []
+    lines += [f"  open: {visible(each.row['id'])}: {visible(each.text, 300)}" for each in board.decisions[:5]]
+    lines.append(f"page: {shown_path(path)}")
+    champion = next((row["id"] for row in board.rows if row["is_champion"]), None)
+    data: JsonObject = {"files": {"html": shown_path(path)}, "runs": len(board.rows), "champion": champion}
+    data.update(open=[each.row["id"] for each in board.decisions], problems=[problem.text() for problem in board.problems])
+    reason = board.problems[0].code if board.problems else "written"
+    return Answer(EXIT_NO if board.problems else 0, reason, message, lines, data, f"open {shown_path(path)}")
+
+
+def open_decision(history: History, run: HistoryRun, row: JsonObject) -> OpenDecision | None:
+    """What a person has to decide about *run*, as its improvement stands; None when it was rejected meanwhile."""
+    from shlex import quote
+
+    place = run.manifest["improvement"]
+    command = f"kaizen decide {quote(str(place.get('path') or place.get('name', '')))} --status {{}} --by NAME --because TEXT"
+    obstacle = rule_obstacle(history, run)
+    blocked = f"; it could not be promoted: {obstacle.text.removeprefix(f'{run.id}: ')}" if obstacle else ""
+    try:
+        improvement = improvement_of_run(history.folder, run)
+        live = decision_of(improvement) if improvement else None
+    except InputError:
+        return OpenDecision(row, "decision.yaml of its improvement cannot be read", "", bool(obstacle))
+    stated = live._asdict() if live and live.evidence == row["evidence"] else row["decision"] or {}
+    status = stated.get("status") or PENDING
+    if status == "rejected":
+        return None
+    if status in ACCEPTED_STATUSES:
+        text = f"Accepted by {stated['decided_by'] or 'nobody named'}, and not promoted{blocked}"
+        return OpenDecision(row, text, "" if obstacle else f"kaizen history promote {run.id}", bool(obstacle))
+    text = f"Nobody has decided yet{blocked}"
+    if improvement is None:
+        return OpenDecision(row, f"{text}; the folder of its improvement is gone", "", True)
+    if live is not None and live.evidence != row["evidence"]:
+        return OpenDecision(row, f"{text}; its improvement has other evidence by now: review and record that", "", True)
+    return OpenDecision(row, text, command.format("rejected" if obstacle else "accepted"), bool(obstacle))
 
 # endregion
 
@@ -33666,317 +35393,6 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
-
-# endregion
-
-# region commands/history.py
-# =============================================================================
-# `kaizen history init`, `record`, `promote`: what is kept, and how.
-# =============================================================================
-
-HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
-RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
-RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
-AGENT_VERSION = Argument(
-    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
-)
-STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
-LONGEST_NAME = 200
-CheckFields = Callable[[History, JsonObject], None]
-
-
-class Recorded(NamedTuple):
-    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
-
-    project: Project
-    comparison: JsonObject
-    states: dict[str, StageState]
-
-
-@command(
-    "history init",
-    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
-    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
-    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
-    group="history",
-)
-def command_history_init(args: Namespace) -> Answer:
-    """Archives the anchor."""
-    recorded = one_stage(load_project(args.improvement), args.stage)
-
-    def check(history: History, fields: JsonObject) -> None:
-        cohort = cohort_id(fields["cohort"])
-        anchor = history.anchor(cohort)
-        if anchor:
-            name = recorded.project.improvement.argument()
-            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
-            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
-
-    history, run = recorded_run(args, ANCHOR, recorded, check)
-    champion = history.champion()
-    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
-    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
-    if champion and champion.manifest["agent_version"] != args.agent_version:
-        version = quoted(champion.manifest["agent_version"])
-        lines.append(
-            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
-        )
-    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
-    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
-
-
-@command(
-    "history record",
-    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
-    [
-        IMPROVEMENT,
-        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
-        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
-        RUN_LABEL,
-        AGENT_VERSION,
-        HISTORY,
-    ],
-    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
-    group="history",
-)
-def command_history_record(args: Namespace) -> Answer:
-    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
-    project = load_project(args.improvement)
-    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
-    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
-
-    def check(history: History, fields: JsonObject) -> None:
-        wanted = identity_of_run(fields)
-        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
-        if same:
-            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
-
-    history, run = recorded_run(args, RECORD, recorded, check)
-    comparison, decision = recorded.comparison, run.manifest["decision"]
-    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
-    lines += [
-        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
-    ]
-    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
-    if history.anchor(run.cohort()) is None:
-        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
-    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
-    status = decision["status"] if decision else ""
-    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
-    following = "" if status == "rejected" or not is_compared else following
-    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
-
-
-@command(
-    "history promote",
-    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
-    [RUN, HISTORY],
-    "kaizen history promote 2",
-    group="history",
-)
-def command_history_promote(args: Namespace) -> Answer:
-    """Appends the promotion, with the decision it rests on."""
-    folder = required_history(args.history)
-    run = find_run(load_history(folder), args.run)
-    if not run.manifest:
-        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
-    improvement = improvement_of_run(folder, run)
-    stale = "" if improvement is None else moved_on(improvement, run)
-    decision, source = deciding_file(folder, run, improvement)
-
-    def check(history: History) -> None:
-        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
-        if obstacle:
-            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
-
-    before = load_history(folder)
-    stated = stated_decision(decision) or {}
-    history = record_promotion(folder, run.id, source, stated, check)
-    former = before.champion()
-    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
-    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
-    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
-    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
-    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
-
-
-def required_history(argument: str | None) -> str:
-    """The folder of the history. Raises InputError when there is none."""
-    folder = find_history(argument)
-    if folder is None:
-        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
-        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
-    return folder
-
-
-def history_answer(history: History, run: HistoryRun) -> JsonObject:
-    """What --json says of *run*."""
-    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
-
-
-# --- What is archived ------------------------------------------------------------------
-
-
-def one_stage(project: Project, stage: str) -> Recorded:
-    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
-    tally, state = tallied_stage(project, stage)
-    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
-    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
-    return Recorded(project, document, {"candidate": state})
-
-
-def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
-    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
-    assessment = assess(project, baseline, candidate)
-    refuse_stale(assessment, project.improvement, "record")
-    return Recorded(project, assessment.comparison, assessment.states)
-
-
-def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
-    """The history with *recorded* appended as a run of *kind*, and that run."""
-    improvement = recorded.project.improvement
-    label = args.label or improvement.name
-    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
-        if not value.strip() or len(value) > LONGEST_NAME:
-            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
-    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
-    decision, source = decision_file(improvement)
-    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
-        decision = None  # there is none about what is recorded here
-
-    def check_all(history: History) -> None:
-        check(history, {"label": label, **fields})
-        refuse_changed_stages(recorded)
-
-    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
-    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
-
-
-def path_from(folder: str, improvement: Improvement) -> str:
-    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
-    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
-
-
-def cohort_fields(project: Project) -> JsonObject:
-    """The cohort of *project*, as a manifest has it."""
-    return {
-        "dataset_fingerprint": project.dataset.fingerprint,
-        "evaluator_fingerprint": project.suite.fingerprint,
-        "evaluators": project.suite.entry_fingerprints,
-        "cases": len(project.dataset.cases),
-        "holdout": len(project.dataset.holdout),
-    }
-
-
-def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
-    """The manifest of *recorded*, but for id, time and files; it names no case."""
-    comparison = recorded.comparison
-    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
-    return {
-        "agent_version": agent_version,
-        "improvement": {"name": recorded.project.improvement.name, "path": path},
-        "cohort": cohort_fields(recorded.project),
-        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
-        "evidence": comparison.get("evidence"),
-        "recommendation": comparison["recommendation"],
-        "reasons": reasons,
-        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
-        "decision": stated_decision(decision),
-    }
-
-
-def identity_of_run(fields: JsonObject) -> list[object]:
-    """What makes two records the same run, when all of it is equal."""
-    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
-
-
-def run_sources(recorded: Recorded) -> list[Source]:
-    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
-    improvement, dataset = recorded.project.improvement, recorded.project.dataset
-    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
-    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
-    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
-    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
-    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
-    for role in recorded.states:
-        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
-    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
-    references = sorted(recorded.project.evaluation.file_hashes)
-    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
-
-
-def archived_case_lines(cases: list[Case]) -> bytes:
-    """All cases, those of included files too, one a line."""
-    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
-
-
-def refuse_changed_stages(recorded: Recorded) -> None:
-    """Raises RefusedError when a stage is no longer the one that was assessed."""
-    improvement = recorded.project.improvement
-    for role, state in recorded.states.items():
-        stage = recorded.comparison[role]["stage"]
-        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
-            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
-                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
-                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
-
-
-# --- What a promotion rests on ---------------------------------------------------------
-
-
-def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
-    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
-    place, root = run.manifest["improvement"], os.path.dirname(folder)
-    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
-    try:
-        if place.get("path"):
-            return find_improvement(path) if is_inside(root, path) else None
-        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
-    except InputError:
-        return None
-
-
-def moved_on(improvement: Improvement, run: HistoryRun) -> str:
-    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
-    stages = run.manifest["stages"]
-    if "baseline" not in stages:
-        return ""
-    try:
-        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
-    except InputError as error:
-        return error.message
-    if now.problems:
-        return now.problems[0][1]
-    cohort, comparison = run.manifest["cohort"], now.comparison
-    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
-        if comparison[key] != cohort[key]:
-            return f"the {what} in {improvement.shown()} have changed since it was recorded"
-    for role in ("baseline", "candidate"):
-        if comparison[role] != stages[role]:
-            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
-    same = comparison["evidence"] == run.manifest["evidence"]
-    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
-
-
-def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
-    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
-    if improvement is not None:
-        return decision_file(improvement)
-    entry = run.file("decision.yaml")
-    content = object_bytes(folder, entry) if entry else b""
-    stated = run.manifest["decision"]
-    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
-
-
-def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
-    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
-    path = improvement.path("decision.yaml")
-    if not os.path.exists(path):
-        return None, Source("decision.yaml")
-    content, decision = read_bytes(path), decision_of(improvement)
-    if read_bytes(path) != content:
-        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
-    return decision, Source("decision.yaml", content=content)
 
 # endregion
 
