@@ -31,6 +31,7 @@ LAYERS = {
         "foundation.secret_shapes",
         "foundation.redact",
         "foundation.process",
+        "foundation.git",
         "foundation.conversation",
         "foundation.progress",
     ],
@@ -111,6 +112,11 @@ LAYERS = {
         "policy.holdout",
         "policy.feedback",
         "policy.optimizer",
+    ],
+    "lab": [
+        "lab.git",
+        "lab.provenance",
+        "lab.watch",
     ],
     "exporters": [
         "exporters.rows",
