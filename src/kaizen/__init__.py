@@ -117,6 +117,8 @@ LAYERS = {
         "lab.git",
         "lab.provenance",
         "lab.watch",
+        "lab.worktrees",
+        "lab.landing",
     ],
     "exporters": [
         "exporters.rows",
