@@ -21,6 +21,7 @@ LAYERS = {
         "foundation.jsonio",
         "foundation.locks",
         "foundation.journals",
+        "foundation.chain",
         "foundation.shapes",
         "foundation.shingles",
         "foundation.frontmatter",
@@ -114,11 +115,15 @@ LAYERS = {
         "policy.optimizer",
     ],
     "lab": [
+        "lab.workspace",
+        "lab.system",
+        "lab.runstore",
         "lab.git",
         "lab.provenance",
         "lab.watch",
         "lab.worktrees",
         "lab.landing",
+        "lab.aggregation",
     ],
     "exporters": [
         "exporters.rows",
