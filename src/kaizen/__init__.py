@@ -34,6 +34,7 @@ LAYERS = {
         "foundation.process",
         "foundation.git",
         "foundation.conversation",
+        "foundation.supervision",
         "foundation.progress",
     ],
     "stats": [
@@ -117,11 +118,16 @@ LAYERS = {
     "lab": [
         "lab.workspace",
         "lab.system",
+        "lab.scaffold",
         "lab.runstore",
         "lab.git",
         "lab.provenance",
         "lab.watch",
         "lab.aggregation",
+        "lab.preflight",
+        "lab.session",
+        "lab.eval_runner",
+        "lab.execution",
     ],
     "exporters": [
         "exporters.rows",
@@ -144,6 +150,7 @@ LAYERS = {
         "commands.openings",
         "commands.reporting",
         "commands.check_runner",
+        "commands.run_system",
         "commands.run",
         "commands.feedback",
         "commands.*",
