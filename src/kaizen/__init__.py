@@ -123,6 +123,8 @@ LAYERS = {
         "lab.git",
         "lab.provenance",
         "lab.watch",
+        "lab.worktrees",
+        "lab.landing",
         "lab.aggregation",
         "lab.preflight",
         "lab.session",

@@ -19,8 +19,8 @@ from kaizen.foundation.text import counted, slug
 from kaizen.lab.provenance import Checkout, checkout_obstacle, dirty_obstacle, dirty_paths, read_checkout
 from kaizen.lab.system import System
 from kaizen.lab.workspace import STORE_NAME, WORKSPACE_FOLDER, Workspace, make_store
+from kaizen.lab.worktrees import default_slots
 
-MEASURED_BY_CLOCK = ("cost_usd", "latency_ms", "cost", "latency", "time", "seconds")
 SIGNS = (
     ("PAUSE", "paused", "a person has paused the lab", "remove the file {0} to go on"),
     ("STOP", "stopped", "a person has stopped the lab", "remove the file {0} to go on"),
@@ -29,7 +29,7 @@ SIGNS = (
 
 def slots_of(workspace: Workspace, system: System) -> int:
     """How many runs may be at work at once: as config.json says, else 1 where time or cost is measured, else 3."""
-    return int(workspace.config["slots"] or (1 if system.metric.name in MEASURED_BY_CLOCK else 3))
+    return int(workspace.config["slots"] or default_slots([system.metric.name]))
 
 
 @contextmanager
