@@ -34,6 +34,7 @@ LAYERS = {
         "foundation.process",
         "foundation.git",
         "foundation.conversation",
+        "foundation.supervision",
         "foundation.progress",
     ],
     "stats": [
@@ -117,6 +118,7 @@ LAYERS = {
     "lab": [
         "lab.workspace",
         "lab.system",
+        "lab.scaffold",
         "lab.runstore",
         "lab.git",
         "lab.provenance",
@@ -124,6 +126,10 @@ LAYERS = {
         "lab.worktrees",
         "lab.landing",
         "lab.aggregation",
+        "lab.preflight",
+        "lab.session",
+        "lab.eval_runner",
+        "lab.execution",
     ],
     "exporters": [
         "exporters.rows",
@@ -146,6 +152,7 @@ LAYERS = {
         "commands.openings",
         "commands.reporting",
         "commands.check_runner",
+        "commands.run_system",
         "commands.run",
         "commands.feedback",
         "commands.*",
