@@ -27,7 +27,7 @@ ALLOW, REFUSE, LOAD, JUMP_IF_EQUAL, RETURN = 0x7FFF0000, 0x00050001, 0x20, 0x15,
 def socket_filter():
     """A file that holds the program which refuses socket(2)."""
     program = [(LOAD, 0, 0, 0), (JUMP_IF_EQUAL, 0, 1, SOCKET_CALL[platform.machine()]), (RETURN, 0, 0, REFUSE), (RETURN, 0, 0, ALLOW)]
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (the caller closes it)
     file.write(b"".join(struct.pack("=HBBI", *line) for line in program))
     file.seek(0)
     return file
