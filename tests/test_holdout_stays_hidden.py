@@ -15,7 +15,7 @@ from support import kaizen, make_improvement, run_cli, write
 CANARY = "kanarienvogel"
 WORKING_FILES = (".jsonl", ".lock", ".meta.json")  # formats.md 1.7: cases, observations, results, logs
 WORKING_NAMES = ("comparison.json", "evaluation.json")
-TOUCH_NO_CASE = ("demo", "evaluators", "init")
+TOUCH_NO_CASE = ("demo", "evaluators", "init", "create system", "worktree add", "worktree list", "worktree gc", "lab open", "lab land", "resume")
 
 RUNNER = f"""
 import json, sys
@@ -104,6 +104,7 @@ class Holdout(support.TemporaryFolder):
             ("run", "secret", "--stage", "more", "--estimate", *self.agent()),
             ("evaluate", "secret"),
             ("import", "jsonl", str(self.place / "test_cases.jsonl"), "--into", "copied", "--dry-run"),
+            ("import", "jsonl", str(self.place / "test_cases.jsonl"), "--into", "copied", "--dry-run"),
             ("judge", "secret", "--all"),
             ("judge", "secret", "--case-id", "one"),
             ("label", "secret", "--rater", "ada"),
@@ -131,6 +132,7 @@ class Holdout(support.TemporaryFolder):
             ("history diff", "2", "3"),
             ("history validate",),
             ("history anchor",),
+            ("dashboard",),
             ("replay-decision", "--evaluation", str(self.place / "evaluation.json")),
             ("test", "secret", "--overwrite", *self.agent()),
         ]
