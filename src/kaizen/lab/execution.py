@@ -24,6 +24,7 @@ from kaizen.cases.improvement import Improvement
 from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.files import copy_file, make_folder, open_for_reading, remove_folder, shown_path, write_file
+from kaizen.foundation.git import GIT_KEPT
 from kaizen.foundation.identity import version_line
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.process import StopSwitch, heeding_signals, kill_marked
@@ -284,8 +285,8 @@ def execute(
 
 
 def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
-    """The environment of whoever answers: the caller's without git's variables, a temporary folder of its own, what run this is."""
-    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_")}
+    """The environment of whoever answers: the caller's without what points git elsewhere, a temporary folder, what run this is."""
+    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_") or os.fsdecode(name).startswith(GIT_KEPT)}
     given = {
         "KAIZEN_RUN": document["id"],
         "KAIZEN_SYSTEM": document["system"],
