@@ -181,6 +181,7 @@ class Items(Lab):
         )
         self.eval(text)
         found = self.run_demo()
+        self.assertEqual(found["cost_usd"], None)
         asked = (Path(os.environ["HOME"]) / "asked").read_text().splitlines()
         self.assertEqual(asked, ["i1 i2 i3 i4", "i1 i2", "i1 i2"])
         self.assertEqual((found["state"], found["counts"]["ok"], found["counts"]["infra_error"]), ("completed", 3, 1))
@@ -364,6 +365,41 @@ class Resuming(Lab):
         self.assertEqual((found["result"], found["counts"]), (whole["result"], whole["counts"]))
         self.assertEqual(self.lines(), self.lines("r0002"))
 
+    def test_the_cost_of_every_answer_counts_and_is_unknown_when_one_has_none(self):
+        text = "for item in items:\n    {}say('item', id=item['id'], status='infra_error' if item['id'] == 'i1' else 'ok', score=1, cost_usd=0.25)\nsay('end')\n"
+        self.eval(text.format(""))
+        self.assertEqual(self.run_demo()["cost_usd"], 1.5)  # four, and one twice again
+        self.eval(text.format("ok(item) if item['id'] == 'i2' else "))
+        self.assertEqual(self.run_demo()["cost_usd"], None)
+
+    def test_an_edit_between_the_preflight_and_the_first_look_taints_it(self):
+        real = kaizen.load_items
+
+        def slow(*args):
+            write(self.repo / "agent.py", "print(3)\n")
+            return real(*args)
+
+        with mock.patch.object(kaizen, "load_items", slow):
+            self.assertEqual(self.run_demo(status=4)["state"], "tainted")
+        self.assertEqual(self.lines(), [])
+
+    def test_a_killed_engine_leaves_an_interrupted_run_and_no_eval_behind_when_it_goes_on(self):
+        self.eval(f"{BAD_THEN}import time\nok(items[0], output=os.getpid())\nif first:\n    time.sleep(60)\nfor item in items[1:]:\n    ok(item)\nsay('end')\n")
+        words = [sys.executable, str(support.BUNDLE), "run", "--system", "demo", "--variant", "v"]
+        engine = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        path = self.run_folder() / "items.jsonl"
+        deadline = time.monotonic() + 20
+        while not (path.exists() and path.read_bytes().endswith(b"\n")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        engine.kill()
+        engine.wait()
+        self.assertEqual(self.store.read("r0001")["state"], "interrupted")
+        eval_pid = self.lines()[0]["output"]
+        os.kill(eval_pid, 0)
+        found = self.resume()
+        self.assertEqual((found["state"], [line["item"] for line in self.lines()]), ("completed", ["i1", "i2", "i3", "i4"]))
+        self.assertFalse(kaizen.is_group_alive(eval_pid))
+
     def test_a_completed_run_is_never_asked_again(self):
         self.run_demo()
         for options in ([], ["--restart"]):
@@ -449,7 +485,7 @@ class KilledAtEveryWrite(Lab):
     def test_kill_at_every_write(self):
         self.eval(GOOD, items=ITEMS[:2])
         checkout = kaizen.read_checkout(str(self.repo))
-        quiet = mock.Mock(**{"changed.return_value": None, "poll.return_value": None})
+        quiet = mock.Mock(**{"changed.return_value": None, "poll.return_value": None, "before": set()})
         replaced = {
             "checked_tree": lambda workspace: checkout,
             "tree_hash": lambda checkout: "0" * 40,
