@@ -19,6 +19,12 @@ import kaizen
 BAD_THEN = "import pathlib; seen = pathlib.Path(os.environ['HOME'], 'seen'); first = not seen.exists(); seen.touch()\n"
 
 
+def is_running(pid):
+    """True for a process that has not ended, whether or not anybody has reaped it (a container's init may never)."""
+    done = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return done.stdout.strip()[:1] not in ("", "Z")
+
+
 class Ends(Lab):
     """The six ends of a run."""
 
@@ -260,6 +266,7 @@ class Surroundings(Lab):
             data = (self.run_folder() / name).read_bytes()
             self.assertEqual(data[8 << 20 :], b"\n[kaizen: 12,582,912 bytes more left out]\n")
 
+    @unittest.skipUnless(os.path.isdir("/proc"), "only /proc tells of a process that left the group")
     def test_grandchildren_that_outlive_the_eval_neither_hold_the_run_up_nor_live_on(self):
         self.eval(
             "import subprocess\n"
@@ -269,11 +276,7 @@ class Surroundings(Lab):
         began = time.monotonic()
         self.run_demo()
         self.assertLess(time.monotonic() - began, 5)
-        for pid in self.lines()[0]["output"]:
-            with self.assertRaises(ProcessLookupError):
-                for _ in range(100):
-                    os.kill(pid, 0)
-                    time.sleep(0.02)
+        self.assertEqual([pid for pid in self.lines()[0]["output"] if is_running(pid)], [])
 
     def test_secrets_are_masked_before_anything_is_written(self):
         key = "AKIA" + "IOSFODNN7EXAMPLB"
@@ -395,10 +398,10 @@ class Resuming(Lab):
         engine.wait()
         self.assertEqual(self.store.read("r0001")["state"], "interrupted")
         eval_pid = self.lines()[0]["output"]
-        os.kill(eval_pid, 0)
+        self.assertTrue(is_running(eval_pid))
         found = self.resume()
         self.assertEqual((found["state"], [line["item"] for line in self.lines()]), ("completed", ["i1", "i2", "i3", "i4"]))
-        self.assertFalse(kaizen.is_group_alive(eval_pid))
+        self.assertFalse(is_running(eval_pid))
 
     def test_a_completed_run_is_never_asked_again(self):
         self.run_demo()

@@ -52,6 +52,7 @@ from kaizen.lab.session import (
 from kaizen.lab.system import EVAL_KIND, System, load_system, locked_files
 from kaizen.lab.watch import TreeWatch, content_sha256
 from kaizen.lab.workspace import Workspace
+from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
@@ -183,6 +184,7 @@ def other_locked(path: str) -> RefusedError:
 
 def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
+    refuse_windows()
     system = load_system(workspace, options.system)
     store = FolderStore(workspace)
     with held_locks(workspace, system):
@@ -212,6 +214,7 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
 
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
+    refuse_windows()
     store = FolderStore(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
