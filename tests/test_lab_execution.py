@@ -52,6 +52,12 @@ class Ends(Lab):
             self.assertEqual((found["state"], found["reason"]), ("crashed", reason))
             self.assertEqual(len(self.lines(f"r{run:04d}")), 4 if reason == "no_end" else 1)
 
+    def test_a_crash_names_the_file_that_has_what_was_printed(self):
+        self.eval("print('why', file=sys.stderr)\nsys.exit(1)\n")
+        done = support.run_cli("run", "--system", "demo", "--variant", "v")
+        name = done.stdout.partition("what the eval printed: ")[2].split()[0]
+        self.assertEqual(Path(name).read_text(), "why\n")
+
     def test_an_item_not_asked_for_or_twice_is_a_crash(self):
         table = {
             "unasked_item": "say('item', id='other', status='ok', score=1)\ntime = __import__('time').sleep(5)\n",

@@ -36,7 +36,7 @@ from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
 from kaizen.lab.provenance import Checkout, patch_id, tree_hash
-from kaizen.lab.runstore import BROKEN_OFF, DONE, INCOMPLETE, RUNNING, TAINTED, TIMED_OUT, FolderStore, Key, RunStore, RunWriter
+from kaizen.lab.runstore import BROKEN_OFF, CRASHED, DONE, INCOMPLETE, RUNNING, TAINTED, TIMED_OUT, FolderStore, Key, RunStore, RunWriter
 from kaizen.lab.session import (
     ENDED_WELL,
     MAX_ATTEMPTS,
@@ -245,7 +245,7 @@ def refuse_state(document: JsonObject, is_restart: bool) -> None:
     run, state = document["id"], document["state"]
     if state == DONE:
         raise RefusedError(f"{run} is completed; asking again until the score is right is no measurement", "start another run", "completed")
-    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, "crashed"):
+    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, CRASHED):
         raise RefusedError(f"{run} is {state}", "wait until it has ended", "lock_held")
     if state == TAINTED and not is_restart:
         hint = f"begin it anew from its commit: kaizen resume {run} --restart"
@@ -377,4 +377,5 @@ def items_digest(writer: RunWriter) -> JsonObject:
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     """What the user should know besides the result."""
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
-    return [*writer.notes, *held_back]
+    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    return [*writer.notes, *held_back, *printed]
