@@ -249,6 +249,11 @@ class Items(Lab):
         done = support.run_cli("run", "--system", "demo", "--variant", "v")
         self.assertIn("1 item of the holdout left out", done.stdout)
         self.assertNotIn("canary", done.stdout + done.stderr)
+        self.eval("sys.exit(1)\n")
+        for argv in (("run", "--system", "demo", "--variant", "v"), ("resume", "r0002"), ("resume", "r0002", "--restart", "--json")):
+            done = support.run_cli(*argv)
+            self.assertEqual(done.status, 4)
+            self.assertNotIn("canary", done.stdout + done.stderr)
         for path in self.run_folder().rglob("*"):
             if path.is_file() and "locked" not in path.parts:
                 self.assertNotIn(b"canary", path.read_bytes(), path)
