@@ -86,11 +86,11 @@ class Installing(StrictTestCase):
     """What --ci brings to a bare machine."""
 
     def commands(self, which, statuses):
-        """The commands that install_browser ran, given where Chromium is and how each try ends."""
+        """The commands that install_packages ran, given where Chromium is and how each try ends."""
         ran = mock.Mock(side_effect=[Ran(status, "", 0.1) for status in statuses])
         quiet = contextlib.redirect_stdout(io.StringIO())
         with mock.patch.object(check, "run", ran), mock.patch("time.sleep"), mock.patch("shutil.which", return_value=which), quiet:
-            check.install_browser()
+            check.install_packages()
         return [" ".join(call.args[0]).partition("-qq ")[2].split()[0] for call in ran.call_args_list]
 
     def test_a_browser_that_is_there_is_left_alone(self):

@@ -7,7 +7,7 @@ from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTE
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
-from kaizen.lab.runstore import BROKEN_OFF, CRASHED, DONE, TAINTED
+from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
 from kaizen.lab.workspace import find_workspace
 
 MOST_ITEMS = 2**31 - 1
@@ -69,7 +69,7 @@ def outcome_answer(outcome: RunOutcome) -> Answer:
     following = {DONE: "", TAINTED: f"kaizen resume {run} --restart"}.get(state, f"kaizen resume {run}")
     code = EXIT_DONE if state == DONE else EXIT_INTERRUPTED if state == BROKEN_OFF else EXIT_INCOMPLETE
     lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *outcome.notes])]
-    return Answer(code, document["reason"] or state, message, lines, document, following)
+    return Answer(code, document["reason"] or state, message, lines, {"run": document}, following)
 
 
 def result_words(document: JsonObject) -> str:
@@ -89,5 +89,4 @@ def further_words(document: JsonObject) -> list[str]:
     return [
         f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
         *cost,
-        *(["what the eval printed is in out.log and err.log of the run"] if document["state"] == CRASHED else []),
     ]

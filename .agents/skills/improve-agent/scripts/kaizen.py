@@ -310,7 +310,7 @@ import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain, combinations, compress, pairwise
 from types import TracebackType
@@ -10762,10 +10762,15 @@ def run_stage(request: RunRequest) -> RunSummary:
             stop.close()
 
 
-def check_runner(command: list[str], cwd: str) -> list[str]:
-    """Notes about the command. Raises UsageError when it cannot be started here."""
+def refuse_windows() -> None:
+    """Raises UsageError where programs cannot be started as they have to be."""
     if os.name == "nt":
         raise UsageError("kaizen run starts programs in a way that needs Linux or macOS", "use it inside WSL")
+
+
+def check_runner(command: list[str], cwd: str) -> list[str]:
+    """Notes about the command. Raises UsageError when it cannot be started here."""
+    refuse_windows()
     if not os.path.isdir(cwd):
         raise UsageError(f"--cwd {quoted(cwd)} is no folder; nothing was run")
     return check_command(command, cwd)
@@ -28344,12 +28349,28 @@ class RunSession:
         self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
         self.asked: dict[Key, AskedItem] = {}
         self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
+        self.costs: list[float | None] = []
         self.metrics: JsonObject = {}
         self.separation = ""
         self.events = 0
         self.has_ended = False
         self.started = self.heard_at = monotonic_seconds()
         self.open: set[Key] = set()  # asked in this round and not answered
+
+    def go_on_from(self, lines: Iterable[JsonObject]) -> None:
+        """Takes over the answers that the run has already."""
+        for line in lines:
+            self.keep(line)
+
+    def keep(self, line: JsonObject) -> None:
+        """Makes *line* the one that counts of its item, trial and pass; what it cost counts whatever comes later."""
+        self.last[item_key(line)] = line
+        self.costs.append(line["cost_usd"])
+
+    def cost(self) -> float | None:
+        """What all answers cost in US dollars, also those asked for again; None when one has no price, or there is none."""
+        known = [cost for cost in self.costs if cost is not None]
+        return math.fsum(known) if known and len(known) == len(self.costs) else None
 
     def begin(self, asked: list[AskedItem]) -> None:
         """Opens a round in which *asked*, and nothing else, may be answered once each."""
@@ -28395,7 +28416,7 @@ class RunSession:
         line = item_line(event, asked, self.system.metric, self.exact)
         self.writer.item(line)
         self.open.discard(key)
-        self.last[key] = line
+        self.keep(line)
 
     def pass_number(self) -> int:
         """The pass of this round."""
@@ -28722,7 +28743,7 @@ def other_locked(path: str) -> RefusedError:
     """The refusal to go on with other locked files than the run began with."""
     return RefusedError(
         f"the locked file {quoted(path)} is not the one this run began with",
-        "put it back, or begin anew with: kaizen resume RUN --restart",
+        "put it back, or start another run",
         "locked_changed",
     )
 
@@ -28732,6 +28753,7 @@ def other_locked(path: str) -> RefusedError:
 
 def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
+    refuse_windows()
     system = load_system(workspace, options.system)
     store = FolderStore(workspace)
     with held_locks(workspace, system):
@@ -28761,6 +28783,7 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
 
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
+    refuse_windows()
     store = FolderStore(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
@@ -28791,7 +28814,7 @@ def refuse_state(document: JsonObject, is_restart: bool) -> None:
     run, state = document["id"], document["state"]
     if state == DONE:
         raise RefusedError(f"{run} is completed; asking again until the score is right is no measurement", "start another run", "completed")
-    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, "crashed"):
+    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, CRASHED):
         raise RefusedError(f"{run} is {state}", "wait until it has ended", "lock_held")
     if state == TAINTED and not is_restart:
         hint = f"begin it anew from its commit: kaizen resume {run} --restart"
@@ -28814,28 +28837,26 @@ def execute(
     """Asks for what is missing of the run that *writer* holds, and records how that ended."""
     document = writer.document()
     copy_locked(workspace, writer)
-    stop = StopSwitch()
     secrets = environment_secrets(os.environ)
     watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
-    with WorkFolders() as folders, heeding_signals(stop):
+    with WorkFolders() as folders, closing(StopSwitch()) as stop, heeding_signals(stop):
         environment = run_environment(document, folders.make())
         limits = run_limits(workspace, system, store)
         session = RunSession(workspace, system, writer, watch, stop, limits, environment, secrets)
-        session.last = final_answers(store.items(document["id"]))
+        session.go_on_from(store.items(document["id"]))
         writer.update(state=RUNNING, started_at=document.get("started_at") or utc_now(), pid={"pid": os.getpid(), "started": utc_now()})
         writer.event("started", attempt=document["attempt"], answered=sum(map(is_answered, session.last.values())))
         try:
             end = ask_rounds(session, evaluator, items, has_new_chance)
         finally:
             session.close()
-    stop.close()
     finish_run(session, end, evaluator)
     return RunOutcome(writer.document(), run_notes(writer, items))
 
 
 def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
-    """The environment of whoever answers: the caller's without git's variables, a temporary folder of its own, what run this is."""
-    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_")}
+    """The environment of whoever answers: the caller's without what points git elsewhere, a temporary folder, what run this is."""
+    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_") or os.fsdecode(name).startswith(GIT_KEPT)}
     given = {
         "KAIZEN_RUN": document["id"],
         "KAIZEN_SYSTEM": document["system"],
@@ -28867,7 +28888,7 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, ha
     planned = list(planned_items(session.writer.document(), items))
     spent = {key: 0 if has_new_chance else line["attempt"] for key, line in session.last.items()}
     silent: set[Key] = set()
-    end = ENDED_WELL
+    end = tree_changed("the work tree changed before anything was asked") if session.watch.before else ENDED_WELL
     while not end.state:
         asked = [
             each._replace(attempt=spent.get(each.key(), 0) + 1)
@@ -28897,7 +28918,6 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         message = f"{missing:,} of {counted(len(lines), 'item')} missing"
         is_whole = bool(answered) and missing <= max(1, MISSING_SHARE * len(lines))
         end = RunEnd(DONE, "", "") if is_whole else RunEnd(INCOMPLETE, "too_many_missing", message)
-    costs = [line["cost_usd"] for line in lines if line is not None]
     writer.finish(
         end.state,
         reason=end.reason or None,
@@ -28906,7 +28926,7 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
         counts=counts,
         result=aggregated(answered, session.system.metric, len(lines)),
-        cost_usd=None if None in costs or not costs else float(sum(costs)),
+        cost_usd=session.cost(),
         metrics=session.metrics,
         separation=evaluator.separation or session.separation or "not_stated",
         items=items_digest(writer),
@@ -28926,7 +28946,8 @@ def items_digest(writer: RunWriter) -> JsonObject:
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     """What the user should know besides the result."""
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
-    return [*writer.notes, *held_back]
+    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    return [*writer.notes, *held_back, *printed]
 
 # endregion
 
@@ -36486,7 +36507,7 @@ def outcome_answer(outcome: RunOutcome) -> Answer:
     following = {DONE: "", TAINTED: f"kaizen resume {run} --restart"}.get(state, f"kaizen resume {run}")
     code = EXIT_DONE if state == DONE else EXIT_INTERRUPTED if state == BROKEN_OFF else EXIT_INCOMPLETE
     lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *outcome.notes])]
-    return Answer(code, document["reason"] or state, message, lines, document, following)
+    return Answer(code, document["reason"] or state, message, lines, {"run": document}, following)
 
 
 def result_words(document: JsonObject) -> str:
@@ -36506,7 +36527,6 @@ def further_words(document: JsonObject) -> list[str]:
     return [
         f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
         *cost,
-        *(["what the eval printed is in out.log and err.log of the run"] if document["state"] == CRASHED else []),
     ]
 
 # endregion
@@ -36606,7 +36626,7 @@ STAGE_ARGUMENTS = [
     "run",
     "Runs a command once for each trial of each case, and records what it answers as a stage; or a run of a system of the lab.",
     [
-        IMPROVEMENT._replace(options={"nargs": "?", "default": ""}),
+        IMPROVEMENT._replace(options={"nargs": "?"}),
         *STAGE_ARGUMENTS,
         *SYSTEM_ARGUMENTS,
     ],
@@ -36621,7 +36641,7 @@ def command_run(args: Namespace) -> Answer:
     beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
     if beyond:
         raise UsageError(f"{listed(beyond)} without --system", "they are about a run of a system: kaizen run --system ID --variant NAME")
-    if not args.improvement:
+    if args.improvement is None:
         raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
@@ -36644,7 +36664,7 @@ def command_run(args: Namespace) -> Answer:
 
 def improvement_options(args: Namespace) -> list[str]:
     """What *args* hold that is for improvements only, as it was written."""
-    found = [args.improvement] if args.improvement else []
+    found = [] if args.improvement is None else [quoted(args.improvement)]
     for argument in STAGE_ARGUMENTS:
         value = getattr(args, argument.name[2:].replace("-", "_"))
         if value and value != argument.options.get("default"):
@@ -38852,12 +38872,12 @@ def check_other_files(improvement: Improvement, dataset: Dataset, breaches: Brea
     "init",
     "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites. "
     "Without NAME: kaizen/, the workspace of the lab.",
-    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'", {"nargs": "?", "default": ""})],
+    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'", {"nargs": "?"})],
     "kaizen init refund\nkaizen init",
 )
 def command_init(args: Namespace) -> Answer:
     """Makes the folder and says what to do with it."""
-    if not args.name:
+    if args.name is None:
         return workspace_answer()
     improvement, files, includes = scaffold_improvement(args.name)
     folder = improvement.shown()
