@@ -165,6 +165,17 @@ class Reliability(Improvement):
         self.assertEqual((found.n, found.informative, found.is_exact), (100_000, 26_000, True))
 
 
+class Limits(support.StrictTestCase):
+    """The limits of a rate, wherever they are told."""
+
+    def test_a_limit_is_100_percent_only_if_it_is_exactly_that(self):
+        self.assertEqual(kaizen.limits_text([0.0002, 0.9998], is_rate=True), "< 0.1 % to 99.9 %")
+        self.assertEqual(kaizen.limits_text([0.0, 1.0], is_rate=True), "0 % to 100 %")
+        rates = {"passed": 9999, "failed": 1, "errors": 0, "not_run": 0, "planned": 10000, "cases": 10000, "cases_measured": 10000}
+        rates |= {"rate": {"numerator": 9999, "denominator": 10000}, "low": 0.99943, "high": 0.99998}
+        self.assertIn("pass rate 99.99 % (99.9 % to 99.9 %) over", kaizen.rate_text(rates))
+
+
 class BadInput(Improvement):
     """Nothing to compare is null with a reason; what is no evidence is an error with its line."""
 
