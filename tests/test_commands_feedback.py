@@ -302,6 +302,15 @@ class Killed(FeedbackTestCase):
         self.assertFalse((self.place / "optimization").exists())
         self.propose("x")
 
+    def test_what_a_killed_writer_left_half_written_is_swept_up(self):
+        left = [self.place / name for name in (".feedback.json.99.tmp", ".candidate.evaluated.jsonl.99.tmp", ".candidate.evaluated.meta.json.99.tmp")]
+        other = write(self.place / ".candidate.evaluated.jsonl.backup", "mine")
+        for path in left:
+            write(path, "{")
+        self.evaluate()
+        self.ask("feedback")
+        self.assertEqual([path.name for path in [*left, other] if path.exists()], [".candidate.evaluated.jsonl.backup"])
+
     def test_a_torn_line_in_the_log_is_told(self):
         self.ask("feedback")
         with open(self.place / "optimizer-log.jsonl", "a", encoding="utf-8") as file:

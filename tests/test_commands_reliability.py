@@ -165,6 +165,17 @@ class Reliability(Improvement):
         self.assertEqual((found.n, found.informative, found.is_exact), (100_000, 26_000, True))
 
 
+class Limits(support.StrictTestCase):
+    """The limits of a rate, wherever they are told."""
+
+    def test_a_limit_is_100_percent_only_if_it_is_exactly_that(self):
+        self.assertEqual(kaizen.limits_text([0.0002, 0.9998], is_rate=True), "< 0.1 % to 99.9 %")
+        self.assertEqual(kaizen.limits_text([0.0, 1.0], is_rate=True), "0 % to 100 %")
+        rates = {"passed": 9999, "failed": 1, "errors": 0, "not_run": 0, "planned": 10000, "cases": 10000, "cases_measured": 10000}
+        rates |= {"rate": {"numerator": 9999, "denominator": 10000}, "low": 0.99943, "high": 0.99998}
+        self.assertIn("pass rate 99.99 % (99.9 % to 99.9 %) over", kaizen.rate_text(rates))
+
+
 class BadInput(Improvement):
     """Nothing to compare is null with a reason; what is no evidence is an error with its line."""
 
@@ -182,7 +193,7 @@ class BadInput(Improvement):
         self.make(*suite((2, "---", "yyy")))
         found = self.entry()
         self.assertEqual((found["delta"], found["reason"], found["probability"]["better"]), (None, "no_comparable_cases", None))
-        self.assertEqual(found["sign_flip"]["reason"], "no_discordant_pairs")
+        self.assertEqual([found["sign_flip"][key] for key in ("better", "worse", "two_sided", "reason")], [None, None, None, "no_comparable_cases"])
         self.assertIn("no case has a verdict on both sides", run_cli("reliability", "change").stdout)
 
     def test_all_equal_is_no_evidence_and_no_point(self):
@@ -259,6 +270,12 @@ class Plan(Improvement):
         cell = answer["cells"][0]
         self.assertEqual((cell["cost_usd"], cell["seconds"]), (20 * 3 * 2 * 0.25, 20 * 3 * 2 * 3.0 / 2))
 
+    def test_only_stages_of_which_something_was_measured_are_named(self):
+        lost = [{"case_id": "a", "trial": trial, "status": "error", "error": {"class": "agent", "type": "X", "message": "x"}} for trial in (1, 2)]
+        before = [{"case_id": "a", "trial": trial, "output": text} for trial, text in ((1, "yes"), (2, "no"))]
+        make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]}, baseline=before, candidate=lost)
+        self.assertIn("scatter of trials measured on baseline", self.ask("plan", "change")["sources"])
+
     def test_a_cost_beyond_all_numbers_is_told_as_that(self):
         before, after = suite((4, "nyn", "yyn"), (4, "yyy", "yyy"))
         measured = {"cost": {"total_usd": 1e308}, "execution": {"duration_ms": 1e300, "exit_code": 0, "attempts": [], "started_at": "", "worker": 0}}
@@ -275,7 +292,7 @@ class Plan(Improvement):
     def test_a_large_suite_can_be_planned_and_a_tiny_one_shows_nothing(self):
         make_improvement("change", [{"id": "a", "input": 1}], {"version": 1, "evaluators": [CHECK]})
         self.assertEqual(self.ask("plan", "change", "--cases", "100000", "--trials", "1")["cells"][0]["cases"], 100_000)
-        self.assertRegex(run_cli("plan", "change", "--cases", "1", "--trials", "1").stdout, r"1 cases \*\s+none")
+        self.assertRegex(run_cli("plan", "change", "--cases", "1", "--trials", "1").stdout, r"1 case \*\s+none")
         self.assertIn("is below 0.0001", run_cli("plan", "change", "--effect", "1e-300").stderr)
 
     def test_clusters_are_no_independent_cases(self):

@@ -117,6 +117,16 @@ class OverCases(TemporaryFolder):
         found = json.loads(machine.stdout)["stages"]["baseline"]["labels"]["e"]
         self.assertEqual((found["trials"], found["excluded"]), (1, 1))
 
+    def test_an_answer_that_is_not_there_by_the_agents_doing_is_a_miss(self):
+        cases = [{"id": name, "input": "?", "expected": "x", "tags": [name]} for name in "abc"]
+        entry = entry_of("label", allowed=["x", "y"], expected={"$case": "/expected"}, positive="x", select="output.json/label")
+        machine, _ = self.evaluated(cases, [entry | {"when": {"tags": ["a", "b"]}}], {"a": {"label": "x"}, "b": "no JSON", "c": "?"})
+        found = json.loads(machine.stdout)["stages"]["baseline"]
+        self.assertEqual(found["by_evaluator"]["e"], {"pass": 1, "fail": 1, "error": 0, "not_applicable": 1})
+        labels = found["labels"]["e"]
+        self.assertEqual((labels["trials"], labels["excluded"], labels["accuracy"]), (2, 0, 0.5))
+        self.assertEqual((labels["matrix"], labels["positive"]["FN"]), ({"x": {"": 1, "x": 1}}, 1))
+
     def test_a_label_that_only_a_holdout_case_names_is_not_shown(self):
         cases = [
             {"id": "open", "input": "?", "expected": {"all": ["x", "y"], "one": "x"}},
@@ -124,7 +134,7 @@ class OverCases(TemporaryFolder):
         ]
         entry = entry_of("label", allowed={"$case": "/expected/all"}, expected={"$case": "/expected/one"})
         for done in self.evaluated(cases, [entry], {"open": "x", "shut": "CANARY"}):
-            self.assertIn("not measured" if done.stdout[0] != "{" else '"excluded":1', done.stdout.replace(" ", "") if done.stdout[0] == "{" else done.stdout)
+            self.assertIn('"excluded": 0,\n          "holdout_kept_back": 1' if done.stdout[0] == "{" else "1 trial, 0 not measured; without 1 trial of", done.stdout)
             self.assertNotIn("CANARY", done.stdout + done.stderr)
 
     def test_holdout_cases_count_where_evaluation_json_names_the_labels(self):

@@ -9,7 +9,7 @@ from kaizen.commands.openings import holdout_events, log_holdout_event
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, has_results, stage_state
 from kaizen.foundation.errors import InputError, RefusedError
-from kaizen.foundation.files import replacing
+from kaizen.foundation.files import replacing, sweep_unfinished
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import counted
@@ -75,6 +75,7 @@ def export_feedback(project: Project, stage: str, reason: str | None = None) -> 
             "evaluator_fingerprint": state.meta["evaluator_fingerprint"],
             "results_sha256": state.meta["results_sha256"],
         }
+        sweep_unfinished(improvement.path(FEEDBACK_FILE))
         with replacing(improvement.path(FEEDBACK_FILE)) as stream:
             for piece in feedback_pieces(head, dataset, stage_trials(project, stage)):
                 stream.write(piece.encode("utf-8"))

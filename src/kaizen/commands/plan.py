@@ -132,7 +132,7 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
 
     def table(key: str, texts: "dict[tuple[int, int], str]") -> list[str]:
         rows = [[key, *[counted(k, "trial") for k in trials]]]
-        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[texts[n, k] for k in trials]] for n in cases]
+        rows += [[counted(n, "case") + (" *" if n == own else ""), *[texts[n, k] for k in trials]] for n in cases]
         widths = [max(len(row[column]) for row in rows) for column in range(len(trials) + 1)]
         return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 

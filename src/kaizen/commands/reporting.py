@@ -11,7 +11,7 @@ from kaizen.commands.verdicts import verdict_view
 from kaizen.evaluators.stage_results import RESULTS
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, read_json_object
-from kaizen.foundation.text import counted, listed, percent, visible
+from kaizen.foundation.text import counted, listed, percent, share_percent, visible
 from kaizen.policy.derived import derived_lines
 from kaizen.policy.reliability import Compared, clusters_of, default_reliability, detailed_entry, judge_family
 from kaizen.web.review import ReviewData, StageView, review_markdown, write_review_page
@@ -129,7 +129,7 @@ def rate_text(rates: JsonObject) -> str:
     counts += f", {rates['not_run']:,} not run" if rates["not_run"] else ""
     if rate is None:
         return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
-    limits = " to ".join(f"{rates[name] * 100:.1f}".removesuffix(".0") + " %" for name in ("low", "high"))
+    limits = " to ".join(share_percent(rates[name]) for name in ("low", "high"))
     measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
     shown = percent(rate["numerator"], rate["denominator"])
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"

@@ -16,7 +16,7 @@ from kaizen.evaluators.outcomes import PASS, ConfigurationError, NotMeasurable, 
 from kaizen.evaluators.predicates import MISSING
 from kaizen.evaluators.registry import REQUIRED, Check, Parameter, View, evaluator
 from kaizen.evaluators.spoken import Spoken
-from kaizen.evaluators.trail import Trail, call_text, is_cut, step_evidence, step_text, view_trail
+from kaizen.evaluators.trail import EarlierSteps, Trail, call_text, is_cut, step_evidence, step_text, view_trail
 from kaizen.foundation.jsonio import JsonObject, canonical_json, encode_compact
 from kaizen.foundation.text import counted, visible
 
@@ -129,14 +129,21 @@ class Dialogue:
         self.actions = [index for index, answer in enumerate(self.meant) if answer is not False]
         self.confirmed = [] if rule.confirm is None else rule.confirm.decisions(trail)
         self.latest: list[int | None] = []  # for each step the user's latest message before it
-        latest = None
+        self.done: list[tuple[int, int]] = []  # and the latest action before it that did not fail: one that may be meant, one that is
+        latest, done = None, (-1, -1)
         for index, step in enumerate(trail.steps):
             self.latest.append(latest)
+            self.done.append(done)
             latest = index if is_message(step, "user") else latest
+            if self.meant[index] is not False and not trail.has_failed(index):
+                done = (index, index if self.meant[index] else done[1])
+        self.has_messages = any(step.get("kind") == "message" for step in trail.steps)
         self.agent = [index for index, step in enumerate(trail.steps) if is_message(step, "assistant")]
+        self.confirming = EarlierSteps(trail, self.grounds(True))
+        self.unclear = EarlierSteps(trail, self.grounds(None))
         self.changed: dict[int, int | None] = self.changed_tries() if rule.is_strict else {}
         self.consents: dict[int, bool] = {}  # whether the user's message there says yes
-        self.words: dict[tuple[int, int, int | None], Spoken] = {}
+        self.words: dict[tuple[int, int, int | None], tuple[Spoken, bool]] = {}
 
     def finding(self, index: int) -> ConsentFinding:
         """Whether the action at *index* had consent, for what it did."""
@@ -157,7 +164,7 @@ class Dialogue:
         """Whether the user's latest message before the action says yes."""
         latest = self.latest[index]
         if latest is None:
-            if not any(step.get("kind") == "message" for step in self.trail.steps):
+            if not self.has_messages:
                 return ConsentFinding(None, "no messages were recorded, so whether the user agreed is not known")
             return ConsentFinding(False, "the user had said nothing before")
         if not self.agent or self.agent[0] > latest:
@@ -181,18 +188,18 @@ class Dialogue:
     def confirm_finding(self, index: int) -> ConsentFinding:
         """Whether a step that `confirm` means stands before the action and not before the user's latest message."""
         latest = self.latest[index]
-        unclear: int | None = None
-        for place in range(index - 1, (latest or 0) - 1, -1):
-            if self.confirmed[place] is False or not self.trail.comes_before(place, index):
-                continue
-            if is_message(self.trail.steps[place], "user") and (not self.agent or self.agent[0] > place):
-                continue
-            if self.confirmed[place]:
-                return ConsentFinding(True, "", place)
-            unclear = place
-        if unclear is not None and self.rule.confirm is not None:
+        place, unclear = self.confirming.latest_before(index), self.unclear.latest_before(index)
+        if place >= (latest or 0):
+            return ConsentFinding(True, "", place)
+        if unclear >= (latest or 0) and self.rule.confirm is not None:
             return ConsentFinding(None, self.rule.confirm.unknown(self.trail, unclear))
         return ConsentFinding(False, f"nothing confirmed it{'' if latest is None else f' since the user last spoke (step {latest})'}")
+
+    def grounds(self, answer: bool | None) -> list[int]:
+        """The steps of which `confirm` says *answer*, without messages of the user that answer nothing the agent said."""
+        first = self.agent[0] if self.agent else len(self.trail.steps)
+        places = [place for place, found in enumerate(self.confirmed) if found is answer]
+        return [place for place in places if place > first or not is_message(self.trail.steps[place], "user")]
 
     def changed_tries(self) -> dict[int, int | None]:
         """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed.
@@ -225,9 +232,8 @@ class Dialogue:
         """Whether the agent said, since the last action that went well, or the yes says, the values that must be said."""
         args, is_args_cut = self.trail.content(index, "args"), is_cut(self.trail.steps[index], "args")
         asked = [(name, value) for tokens, name in self.rule.echo for value in [found_at(args, tokens)] if value is not MISSING]
-        before = [place for place in self.actions if place < consent and not self.trail.has_failed(place)] if asked else []
-        start = before[-1] if before else -1
-        silent = [(name, value) for name, value in asked if not self.said(start, consent, index).says(value)]
+        start, surely = self.done[consent]
+        silent = [(name, value) for name, value in asked if not self.said(start, consent, index)[0].says(value)]
         if is_args_cut and (silent or len(asked) < len(self.rule.echo)):
             return ConsentFinding(
                 None, f"{step_text(self.trail, index)}: its arguments were cut short, so whether they were said is not known"
@@ -235,28 +241,28 @@ class Dialogue:
         if not silent:
             return ConsentFinding(True, "", consent)
         shown = ", ".join(f"{name} ({visible(value if isinstance(value, str) else encode_compact(value), 40)})" for name, value in silent)
-        surely = [place for place in before if self.meant[place]]
-        wider = self.said(surely[-1] if surely else -1, consent, index)
-        is_open = any(is_cut(self.trail.steps[place], "text") for place in self.told_between(start, consent, index))
-        if is_open or all(wider.says(value) for _, value in silent):
+        wider, _ = self.said(surely, consent, index)
+        if self.said(start, consent, index)[1] or all(wider.says(value) for _, value in silent):
             return ConsentFinding(None, f"whether {shown} was said before the yes (step {consent}) is not known")
         return ConsentFinding(False, f"{shown} was not said before the yes (step {consent})", consent)
 
     def told_between(self, start: int, consent: int, index: int) -> list[int]:
         """The places of the agent's messages between *start* and *consent*, of *consent*, and of the user's latest message."""
+        from bisect import bisect_left, bisect_right
+
         latest = self.latest[index]
-        agent = [place for place in self.agent if start < place < consent]
+        agent = self.agent[bisect_right(self.agent, start) : bisect_left(self.agent, consent)]
         return sorted({*agent, consent, *([latest] if latest is not None and latest > start else [])})
 
-    def said(self, start: int, consent: int, index: int) -> Spoken:
-        """The texts of `told_between`, and the arguments of a step that consents without being a message."""
+    def said(self, start: int, consent: int, index: int) -> tuple[Spoken, bool]:
+        """The texts of `told_between` with the arguments of a step that consents without being a message; whether a text was cut short."""
         key = (start, consent, self.latest[index])
         if key not in self.words:
             steps = [self.trail.steps[place] for place in self.told_between(start, consent, index)]
             texts = [str(step["text"]) for step in steps if step.get("text") is not None]
             if self.trail.steps[consent].get("kind") != "message":
                 texts.append(encode_compact(self.trail.content(consent, "args")))
-            self.words[key] = Spoken(texts)
+            self.words[key] = (Spoken(texts), any(is_cut(step, "text") for step in steps))
         return self.words[key]
 
 

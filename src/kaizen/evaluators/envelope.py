@@ -122,6 +122,7 @@ class PreparedEntry:
 
     def evaluate(self, observation: JsonObject, case: JsonObject, memo: JsonObject) -> Outcome:
         """The outcome for a completed *observation* of *case*; *memo* is shared by all entries that look at it."""
+        check: Check | None = None
         try:
             reason = "" if self.when is None else self.when(case)
             if reason:
@@ -131,13 +132,13 @@ class PreparedEntry:
             if self.path is not None:
                 selected = select_path(self.path, observation, case, memo)
                 if not selected.found:
-                    return self.missing(selected.reason, selected.agent_fault)
+                    return self.missing(selected.reason, selected.agent_fault, check)
                 value = selected.value
                 for transform in self.transforms:
                     value = transform(value)
             outcome = check(View(value, observation, case, memo))
         except NotMeasurable as absent:
-            return self.missing(absent.reason, absent.agent_fault)
+            return self.missing(absent.reason, absent.agent_fault, check)
         except NothingAsked as nothing:
             return not_applicable(nothing.reason)
         except PatternTimeout as timeout:
@@ -153,10 +154,15 @@ class PreparedEntry:
         """True when evidence does not point into the output as it is."""
         return bool(self.transforms) or (self.path is not None and self.path.text not in ("output.text", "output"))
 
-    def missing(self, reason: str, agent_fault: bool) -> Outcome:
-        """What follows from absent evidence. It is never negated: what is not there proves nothing."""
+    def missing(self, reason: str, agent_fault: bool, check: Check | None) -> Outcome:
+        """What follows from absent evidence. It is never negated: what is not there proves nothing.
+
+        A failure has the `value_missing` of *check* for its value, where there is one: it counts like an answer that is wrong.
+        """
         status = self.on_missing or (FAIL if agent_fault and self.reads_output else ERROR)
-        return Outcome(status, 0.0 if status == FAIL else None, reason)
+        if status != FAIL:
+            return Outcome(status, None, reason)
+        return Outcome(FAIL, 0.0, reason, getattr(check, "value_missing", None))
 
     def finished(self, outcome: Outcome, value_seen: Any) -> Outcome:
         """*outcome* about *value_seen* after threshold and negation, with what a reader must know in its reason."""

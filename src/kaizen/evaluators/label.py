@@ -7,11 +7,11 @@ undefined is null, with the reason.
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kaizen.evaluators.envelope import PreparedEntry
-from kaizen.evaluators.outcomes import ConfigurationError, Outcome, decided
+from kaizen.evaluators.outcomes import NOT_APPLICABLE, ConfigurationError, Outcome, decided
 from kaizen.evaluators.registry import REQUIRED, Check, Parameter, View, evaluator, listed_texts
 from kaizen.evaluators.transforms import TEXT_TRANSFORMS, compile_normalizer, text_of
 from kaizen.foundation.jsonio import JsonObject, pointer_token
@@ -67,22 +67,33 @@ def evaluate_label(settings: JsonObject) -> Check:
         raise ConfigurationError("/positive", "positive without expected tells nothing", "add expected")
     expected = None if expected is None else is_written_label(normalise(expected), allowed, "/expected")
     positive = None if positive is None else is_written_label(normalise(positive), allowed, "/positive")
-    known = frozenset(allowed)
-    shown = listed((quoted(name, LABEL_SHOWN) for name in allowed), LABELS_SHOWN)
+    return LabelCheck(normalise, allowed, expected, positive)
 
-    def check(view: View) -> Outcome:
-        answer = normalise(text_of(view.value))
-        predicted = answer if answer in known else None
-        value: JsonObject = {"predicted": predicted, "expected": expected}
-        if positive is not None:
-            value["count"] = binary_count(predicted, expected, positive)
-        if predicted is None:
-            return decided(False, f"{quoted(answer, LABEL_SHOWN)} is none of the labels {shown}", value)
-        is_right = expected is None or predicted == expected
-        told = "" if is_right else f", not {quoted(str(expected), LABEL_SHOWN)}"
-        return decided(is_right, f"is labelled {quoted(predicted, LABEL_SHOWN)}{told}", value)
 
-    return check
+class LabelCheck:
+    """Whether an answer is one of the labels and the expected one. `value_missing` is the value of one that is not there at all."""
+
+    def __init__(self, normalise: Callable[[str], str], allowed: list[str], expected: str | None, positive: str | None) -> None:
+        self.normalise = normalise
+        self.known = frozenset(allowed)
+        self.expected = expected
+        self.positive = positive
+        self.shown = listed((quoted(name, LABEL_SHOWN) for name in allowed), LABELS_SHOWN)
+        self.value_missing = self.value(None)
+
+    def value(self, predicted: str | None) -> JsonObject:
+        """{"predicted", "expected"}, with TP, FP, FN or TN as "count" where one label is looked for."""
+        counts = {} if self.positive is None else {"count": binary_count(predicted, self.expected, self.positive)}
+        return {"predicted": predicted, "expected": self.expected, **counts}
+
+    def __call__(self, view: View) -> Outcome:
+        """The outcome for the text of *view*."""
+        answer = self.normalise(text_of(view.value))
+        if answer not in self.known:
+            return decided(False, f"{quoted(answer, LABEL_SHOWN)} is none of the labels {self.shown}", self.value(None))
+        is_right = self.expected is None or answer == self.expected
+        told = "" if is_right else f", not {quoted(str(self.expected), LABEL_SHOWN)}"
+        return decided(is_right, f"is labelled {quoted(answer, LABEL_SHOWN)}{told}", self.value(answer))
 
 
 def binary_count(predicted: str | None, expected: Any, positive: str) -> str | None:
@@ -113,13 +124,18 @@ class LabelTallies:
                     self.positive[entry.id] = normalise(entry.settings["positive"])
         self.pairs: dict[str, Counter[tuple[str, str | None]]] = {}
         self.excluded: Counter[str] = Counter()
+        self.kept_back: Counter[str] = Counter()
 
     def note(self, case_id: str, record: JsonObject) -> None:
         """Counts *record*, what a result line says of one `label` entry."""
         value = record["value"]
+        if record["status"] == NOT_APPLICABLE:
+            return
         pairs = self.pairs.setdefault(record["id"], Counter())
-        if value is None or value["expected"] is None or (case_id in self.holdout and not self.is_named(record["id"], value)):
+        if value is None or value["expected"] is None:
             self.excluded[record["id"]] += 1
+        elif case_id in self.holdout and not self.is_named(record["id"], value):
+            self.kept_back[record["id"]] += 1
         else:
             pairs[value["expected"], value["predicted"]] += 1
 
@@ -130,15 +146,16 @@ class LabelTallies:
     def meta_part(self) -> JsonObject:
         """{"labels": {entry id: its measures}} of those that had an expected label at least once; {} for none."""
         found = {
-            identity: label_document(pairs, self.excluded[identity], self.positive.get(identity))
+            identity: label_document(pairs, self.excluded[identity], self.positive.get(identity), self.kept_back[identity])
             for identity, pairs in self.pairs.items()
             if pairs
         }
         return {"labels": found} if found else {}
 
 
-def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, positive: str | None) -> JsonObject:
-    """The measures of one entry: `matrix` is {expected: {predicted: trials}}, `excluded` counts trials without a usable answer."""
+def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, positive: str | None, kept_back: int = 0) -> JsonObject:
+    """The measures of one entry: `matrix` is {expected: {predicted: trials}}, `excluded` counts trials without a usable answer,
+    `holdout_kept_back` those of which a label would become known that only the holdout has; the measures are without both."""
     expected, predicted = Counter[str](), Counter[str]()
     matrix: dict[str, dict[str, int]] = {}
     for (label, answer), times in sorted(pairs.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][1] or "")):
@@ -153,7 +170,7 @@ def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, posi
     mcc = matthews(hits, trials, [(expected[name], predicted[name]) for name in [*names, OUTSIDE]])
     if mcc is None:
         undefined["/mcc"] = f"all trials were {'expected to be' if len(expected) == 1 else 'given'} one label"
-    document: JsonObject = {"trials": trials, "excluded": excluded, "accuracy": hits / trials, "mcc": mcc}
+    document: JsonObject = {"trials": trials, "excluded": excluded, "holdout_kept_back": kept_back, "accuracy": hits / trials, "mcc": mcc}
     if positive is not None:
         outside = sum(times for (label, answer), times in pairs.items() if answer is None and label != positive)
         hit = pairs[positive, positive]
@@ -191,7 +208,9 @@ def label_lines(document: JsonObject | None) -> list[str]:
     if document is None:
         return []
     known = f"accuracy {label_rate(document['accuracy'])}, MCC {label_rate(document['mcc'])}"
-    lines = [f"{known} over {counted(document['trials'], 'trial')}, {document['excluded']:,} not measured"]
+    kept = document["holdout_kept_back"]
+    back = f"; without {counted(kept, 'trial')} of holdout cases with labels that evaluation.json does not name" if kept else ""
+    lines = [f"{known} over {counted(document['trials'], 'trial')}, {document['excluded']:,} not measured{back}"]
     if "positive" in document:
         positive = document["positive"]
         counts = ", ".join(f"{key} {positive[key]:,}" for key in ("TP", "FP", "FN", "TN"))

@@ -21,7 +21,7 @@ from kaizen.evaluators.demands import TOLD_STEPS
 from kaizen.evaluators.matcher import Matcher, compile_matcher
 from kaizen.evaluators.outcomes import FAIL, PASS, ConfigurationError, NotMeasurable, Outcome
 from kaizen.evaluators.registry import REQUIRED, Check, Parameter, View, evaluator
-from kaizen.evaluators.trail import Trail, is_action, is_cut, settled, step_evidence, step_text, view_trail
+from kaizen.evaluators.trail import EarlierSteps, Trail, is_action, is_cut, settled, step_evidence, step_text, view_trail
 from kaizen.foundation.jsonio import JsonObject, canonical_json, pointer_token
 from kaizen.foundation.text import counted, did_you_mean, quoted, visible
 
@@ -172,20 +172,21 @@ class Approvals:
         self.trail = trail
         self.dialogues: dict[int, Dialogue] = {}
         self.has_approvals = any(step.get("kind") == "approval" for step in trail.steps)
-        self.given: list[dict[str, list[int]]] = []
+        self.given: list[dict[str, EarlierSteps]] = []
         self.since: list[int] = []  # for each step the number of messages of the user before it
         if self.has_approvals and any(rule.effect == "require_approval" for rule in rules):
             self.collect()
 
     def collect(self) -> None:
         """Sorts the approvals by what they are about, anew after each message of the user."""
-        self.given.append({})
+        given: list[dict[str, list[int]]] = [{}]
         for index, step in enumerate(self.trail.steps):
-            self.since.append(len(self.given) - 1)
+            self.since.append(len(given) - 1)
             if step.get("kind") == "message" and step.get("role") == "user":
-                self.given.append({})
+                given.append({})
             elif step.get("kind") == "approval":
-                self.given[-1].setdefault(self.about(index, is_approval=True), []).append(index)
+                given[-1].setdefault(self.about(index, is_approval=True), []).append(index)
+        self.given = [{key: EarlierSteps(self.trail, places) for key, places in since.items()} for since in given]
 
     def about(self, index: int, is_approval: bool, with_name: bool = True, with_args: bool = True) -> str:
         """What the step at *index* is about, as a key: its name and arguments."""
@@ -210,18 +211,10 @@ class Approvals:
 
     def latest_about(self, index: int) -> int | None:
         """The latest approval about the step at *index* since the user's latest message; None when there is none."""
-        from bisect import bisect_left
-
         given = self.given[self.since[index]]
-        found = []
-        for with_name in (True, False):
-            for with_args in (True, False):
-                places = given.get(self.about(index, False, with_name, with_args), [])
-                before = bisect_left(places, index) - 1
-                while before >= 0 and self.trail.are_together(places[before], index):
-                    before -= 1
-                found += [places[before]] if before >= 0 else []
-        return max(found, default=None)
+        keys = [self.about(index, False, with_name, with_args) for with_name in (True, False) for with_args in (True, False)]
+        latest = max([given[key].latest_before(index) for key in keys if key in given], default=-1)
+        return None if latest < 0 else latest
 
     def yes_finding(self, rule: PolicyRule, index: int) -> PolicyFinding:
         """Whether the user's latest message approves the step at *index*."""

@@ -17,7 +17,7 @@ from kaizen.evaluators.outside import NO_LEAVE, Leave, Outside, judged_fingerpri
 from kaizen.evaluators.suite import Suite
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError
-from kaizen.foundation.files import replacing, shown_path
+from kaizen.foundation.files import replacing, shown_path, sweep_unfinished
 from kaizen.foundation.identity import VERSION
 from kaizen.foundation.jsonio import JsonObject, Line, encode_compact, read_json_object, write_json
 from kaizen.foundation.locks import FileLock
@@ -77,6 +77,8 @@ def evaluate_locked_stage(
     labels = LabelTallies(suite.entries, dataset.holdout)
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
+    for suffix in (RESULTS, RESULTS_META):
+        sweep_unfinished(improvement.stage_file(stage, suffix))
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
         for line, memo in outside.with_memos(iter_observations(path)):
             observed.add(line.raw)

@@ -108,6 +108,27 @@ class Trail:
         return first < second and not self.are_together(first, second)
 
 
+class EarlierSteps:
+    """Some *places* of a trail, in order, and which of them came last before another step."""
+
+    def __init__(self, trail: Trail, places: list[int]) -> None:
+        self.trail = trail
+        self.places = places
+        self.apart: list[int] = []  # for each the position of the latest before it that was not issued together with it
+        for position, place in enumerate(places):
+            is_together = position > 0 and trail.are_together(places[position - 1], place)
+            self.apart.append(self.apart[-1] if is_together else position - 1)
+
+    def latest_before(self, index: int) -> int:
+        """The latest place that came before the step at *index*; -1 when none did."""
+        from bisect import bisect_left
+
+        position = bisect_left(self.places, index) - 1
+        if position >= 0 and self.trail.are_together(self.places[position], index):
+            position = self.apart[position]
+        return self.places[position] if position >= 0 else -1
+
+
 def parsed_text(text: str) -> Any:
     """The JSON value that *text* holds, else *text* itself."""
     try:

@@ -160,6 +160,14 @@ def discard_unfinished(path: str) -> None:
         os.unlink(path)
 
 
+def sweep_unfinished(path: str) -> None:
+    """Removes what killed writers of *path* left half-written beside it; for the one who holds its lock."""
+    folder, name = os.path.split(path)
+    for other in list_folder(folder or "."):
+        if other.startswith(f".{name[:200]}.") and other.endswith(".tmp"):
+            discard_unfinished(os.path.join(folder, other))
+
+
 def write_file(path: str, content: str | bytes) -> None:
     """Writes *content* (text as UTF-8 with LF) as the file *path*, whole or not at all."""
     with replacing(path) as stream:

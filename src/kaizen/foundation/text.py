@@ -96,6 +96,11 @@ def percent(numerator: int, denominator: int, digits: int = 2) -> str:
     return f"{'-' if scaled < 0 else ''}{whole}{decimals} %"
 
 
+def share_percent(value: float) -> str:
+    """A float in [0, 1] as a percentage with one decimal that is 0 or 100 only if it is exactly that."""
+    return percent(round(value * 10**9), 10**9, 1) if 0 < value < 1 else percent(int(value), 1, 1)
+
+
 def money(amount: Any) -> str:
     """US dollars, a number of any kind, with as many decimals as a small price needs and no more digits than a price has.
 

@@ -131,7 +131,8 @@ def missed_pass_k(acceptance: JsonObject, candidate: StageTally, case_ids: list[
     tallies = [candidate.tally(case_id) for case_id in case_ids]
     value, left_out = pass_hat_k([(tally.passed, tally.valid()) for tally in tallies], wanted["k"])
     if value is None or left_out:
-        text = f"pass^{wanted['k']} needs {wanted['k']} valid trials a case; {counted(left_out, 'case')} have fewer"
+        fewer = f"{counted(left_out, 'case')} {'has' if left_out == 1 else 'have'} fewer"
+        text = f"pass^{wanted['k']} needs {wanted['k']} valid trials a case; {fewer}"
         return Unmeasured("unmeasured_minimum_pass_k", text)
     limit = exact_fraction(wanted["rate"])
     shown = exact_percent(value, limit)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from kaizen.cases.case import Case
 from kaizen.foundation.jsonio import JsonObject, float_or_none
-from kaizen.foundation.text import counted
+from kaizen.foundation.text import counted, percent
 from kaizen.policy.comparison import StageTally
 from kaizen.policy.reliability import EXACT_TEST_ALLOWANCE, Quad
 from kaizen.stats.aggregates import case_weighted_rate, mean
@@ -63,16 +63,22 @@ def planning_spread(pilot: Pilot, part: float, assumed: JsonObject) -> tuple[Spr
         sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
         return Spread(measured.omega2 - 2 * noise, noise, noise, True), sources
     if within is not None:
-        sources = [f"scatter of trials measured on {' and '.join(side.stage for side in sides)}"]
+        sources = [f"scatter of trials measured on {' and '.join(side.stage for side in sides if is_measured(side))}"]
     else:
         share = assumed["rate"] if rate is None else float(rate)
         within = share * (1 - share) * assumed["noise"]
-        sources = [f"pass rate {float(rate):.1%} measured" if rate is not None else f"pass rate assumed: {assumed['rate']:g}"]
+        known = "" if rate is None else f"pass rate {percent(rate.numerator, rate.denominator)} measured"
+        sources = [known or f"pass rate assumed: {assumed['rate']:g}"]
         sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
     sources.append(f"variance of the change over cases assumed: {assumed['change']:g}")
     sources += [f"correlation of the change within a cluster assumed: {assumed['alike']:g}"] if part < 1 else []
     change = assumed["change"] * (assumed["alike"] + (1 - assumed["alike"]) * part)
     return Spread(change, within * part, within * part, True), sources
+
+
+def is_measured(side: StageTally) -> bool:
+    """Whether any trial of a stage passed or failed."""
+    return any(tally.valid() for tally in side.cases.values())
 
 
 def design_effect(pilot: Pilot, units: Units, spread: Spread, assumed: JsonObject) -> float:

@@ -109,7 +109,10 @@ def reliability_entry(compared: Compared, settings: JsonObject) -> JsonObject:
         "case_weighted_delta": fraction_document(case_delta),
         **interval_document(found, confidence),
         "probability": {"better": found.p_gt, "equal": found.p_eq, "worse": found.p_lt},
-        "sign_flip": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason},
+        "sign_flip": {
+            **dict(zip(("better", "worse", "two_sided"), test[:3] if able else (None, None, None), strict=True)),
+            "reason": test.reason if able else "no_comparable_cases",
+        },
         "informative": found.informative,
         "missingness_decides": missingness_decides(rows),
         "strip": [[float(value), times] for value, times in sorted(counts.items())],

@@ -1,7 +1,7 @@
 """What reliability says in words, the same on the terminal, in reasons and on the page."""
 
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, listed, money, percent, visible
+from kaizen.foundation.text import counted, listed, money, percent, share_percent, visible
 from kaizen.policy.reliability import ROLES_COMPARED
 from kaizen.stats.intervals import REASONS
 
@@ -39,11 +39,11 @@ def points_text(value: float, *, is_signed: bool = True) -> str:
 
 
 def limits_text(limits: list[float] | None, *, is_rate: bool = False) -> str:
-    """'52.9 % to 97.8 %' or '-3.1 to +11.4 points'; 'no interval' for None."""
+    """'52.9 % to 98 %' or '-3.1 to +11.4 points'; 'no interval' for None."""
     if limits is None:
         return "no interval"
     if is_rate:
-        return f"{100 * limits[0]:.1f} % to {100 * limits[1]:.1f} %"
+        return " to ".join(map(share_percent, limits))
     return f"{points_text(limits[0]).removesuffix(' points')} to {points_text(limits[1])}"
 
 

@@ -30,6 +30,7 @@ from kaizen.foundation.files import (
     remove_folder,
     replacing,
     shown_path,
+    sweep_unfinished,
     truncate_file,
 )
 from kaizen.foundation.journals import AppendLog, torn_tail
@@ -284,9 +285,8 @@ class StageWriter:
 
     def sweep(self, begins_anew: bool) -> None:
         """Removes half-written files of a run that was killed and, when an overwrite *begins_anew*, those of an earlier one."""
-        for name in os.listdir(self.improvement.folder):
-            if name.endswith(".tmp") and name.startswith((f".{self.stage}.jsonl.", f".{self.stage}{STAGE_META}.")):
-                discard_unfinished(self.improvement.path(name))
+        for suffix in (".jsonl", STAGE_META):
+            sweep_unfinished(self.improvement.stage_file(self.stage, suffix))
         beside = self.improvement.stage_file(self.stage, STAGE_META) + UNFINISHED
         if os.path.exists(beside) and not os.path.exists(self.target + UNFINISHED) and read_json_object(beside).get("complete"):
             self.replace_others()  # killed between the renames at the end of an overwrite

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, dollars, duration, percent
+from kaizen.foundation.text import counted, dollars, duration, percent, share_percent
 from kaizen.policy.derived import basis_text_of, derived_delta_text, derived_text
 
 NOT_MEASURED = "not measured"
@@ -104,11 +104,6 @@ def change_sentence(comparison: JsonObject) -> str:
     parts += [f"{counts['not_comparable']:,} could not be compared"] if counts["not_comparable"] else []
     parts.append(f"{counts['unchanged']:,} did not change")
     return f"Of {counted(counts['cases'], 'case')} {', '.join(parts[:-1])} and {parts[-1]}."
-
-
-def share_percent(value: float) -> str:
-    """A float in [0, 1] as a percentage with one decimal that is 0 or 100 only if it is exactly that."""
-    return percent(round(value * 10**9), 10**9, 1) if 0 < value < 1 else percent(int(value), 1, 1)
 
 
 def rate_percent(rate: JsonObject | None) -> str:
