@@ -602,6 +602,11 @@ def percent(numerator: int, denominator: int, digits: int = 2) -> str:
     return f"{'-' if scaled < 0 else ''}{whole}{decimals} %"
 
 
+def share_percent(value: float) -> str:
+    """A float in [0, 1] as a percentage with one decimal that is 0 or 100 only if it is exactly that."""
+    return percent(round(value * 10**9), 10**9, 1) if 0 < value < 1 else percent(int(value), 1, 1)
+
+
 def money(amount: Any) -> str:
     """US dollars, a number of any kind, with as many decimals as a small price needs and no more digits than a price has.
 
@@ -834,6 +839,14 @@ def discard_unfinished(path: str) -> None:
     """Removes a half-written file if it is there; a failure to do so hides nothing more important."""
     with suppress(OSError):
         os.unlink(path)
+
+
+def sweep_unfinished(path: str) -> None:
+    """Removes what killed writers of *path* left half-written beside it; for the one who holds its lock."""
+    folder, name = os.path.split(path)
+    for other in list_folder(folder or "."):
+        if other.startswith(f".{name[:200]}.") and other.endswith(".tmp"):
+            discard_unfinished(os.path.join(folder, other))
 
 
 def write_file(path: str, content: str | bytes) -> None:
@@ -8737,9 +8750,8 @@ class StageWriter:
 
     def sweep(self, begins_anew: bool) -> None:
         """Removes half-written files of a run that was killed and, when an overwrite *begins_anew*, those of an earlier one."""
-        for name in os.listdir(self.improvement.folder):
-            if name.endswith(".tmp") and name.startswith((f".{self.stage}.jsonl.", f".{self.stage}{STAGE_META}.")):
-                discard_unfinished(self.improvement.path(name))
+        for suffix in (".jsonl", STAGE_META):
+            sweep_unfinished(self.improvement.stage_file(self.stage, suffix))
         beside = self.improvement.stage_file(self.stage, STAGE_META) + UNFINISHED
         if os.path.exists(beside) and not os.path.exists(self.target + UNFINISHED) and read_json_object(beside).get("complete"):
             self.replace_others()  # killed between the renames at the end of an overwrite
@@ -12513,6 +12525,27 @@ class Trail:
         return first < second and not self.are_together(first, second)
 
 
+class EarlierSteps:
+    """Some *places* of a trail, in order, and which of them came last before another step."""
+
+    def __init__(self, trail: Trail, places: list[int]) -> None:
+        self.trail = trail
+        self.places = places
+        self.apart: list[int] = []  # for each the position of the latest before it that was not issued together with it
+        for position, place in enumerate(places):
+            is_together = position > 0 and trail.are_together(places[position - 1], place)
+            self.apart.append(self.apart[-1] if is_together else position - 1)
+
+    def latest_before(self, index: int) -> int:
+        """The latest place that came before the step at *index*; -1 when none did."""
+        from bisect import bisect_left
+
+        position = bisect_left(self.places, index) - 1
+        if position >= 0 and self.trail.are_together(self.places[position], index):
+            position = self.apart[position]
+        return self.places[position] if position >= 0 else -1
+
+
 def parsed_text(text: str) -> Any:
     """The JSON value that *text* holds, else *text* itself."""
     try:
@@ -13379,6 +13412,7 @@ class PreparedEntry:
 
     def evaluate(self, observation: JsonObject, case: JsonObject, memo: JsonObject) -> Outcome:
         """The outcome for a completed *observation* of *case*; *memo* is shared by all entries that look at it."""
+        check: Check | None = None
         try:
             reason = "" if self.when is None else self.when(case)
             if reason:
@@ -13388,13 +13422,13 @@ class PreparedEntry:
             if self.path is not None:
                 selected = select_path(self.path, observation, case, memo)
                 if not selected.found:
-                    return self.missing(selected.reason, selected.agent_fault)
+                    return self.missing(selected.reason, selected.agent_fault, check)
                 value = selected.value
                 for transform in self.transforms:
                     value = transform(value)
             outcome = check(View(value, observation, case, memo))
         except NotMeasurable as absent:
-            return self.missing(absent.reason, absent.agent_fault)
+            return self.missing(absent.reason, absent.agent_fault, check)
         except NothingAsked as nothing:
             return not_applicable(nothing.reason)
         except PatternTimeout as timeout:
@@ -13410,10 +13444,15 @@ class PreparedEntry:
         """True when evidence does not point into the output as it is."""
         return bool(self.transforms) or (self.path is not None and self.path.text not in ("output.text", "output"))
 
-    def missing(self, reason: str, agent_fault: bool) -> Outcome:
-        """What follows from absent evidence. It is never negated: what is not there proves nothing."""
+    def missing(self, reason: str, agent_fault: bool, check: Check | None) -> Outcome:
+        """What follows from absent evidence. It is never negated: what is not there proves nothing.
+
+        A failure has the `value_missing` of *check* for its value, where there is one: it counts like an answer that is wrong.
+        """
         status = self.on_missing or (FAIL if agent_fault and self.reads_output else ERROR)
-        return Outcome(status, 0.0 if status == FAIL else None, reason)
+        if status != FAIL:
+            return Outcome(status, None, reason)
+        return Outcome(FAIL, 0.0, reason, getattr(check, "value_missing", None))
 
     def finished(self, outcome: Outcome, value_seen: Any) -> Outcome:
         """*outcome* about *value_seen* after threshold and negation, with what a reader must know in its reason."""
@@ -14216,14 +14255,21 @@ class Dialogue:
         self.actions = [index for index, answer in enumerate(self.meant) if answer is not False]
         self.confirmed = [] if rule.confirm is None else rule.confirm.decisions(trail)
         self.latest: list[int | None] = []  # for each step the user's latest message before it
-        latest = None
+        self.done: list[tuple[int, int]] = []  # and the latest action before it that did not fail: one that may be meant, one that is
+        latest, done = None, (-1, -1)
         for index, step in enumerate(trail.steps):
             self.latest.append(latest)
+            self.done.append(done)
             latest = index if is_message(step, "user") else latest
+            if self.meant[index] is not False and not trail.has_failed(index):
+                done = (index, index if self.meant[index] else done[1])
+        self.has_messages = any(step.get("kind") == "message" for step in trail.steps)
         self.agent = [index for index, step in enumerate(trail.steps) if is_message(step, "assistant")]
+        self.confirming = EarlierSteps(trail, self.grounds(True))
+        self.unclear = EarlierSteps(trail, self.grounds(None))
         self.changed: dict[int, int | None] = self.changed_tries() if rule.is_strict else {}
         self.consents: dict[int, bool] = {}  # whether the user's message there says yes
-        self.words: dict[tuple[int, int, int | None], Spoken] = {}
+        self.words: dict[tuple[int, int, int | None], tuple[Spoken, bool]] = {}
 
     def finding(self, index: int) -> ConsentFinding:
         """Whether the action at *index* had consent, for what it did."""
@@ -14244,7 +14290,7 @@ class Dialogue:
         """Whether the user's latest message before the action says yes."""
         latest = self.latest[index]
         if latest is None:
-            if not any(step.get("kind") == "message" for step in self.trail.steps):
+            if not self.has_messages:
                 return ConsentFinding(None, "no messages were recorded, so whether the user agreed is not known")
             return ConsentFinding(False, "the user had said nothing before")
         if not self.agent or self.agent[0] > latest:
@@ -14268,18 +14314,18 @@ class Dialogue:
     def confirm_finding(self, index: int) -> ConsentFinding:
         """Whether a step that `confirm` means stands before the action and not before the user's latest message."""
         latest = self.latest[index]
-        unclear: int | None = None
-        for place in range(index - 1, (latest or 0) - 1, -1):
-            if self.confirmed[place] is False or not self.trail.comes_before(place, index):
-                continue
-            if is_message(self.trail.steps[place], "user") and (not self.agent or self.agent[0] > place):
-                continue
-            if self.confirmed[place]:
-                return ConsentFinding(True, "", place)
-            unclear = place
-        if unclear is not None and self.rule.confirm is not None:
+        place, unclear = self.confirming.latest_before(index), self.unclear.latest_before(index)
+        if place >= (latest or 0):
+            return ConsentFinding(True, "", place)
+        if unclear >= (latest or 0) and self.rule.confirm is not None:
             return ConsentFinding(None, self.rule.confirm.unknown(self.trail, unclear))
         return ConsentFinding(False, f"nothing confirmed it{'' if latest is None else f' since the user last spoke (step {latest})'}")
+
+    def grounds(self, answer: bool | None) -> list[int]:
+        """The steps of which `confirm` says *answer*, without messages of the user that answer nothing the agent said."""
+        first = self.agent[0] if self.agent else len(self.trail.steps)
+        places = [place for place, found in enumerate(self.confirmed) if found is answer]
+        return [place for place in places if place > first or not is_message(self.trail.steps[place], "user")]
 
     def changed_tries(self) -> dict[int, int | None]:
         """{action: the latest failed try} of each action whose arguments were not tried since the user last spoke, while others failed.
@@ -14312,9 +14358,8 @@ class Dialogue:
         """Whether the agent said, since the last action that went well, or the yes says, the values that must be said."""
         args, is_args_cut = self.trail.content(index, "args"), is_cut(self.trail.steps[index], "args")
         asked = [(name, value) for tokens, name in self.rule.echo for value in [found_at(args, tokens)] if value is not MISSING]
-        before = [place for place in self.actions if place < consent and not self.trail.has_failed(place)] if asked else []
-        start = before[-1] if before else -1
-        silent = [(name, value) for name, value in asked if not self.said(start, consent, index).says(value)]
+        start, surely = self.done[consent]
+        silent = [(name, value) for name, value in asked if not self.said(start, consent, index)[0].says(value)]
         if is_args_cut and (silent or len(asked) < len(self.rule.echo)):
             return ConsentFinding(
                 None, f"{step_text(self.trail, index)}: its arguments were cut short, so whether they were said is not known"
@@ -14322,28 +14367,28 @@ class Dialogue:
         if not silent:
             return ConsentFinding(True, "", consent)
         shown = ", ".join(f"{name} ({visible(value if isinstance(value, str) else encode_compact(value), 40)})" for name, value in silent)
-        surely = [place for place in before if self.meant[place]]
-        wider = self.said(surely[-1] if surely else -1, consent, index)
-        is_open = any(is_cut(self.trail.steps[place], "text") for place in self.told_between(start, consent, index))
-        if is_open or all(wider.says(value) for _, value in silent):
+        wider, _ = self.said(surely, consent, index)
+        if self.said(start, consent, index)[1] or all(wider.says(value) for _, value in silent):
             return ConsentFinding(None, f"whether {shown} was said before the yes (step {consent}) is not known")
         return ConsentFinding(False, f"{shown} was not said before the yes (step {consent})", consent)
 
     def told_between(self, start: int, consent: int, index: int) -> list[int]:
         """The places of the agent's messages between *start* and *consent*, of *consent*, and of the user's latest message."""
+        from bisect import bisect_left, bisect_right
+
         latest = self.latest[index]
-        agent = [place for place in self.agent if start < place < consent]
+        agent = self.agent[bisect_right(self.agent, start) : bisect_left(self.agent, consent)]
         return sorted({*agent, consent, *([latest] if latest is not None and latest > start else [])})
 
-    def said(self, start: int, consent: int, index: int) -> Spoken:
-        """The texts of `told_between`, and the arguments of a step that consents without being a message."""
+    def said(self, start: int, consent: int, index: int) -> tuple[Spoken, bool]:
+        """The texts of `told_between` with the arguments of a step that consents without being a message; whether a text was cut short."""
         key = (start, consent, self.latest[index])
         if key not in self.words:
             steps = [self.trail.steps[place] for place in self.told_between(start, consent, index)]
             texts = [str(step["text"]) for step in steps if step.get("text") is not None]
             if self.trail.steps[consent].get("kind") != "message":
                 texts.append(encode_compact(self.trail.content(consent, "args")))
-            self.words[key] = Spoken(texts)
+            self.words[key] = (Spoken(texts), any(is_cut(step, "text") for step in steps))
         return self.words[key]
 
 
@@ -17334,22 +17379,33 @@ def evaluate_label(settings: JsonObject) -> Check:
         raise ConfigurationError("/positive", "positive without expected tells nothing", "add expected")
     expected = None if expected is None else is_written_label(normalise(expected), allowed, "/expected")
     positive = None if positive is None else is_written_label(normalise(positive), allowed, "/positive")
-    known = frozenset(allowed)
-    shown = listed((quoted(name, LABEL_SHOWN) for name in allowed), LABELS_SHOWN)
+    return LabelCheck(normalise, allowed, expected, positive)
 
-    def check(view: View) -> Outcome:
-        answer = normalise(text_of(view.value))
-        predicted = answer if answer in known else None
-        value: JsonObject = {"predicted": predicted, "expected": expected}
-        if positive is not None:
-            value["count"] = binary_count(predicted, expected, positive)
-        if predicted is None:
-            return decided(False, f"{quoted(answer, LABEL_SHOWN)} is none of the labels {shown}", value)
-        is_right = expected is None or predicted == expected
-        told = "" if is_right else f", not {quoted(str(expected), LABEL_SHOWN)}"
-        return decided(is_right, f"is labelled {quoted(predicted, LABEL_SHOWN)}{told}", value)
 
-    return check
+class LabelCheck:
+    """Whether an answer is one of the labels and the expected one. `value_missing` is the value of one that is not there at all."""
+
+    def __init__(self, normalise: Callable[[str], str], allowed: list[str], expected: str | None, positive: str | None) -> None:
+        self.normalise = normalise
+        self.known = frozenset(allowed)
+        self.expected = expected
+        self.positive = positive
+        self.shown = listed((quoted(name, LABEL_SHOWN) for name in allowed), LABELS_SHOWN)
+        self.value_missing = self.value(None)
+
+    def value(self, predicted: str | None) -> JsonObject:
+        """{"predicted", "expected"}, with TP, FP, FN or TN as "count" where one label is looked for."""
+        counts = {} if self.positive is None else {"count": binary_count(predicted, self.expected, self.positive)}
+        return {"predicted": predicted, "expected": self.expected, **counts}
+
+    def __call__(self, view: View) -> Outcome:
+        """The outcome for the text of *view*."""
+        answer = self.normalise(text_of(view.value))
+        if answer not in self.known:
+            return decided(False, f"{quoted(answer, LABEL_SHOWN)} is none of the labels {self.shown}", self.value(None))
+        is_right = self.expected is None or answer == self.expected
+        told = "" if is_right else f", not {quoted(str(self.expected), LABEL_SHOWN)}"
+        return decided(is_right, f"is labelled {quoted(answer, LABEL_SHOWN)}{told}", self.value(answer))
 
 
 def binary_count(predicted: str | None, expected: Any, positive: str) -> str | None:
@@ -17380,13 +17436,18 @@ class LabelTallies:
                     self.positive[entry.id] = normalise(entry.settings["positive"])
         self.pairs: dict[str, Counter[tuple[str, str | None]]] = {}
         self.excluded: Counter[str] = Counter()
+        self.kept_back: Counter[str] = Counter()
 
     def note(self, case_id: str, record: JsonObject) -> None:
         """Counts *record*, what a result line says of one `label` entry."""
         value = record["value"]
+        if record["status"] == NOT_APPLICABLE:
+            return
         pairs = self.pairs.setdefault(record["id"], Counter())
-        if value is None or value["expected"] is None or (case_id in self.holdout and not self.is_named(record["id"], value)):
+        if value is None or value["expected"] is None:
             self.excluded[record["id"]] += 1
+        elif case_id in self.holdout and not self.is_named(record["id"], value):
+            self.kept_back[record["id"]] += 1
         else:
             pairs[value["expected"], value["predicted"]] += 1
 
@@ -17397,15 +17458,16 @@ class LabelTallies:
     def meta_part(self) -> JsonObject:
         """{"labels": {entry id: its measures}} of those that had an expected label at least once; {} for none."""
         found = {
-            identity: label_document(pairs, self.excluded[identity], self.positive.get(identity))
+            identity: label_document(pairs, self.excluded[identity], self.positive.get(identity), self.kept_back[identity])
             for identity, pairs in self.pairs.items()
             if pairs
         }
         return {"labels": found} if found else {}
 
 
-def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, positive: str | None) -> JsonObject:
-    """The measures of one entry: `matrix` is {expected: {predicted: trials}}, `excluded` counts trials without a usable answer."""
+def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, positive: str | None, kept_back: int = 0) -> JsonObject:
+    """The measures of one entry: `matrix` is {expected: {predicted: trials}}, `excluded` counts trials without a usable answer,
+    `holdout_kept_back` those of which a label would become known that only the holdout has; the measures are without both."""
     expected, predicted = Counter[str](), Counter[str]()
     matrix: dict[str, dict[str, int]] = {}
     for (label, answer), times in sorted(pairs.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][1] or "")):
@@ -17420,7 +17482,7 @@ def label_document(pairs: "Counter[tuple[str, str | None]]", excluded: int, posi
     mcc = matthews(hits, trials, [(expected[name], predicted[name]) for name in [*names, OUTSIDE]])
     if mcc is None:
         undefined["/mcc"] = f"all trials were {'expected to be' if len(expected) == 1 else 'given'} one label"
-    document: JsonObject = {"trials": trials, "excluded": excluded, "accuracy": hits / trials, "mcc": mcc}
+    document: JsonObject = {"trials": trials, "excluded": excluded, "holdout_kept_back": kept_back, "accuracy": hits / trials, "mcc": mcc}
     if positive is not None:
         outside = sum(times for (label, answer), times in pairs.items() if answer is None and label != positive)
         hit = pairs[positive, positive]
@@ -17458,7 +17520,9 @@ def label_lines(document: JsonObject | None) -> list[str]:
     if document is None:
         return []
     known = f"accuracy {label_rate(document['accuracy'])}, MCC {label_rate(document['mcc'])}"
-    lines = [f"{known} over {counted(document['trials'], 'trial')}, {document['excluded']:,} not measured"]
+    kept = document["holdout_kept_back"]
+    back = f"; without {counted(kept, 'trial')} of holdout cases with labels that evaluation.json does not name" if kept else ""
+    lines = [f"{known} over {counted(document['trials'], 'trial')}, {document['excluded']:,} not measured{back}"]
     if "positive" in document:
         positive = document["positive"]
         counts = ", ".join(f"{key} {positive[key]:,}" for key in ("TP", "FP", "FN", "TN"))
@@ -19049,20 +19113,21 @@ class Approvals:
         self.trail = trail
         self.dialogues: dict[int, Dialogue] = {}
         self.has_approvals = any(step.get("kind") == "approval" for step in trail.steps)
-        self.given: list[dict[str, list[int]]] = []
+        self.given: list[dict[str, EarlierSteps]] = []
         self.since: list[int] = []  # for each step the number of messages of the user before it
         if self.has_approvals and any(rule.effect == "require_approval" for rule in rules):
             self.collect()
 
     def collect(self) -> None:
         """Sorts the approvals by what they are about, anew after each message of the user."""
-        self.given.append({})
+        given: list[dict[str, list[int]]] = [{}]
         for index, step in enumerate(self.trail.steps):
-            self.since.append(len(self.given) - 1)
+            self.since.append(len(given) - 1)
             if step.get("kind") == "message" and step.get("role") == "user":
-                self.given.append({})
+                given.append({})
             elif step.get("kind") == "approval":
-                self.given[-1].setdefault(self.about(index, is_approval=True), []).append(index)
+                given[-1].setdefault(self.about(index, is_approval=True), []).append(index)
+        self.given = [{key: EarlierSteps(self.trail, places) for key, places in since.items()} for since in given]
 
     def about(self, index: int, is_approval: bool, with_name: bool = True, with_args: bool = True) -> str:
         """What the step at *index* is about, as a key: its name and arguments."""
@@ -19087,18 +19152,10 @@ class Approvals:
 
     def latest_about(self, index: int) -> int | None:
         """The latest approval about the step at *index* since the user's latest message; None when there is none."""
-        from bisect import bisect_left
-
         given = self.given[self.since[index]]
-        found = []
-        for with_name in (True, False):
-            for with_args in (True, False):
-                places = given.get(self.about(index, False, with_name, with_args), [])
-                before = bisect_left(places, index) - 1
-                while before >= 0 and self.trail.are_together(places[before], index):
-                    before -= 1
-                found += [places[before]] if before >= 0 else []
-        return max(found, default=None)
+        keys = [self.about(index, False, with_name, with_args) for with_name in (True, False) for with_args in (True, False)]
+        latest = max([given[key].latest_before(index) for key in keys if key in given], default=-1)
+        return None if latest < 0 else latest
 
     def yes_finding(self, rule: PolicyRule, index: int) -> PolicyFinding:
         """Whether the user's latest message approves the step at *index*."""
@@ -22302,6 +22359,8 @@ def evaluate_locked_stage(
     labels = LabelTallies(suite.entries, dataset.holdout)
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
+    for suffix in (RESULTS, RESULTS_META):
+        sweep_unfinished(improvement.stage_file(stage, suffix))
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
         for line, memo in outside.with_memos(iter_observations(path)):
             observed.add(line.raw)
@@ -23294,7 +23353,8 @@ def missed_pass_k(acceptance: JsonObject, candidate: StageTally, case_ids: list[
     tallies = [candidate.tally(case_id) for case_id in case_ids]
     value, left_out = pass_hat_k([(tally.passed, tally.valid()) for tally in tallies], wanted["k"])
     if value is None or left_out:
-        text = f"pass^{wanted['k']} needs {wanted['k']} valid trials a case; {counted(left_out, 'case')} have fewer"
+        fewer = f"{counted(left_out, 'case')} {'has' if left_out == 1 else 'have'} fewer"
+        text = f"pass^{wanted['k']} needs {wanted['k']} valid trials a case; {fewer}"
         return Unmeasured("unmeasured_minimum_pass_k", text)
     limit = exact_fraction(wanted["rate"])
     shown = exact_percent(value, limit)
@@ -23734,7 +23794,10 @@ def reliability_entry(compared: Compared, settings: JsonObject) -> JsonObject:
         "case_weighted_delta": fraction_document(case_delta),
         **interval_document(found, confidence),
         "probability": {"better": found.p_gt, "equal": found.p_eq, "worse": found.p_lt},
-        "sign_flip": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason},
+        "sign_flip": {
+            **dict(zip(("better", "worse", "two_sided"), test[:3] if able else (None, None, None), strict=True)),
+            "reason": test.reason if able else "no_comparable_cases",
+        },
         "informative": found.informative,
         "missingness_decides": missingness_decides(rows),
         "strip": [[float(value), times] for value, times in sorted(counts.items())],
@@ -24049,11 +24112,11 @@ def points_text(value: float, *, is_signed: bool = True) -> str:
 
 
 def limits_text(limits: list[float] | None, *, is_rate: bool = False) -> str:
-    """'52.9 % to 97.8 %' or '-3.1 to +11.4 points'; 'no interval' for None."""
+    """'52.9 % to 98 %' or '-3.1 to +11.4 points'; 'no interval' for None."""
     if limits is None:
         return "no interval"
     if is_rate:
-        return f"{100 * limits[0]:.1f} % to {100 * limits[1]:.1f} %"
+        return " to ".join(map(share_percent, limits))
     return f"{points_text(limits[0]).removesuffix(' points')} to {points_text(limits[1])}"
 
 
@@ -24261,16 +24324,22 @@ def planning_spread(pilot: Pilot, part: float, assumed: JsonObject) -> tuple[Spr
         sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
         return Spread(measured.omega2 - 2 * noise, noise, noise, True), sources
     if within is not None:
-        sources = [f"scatter of trials measured on {' and '.join(side.stage for side in sides)}"]
+        sources = [f"scatter of trials measured on {' and '.join(side.stage for side in sides if is_measured(side))}"]
     else:
         share = assumed["rate"] if rate is None else float(rate)
         within = share * (1 - share) * assumed["noise"]
-        sources = [f"pass rate {float(rate):.1%} measured" if rate is not None else f"pass rate assumed: {assumed['rate']:g}"]
+        known = "" if rate is None else f"pass rate {percent(rate.numerator, rate.denominator)} measured"
+        sources = [known or f"pass rate assumed: {assumed['rate']:g}"]
         sources.append(f"share of noise in a trial assumed: {assumed['noise']:g}")
     sources.append(f"variance of the change over cases assumed: {assumed['change']:g}")
     sources += [f"correlation of the change within a cluster assumed: {assumed['alike']:g}"] if part < 1 else []
     change = assumed["change"] * (assumed["alike"] + (1 - assumed["alike"]) * part)
     return Spread(change, within * part, within * part, True), sources
+
+
+def is_measured(side: StageTally) -> bool:
+    """Whether any trial of a stage passed or failed."""
+    return any(tally.valid() for tally in side.cases.values())
 
 
 def design_effect(pilot: Pilot, units: Units, spread: Spread, assumed: JsonObject) -> float:
@@ -32315,11 +32384,6 @@ def change_sentence(comparison: JsonObject) -> str:
     return f"Of {counted(counts['cases'], 'case')} {', '.join(parts[:-1])} and {parts[-1]}."
 
 
-def share_percent(value: float) -> str:
-    """A float in [0, 1] as a percentage with one decimal that is 0 or 100 only if it is exactly that."""
-    return percent(round(value * 10**9), 10**9, 1) if 0 < value < 1 else percent(int(value), 1, 1)
-
-
 def rate_percent(rate: JsonObject | None) -> str:
     """An exact rate as a percentage; 'not measured' for none."""
     return NOT_MEASURED if rate is None else percent(rate["numerator"], rate["denominator"], 2)
@@ -36202,7 +36266,7 @@ def rate_text(rates: JsonObject) -> str:
     counts += f", {rates['not_run']:,} not run" if rates["not_run"] else ""
     if rate is None:
         return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate not measured"
-    limits = " to ".join(f"{rates[name] * 100:.1f}".removesuffix(".0") + " %" for name in ("low", "high"))
+    limits = " to ".join(share_percent(rates[name]) for name in ("low", "high"))
     measured = f"{rates['cases_measured']:,} of {counted(rates['cases'], 'case')}"
     shown = percent(rate["numerator"], rate["denominator"])
     return f"{counts} of {counted(rates['planned'], 'planned trial')}; pass rate {shown} ({limits}) over {measured}"
@@ -36990,6 +37054,7 @@ def export_feedback(project: Project, stage: str, reason: str | None = None) -> 
             "evaluator_fingerprint": state.meta["evaluator_fingerprint"],
             "results_sha256": state.meta["results_sha256"],
         }
+        sweep_unfinished(improvement.path(FEEDBACK_FILE))
         with replacing(improvement.path(FEEDBACK_FILE)) as stream:
             for piece in feedback_pieces(head, dataset, stage_trials(project, stage)):
                 stream.write(piece.encode("utf-8"))
@@ -39946,7 +40011,7 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
 
     def table(key: str, texts: "dict[tuple[int, int], str]") -> list[str]:
         rows = [[key, *[counted(k, "trial") for k in trials]]]
-        rows += [[f"{n:,} cases" + (" *" if n == own else ""), *[texts[n, k] for k in trials]] for n in cases]
+        rows += [[counted(n, "case") + (" *" if n == own else ""), *[texts[n, k] for k in trials]] for n in cases]
         widths = [max(len(row[column]) for row in rows) for column in range(len(trials) + 1)]
         return ["  " + "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
 
