@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = ROOT / "tests"
 DATA = TESTS / "data"
 BUNDLE = ROOT / "kaizen.py"
+INSTALLED = TESTS / "installed.py"
 
 for _folder in (ROOT, ROOT / "scripts"):
     if str(_folder) not in sys.path:
@@ -142,13 +143,13 @@ def run_process(
     cwd: "str | Path | None" = None,
     stdin: "str | bytes" = "",
     env: "Mapping[str, str] | None" = None,
-    program: "str | Path" = BUNDLE,
+    program: "str | Path | None" = None,
     timeout: float = 120,
 ) -> Completed:
-    """Runs `python kaizen.py argv…` as a process in a clean environment, to which *env* adds."""
+    """Runs `kaizen argv…`, or the file *program*, as a process in a clean environment, to which *env* adds."""
     data = stdin.encode("utf-8") if isinstance(stdin, str) else stdin
     done = subprocess.run(
-        [sys.executable, str(program), *map(str, argv)],
+        [sys.executable, str(program or INSTALLED), *map(str, argv)],
         cwd=cwd, env=clean_environment(env), input=data, capture_output=True, timeout=timeout, check=False,
     )
     return Completed(done.returncode, *[raw.decode("utf-8", "surrogateescape") for raw in (done.stdout, done.stderr)])
@@ -157,7 +158,7 @@ def run_process(
 def clean_environment(env: "Mapping[str, str] | None" = None) -> dict[str, str]:
     """The environment of a program under test: nothing of the caller's but what a system needs, and *env*.
 
-    `python`, `python3` and `kaizen` are the running interpreter and this checkout's kaizen.py.
+    `python`, `python3` and `kaizen` are the running interpreter and this checkout's kaizen.py, as installed.
     """
     kept = {name: os.environ[name] for name in ("HOME", "TMPDIR", "SYSTEMROOT", "TEMP", "TMP") if name in os.environ}
     path = os.pathsep.join([str(tools()), os.environ.get("PATH", os.defpath)])
@@ -173,7 +174,7 @@ def tools() -> Path:
         folder = Path(tempfile.mkdtemp(prefix="kaizen-tools-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         python = shlex.quote(sys.executable)
-        for name, command in (("python", python), ("python3", python), ("kaizen", f"{python} {shlex.quote(str(BUNDLE))}")):
+        for name, command in (("python", python), ("python3", python), ("kaizen", f"{python} {shlex.quote(str(INSTALLED))}")):
             (folder / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             (folder / name).chmod(0o755)
         TOOLS.append(folder)

@@ -6,7 +6,7 @@ import sys
 import unittest
 
 import support
-from support import BUNDLE, make_improvement, run_cli
+from support import INSTALLED, make_improvement, run_cli
 from test_policy_recommendation import CHECK, answers, cases
 
 
@@ -14,7 +14,7 @@ class Streams(support.TemporaryFolder):
     """Whatever the caller did to the standard streams: no traceback, and the exit status of the answer."""
 
     def ended(self, redirection, *words):
-        done = subprocess.run(["/bin/sh", "-c", f'"$@" {redirection}', "sh", sys.executable, str(BUNDLE), *words], capture_output=True, text=True, check=False)
+        done = subprocess.run(["/bin/sh", "-c", f'"$@" {redirection}', "sh", sys.executable, str(INSTALLED), *words], capture_output=True, text=True, check=False)
         self.assertNotIn("Traceback", done.stdout + done.stderr)
         self.assertNotIn("Exception ignored", done.stdout + done.stderr)
         return done

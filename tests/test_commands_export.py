@@ -182,7 +182,7 @@ class Export(support.TemporaryFolder):
         self.make(candidate={"a": ["y"]})
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
-                [sys.executable, str(support.BUNDLE), "export", "change", "--format", "csv"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+                [sys.executable, str(support.INSTALLED), "export", "change", "--format", "csv"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
             )
         self.assertEqual((done.returncode, done.stderr.splitlines()[0]), (2, "kaizen: error: standard output: cannot be written: No space left on device"))
 
@@ -190,7 +190,7 @@ class Export(support.TemporaryFolder):
         self.make(candidate={"a": ["y\x1b[31m\x9b2J\r\u202e"]})
         leader, follower = pty.openpty()
         with open(follower, "wb") as terminal:
-            subprocess.run([sys.executable, str(support.BUNDLE), "export", "change", "--format", "csv"], stdout=terminal, check=True)
+            subprocess.run([sys.executable, str(support.INSTALLED), "export", "change", "--format", "csv"], stdout=terminal, check=True)
             text = os.read(leader, 65_536).decode()
         os.close(leader)
         self.assertNotRegex(text, "[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]")

@@ -10,7 +10,7 @@ import time
 import unittest
 
 import support
-from support import BUNDLE, clean_environment, kaizen, make_improvement, read_lines, run_cli, write, write_lines
+from support import INSTALLED, clean_environment, kaizen, make_improvement, read_lines, run_cli, write, write_lines
 
 FILE = "improvements/change/labels.jsonl"
 BLOCK = {"name": "dossiers", "criteria": [{"id": "a", "evaluators": ["e"]}], "verdicts": [{"verdict": "approve", "minimum_score": 0.8}, {"verdict": "escalate", "minimum_score": 0.5}, {"verdict": "reject"}]}
@@ -195,7 +195,7 @@ class Terminal(Labelling):
     def start(self):
         parent, child = os.openpty()
         self.addCleanup(os.close, parent)
-        command = [sys.executable, str(BUNDLE), "label", "change", "--rater", "ada"]
+        command = [sys.executable, str(INSTALLED), "label", "change", "--rater", "ada"]
         process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env=clean_environment(), start_new_session=True)
         os.close(child)
         self.addCleanup(process.wait)

@@ -384,7 +384,7 @@ class Kept(Judging):
 
     def test_a_killed_evaluate_is_gone_on_with_and_asks_only_what_has_no_answer(self):
         self.prepare(list("abcdef"), {"*": {"score": 1}, "c": {"sleep": 2, "score": 1}})
-        argv = [sys.executable, str(support.BUNDLE), "evaluate", "kind", "--progress", "none", *COMMAND]
+        argv = [sys.executable, str(support.INSTALLED), "evaluate", "kind", "--progress", "none", *COMMAND]
         with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=support.clean_environment()) as process:
             deadline = time.monotonic() + 20
             while len(self.asked()) < 3 and time.monotonic() < deadline:
@@ -400,7 +400,7 @@ class Kept(Judging):
 
     def test_an_interrupt_keeps_the_answers_and_the_old_results(self):
         self.prepare(["a", "b"], {"a": {"score": 1}, "b": {"sleep": 20, "score": 1}})
-        argv = [sys.executable, str(support.BUNDLE), "evaluate", "kind", "--progress", "none", *COMMAND]
+        argv = [sys.executable, str(support.INSTALLED), "evaluate", "kind", "--progress", "none", *COMMAND]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=support.clean_environment()) as process:
             deadline = time.monotonic() + 20
             while len(self.asked()) < 2 and time.monotonic() < deadline:

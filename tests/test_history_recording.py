@@ -11,7 +11,7 @@ import unittest
 
 import support
 from history_fixture import ACCEPT, AFTER, BEFORE, copy_history, improvement, kaizen_json, must
-from support import BUNDLE, clean_environment, kaizen, run_cli, write
+from support import INSTALLED, clean_environment, kaizen, run_cli, write
 
 try:
     import resource
@@ -209,7 +209,7 @@ class Together(support.TemporaryFolder):
 
     def test_both_records_are_there_or_one_is_told(self):
         copy_history(self.folder)
-        command = [sys.executable, str(BUNDLE), "history", "record", "tone", "--agent-version"]
+        command = [sys.executable, str(INSTALLED), "history", "record", "tone", "--agent-version"]
         started = [
             subprocess.Popen([*command, f"w{number}"], env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for number in range(4)
         ]

@@ -399,7 +399,7 @@ class Resuming(Lab):
 
     def test_a_killed_engine_leaves_an_interrupted_run_and_no_eval_behind_when_it_goes_on(self):
         self.eval(f"{BAD_THEN}import time\nok(items[0], output=os.getpid())\nif first:\n    time.sleep(60)\nfor item in items[1:]:\n    ok(item)\nsay('end')\n")
-        words = [sys.executable, str(support.BUNDLE), "run", "--system", "demo", "--variant", "v"]
+        words = [sys.executable, str(support.INSTALLED), "run", "--system", "demo", "--variant", "v"]
         engine = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         path = self.run_folder() / "items.jsonl"
         deadline = time.monotonic() + 20

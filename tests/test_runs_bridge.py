@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 import support
-from support import BUNDLE, clean_environment, kaizen, read_json, read_lines, run_cli, write, write_lines
+from support import INSTALLED, clean_environment, kaizen, read_json, read_lines, run_cli, write, write_lines
 from test_foundation_process import dies_within
 
 PYTHON = [sys.executable, "-I", "-S"]
@@ -54,7 +54,7 @@ class StageRun(support.TemporaryFolder):
 
     def start(self, *options, stage="s", command=("./agent",)):
         """A real `kaizen run`, going on in the background."""
-        argv = [sys.executable, str(BUNDLE), "run", "imp", "--stage", stage, "--progress", "none", *options, "--", *command]
+        argv = [sys.executable, str(INSTALLED), "run", "imp", "--stage", stage, "--progress", "none", *options, "--", *command]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         tool = subprocess.Popen(argv, env={**clean_environment(), "TMPDIR": str(self.temporary())}, start_new_session=True, **pipes)
         self.addCleanup(tool.wait)

@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 import support
-from support import BUNDLE, DATA, clean_environment, kaizen, read_json, read_lines, run_cli, run_process, write, write_lines
+from support import DATA, INSTALLED, clean_environment, kaizen, read_json, read_lines, run_cli, run_process, write, write_lines
 from test_foundation_process import dies_within
 
 CHECK = [{"id": "answer", "type": "contains", "values": ["x"]}]
@@ -144,7 +144,7 @@ class RunnerSubprocess(FieldCase):
         self.start("13-reads-to-eof")
         reader, writer = os.pipe()
         self.addCleanup(os.close, writer)
-        argv = [sys.executable, str(BUNDLE), "run", "case", "--stage", "baseline", "--timeout", "20", "--", *PYTHON, "case/runner.py"]
+        argv = [sys.executable, str(INSTALLED), "run", "case", "--stage", "baseline", "--timeout", "20", "--", *PYTHON, "case/runner.py"]
         with open(reader, "rb") as held:
             subprocess.run(argv, cwd=self.folder, env=clean_environment(), stdin=held, capture_output=True, timeout=15, check=True)
         for record in self.records().values():
@@ -206,7 +206,7 @@ class ResumeOrderAndCrashes(FieldCase):
             ("baseline.jsonl", ("run", "case", "--stage", "baseline", "--overwrite", "--jobs", "2", "--", "./quick.sh")),
             ("baseline.evaluated.jsonl", ("evaluate", "case")),
         ):
-            argv = ["bash", "-c", 'ulimit -f 16; exec "$@"', "bash", sys.executable, str(BUNDLE), *options]
+            argv = ["bash", "-c", 'ulimit -f 16; exec "$@"', "bash", sys.executable, str(INSTALLED), *options]
             done = subprocess.run(argv, cwd=self.folder, env=clean_environment(), capture_output=True, text=True, check=False)
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(f"case/{name}", done.stderr)
@@ -218,7 +218,7 @@ class ResumeOrderAndCrashes(FieldCase):
         self.start("17-interrupt")
         runner = self.folder / "case/runner.py"
         runner.write_text(runner.read_text().replace("time.sleep(1)", "time.sleep(1 if cid == 's3' else 0)"))
-        command = [sys.executable, str(BUNDLE), "run", "case", "--stage", "baseline", "--", *PYTHON, "case/runner.py"]
+        command = [sys.executable, str(INSTALLED), "run", "case", "--stage", "baseline", "--", *PYTHON, "case/runner.py"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         tool = subprocess.Popen(command, cwd=self.folder, env=clean_environment(), text=True, **pipes)
         pids = self.folder / "case/pids.txt"

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from support import BUNDLE, clean_environment, kaizen, read_json, read_lines, run_cli, write, write_lines
+from support import INSTALLED, clean_environment, kaizen, read_json, read_lines, run_cli, write, write_lines
 from test_runs_bridge import ECHO, StageRun
 
 # Fails the first two attempts at a trial as the words after it say, then answers; each attempt has a price.
@@ -484,7 +484,7 @@ class Json(StageRun):
     """With --json the answer is one document whatever happens."""
 
     def test_a_run_that_stopped_says_why(self):
-        argv = [sys.executable, str(BUNDLE), "run", "imp", "--stage", "s", "--progress", "none", "--max-cost", "1", "--json", "--", "./agent"]
+        argv = [sys.executable, str(INSTALLED), "run", "imp", "--stage", "s", "--progress", "none", "--max-cost", "1", "--json", "--", "./agent"]
         done = subprocess.run(argv, env=clean_environment(), capture_output=True, text=True, check=False)
         answer = json.loads(done.stdout)
         self.assertEqual((done.returncode, answer["code"], answer["reason"]), (4, 4, "cost_unknown"))
