@@ -52,6 +52,11 @@ def hidden_case(number):
     }
 
 
+def first_of_each(commands):
+    """The first call of each command."""
+    return list({argv[0]: argv for argv in reversed(commands)}.values())[::-1]
+
+
 class Holdout(support.TemporaryFolder):
     """Two open cases and three of the holdout, run twice on both sides."""
 
@@ -164,7 +169,7 @@ class Holdout(support.TemporaryFolder):
             held = [line for line in good.splitlines() if CANARY.encode() in line] or [json.dumps({"event": CANARY}).encode()]
             for broken in (good + held[0][:-9] + b"\n", good + held[0] + b"\n" + held[0] + b"\n", good.replace(b'"split": "holdout"', b'"split": "holdout", "split": "holdout"'), good.replace(CANARY.encode(), CANARY.encode() + b"\xff", 1)):
                 path.write_bytes(broken)
-                for argv in self.commands():
+                for argv in first_of_each(self.commands()):
                     if argv[0] not in ("run", "noise", "test", "merge", "optimize"):
                         self.run_command(*argv, forms=([],))
             if good:
