@@ -150,6 +150,8 @@ LAYERS = {
         "lab.session",
         "lab.eval_runner",
         "lab.execution",
+        "lab.reading",
+        "lab.pairing",
     ],
     "exporters": [
         "exporters.rows",
@@ -187,6 +189,7 @@ LAYERS = {
         "commands.reporting",
         "commands.check_runner",
         "commands.run_system",
+        "commands.lab_log",
         "commands.run",
         "commands.judging",
         "commands.feedback",
