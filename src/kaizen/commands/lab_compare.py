@@ -8,7 +8,7 @@ from kaizen.foundation.errors import EXIT_REFUSED
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.pairing import compared_runs, comparison_sentence, obstacles
-from kaizen.lab.reading import Choice, log_row, open_items
+from kaizen.lab.reading import COMPARABLE_HASHES, Choice, log_row, open_items
 from kaizen.lab.runstore import DONE, FolderStore
 from kaizen.lab.workspace import find_workspace
 
@@ -35,7 +35,8 @@ def command_compare(args: Namespace) -> Answer:
         lines += [
             f"  locked files that differ: {listed([visible(path, 80) for path in each['files']])}" for each in hindrances if "files" in each
         ]
-        advice = "run the older commit anew, under the dataset and eval of now" if hindrances[0]["code"].startswith("other_") else ""
+        is_repeatable = hindrances[0]["code"] in [code for _, code, _ in COMPARABLE_HASHES]
+        advice = "run the older commit anew with the dataset and the eval of now" if is_repeatable else ""
         return Answer(EXIT_REFUSED, hindrances[0]["code"], message, lines, data, advice)
     rows = [log_row(store, each, Choice()) for each in (a, b)]
     found = compared_runs(store, a, b, open_items(workspace, a))

@@ -133,7 +133,7 @@ def log_line(row: JsonObject, is_ranked: bool) -> str:
         return "  ".join([*place, f"{row['id']:<6}", f"cannot be read: {visible(row['message'])}"])
     state = [] if row["state"] == DONE else [row["state"].replace("_", " ")]
     kinds = [*state, *(word for word in ("diagnostic", "limited") if row[word])]
-    reason = row["unranked"] if is_ranked and not kinds else None
+    reason = row["unranked"] if is_ranked and not kinds and row["result"]["status"] == "available" else None
     further = [listed(kinds)] if kinds else []
     further += [UNRANKED_WORDS.get(reason, reason.replace("_", " "))] if reason else []
     further += [row["verdict"]] if row["verdict"] not in (None, "unjudged") else []

@@ -162,17 +162,14 @@ def amount_ratio(before: Side, after: Side, shared: list[str], name: str) -> Jso
 
 def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
     """One sentence: how much better, on how many, how sure, and that nothing is claimed."""
-    names = b["id"], a["id"]
     if not found["n"]:
-        return f"{names[0]} and {names[1]} share no item that both have measured"
-    size = abs(found["gain"])
-    amount = f"{size:.4g}"
-    way = "no better and no worse than" if not size else f"{amount} {'better' if found['gain'] > 0 else 'worse'} than"
-    most = max(found["trials"].values())
-    trials = counted(most, "answer") + " each"
-    start = f"{names[0]} is {way} {names[1]} on {counted(found['n'], 'shared ' + found['unit'])} ({trials})"
-    if found["se"] is None:
-        return f"{start}: one alone says nothing about chance"
+        return f"{b['id']} and {a['id']} share no item that both have measured"
+    gain, trials = found["gain"], counted(max(found["trials"].values()), "answer")
+    what = "" if found["paired_on"] == "score" else f" in {found['paired_on']}"
+    way = f"{abs(gain):.4g} {'better' if gain > 0 else 'worse'}{what} than" if gain else "no better and no worse than"
+    start = f"{b['id']} is {way} {a['id']} on {counted(found['n'], 'shared ' + found['unit'])} ({trials} each)"
+    if found["se"] is None or not gain:
+        return start if found["se"] is not None else f"{start}: one alone says nothing about chance"
     p = found["p"]["two_sided"]
     verdict = "chance alone seldom does that" if p <= CHANCE else "chance alone could do that"
-    return f"{start}, SE {found['se']:.2g}, p {p:.2g}: {verdict}; not confirmed on other items"
+    return f"{start}, SE {found['se']:.2g}, p {p:.2g}: {verdict}; not confirmed on a holdout"
