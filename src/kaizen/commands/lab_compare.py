@@ -44,6 +44,7 @@ def command_compare(args: Namespace) -> Answer:
     notes = comparison_notes(a, b, found)
     message = comparison_sentence(a, b, found)
     lines = [*(side_line(row) for row in rows), *figure_lines(found), *(f"  note: {note}" for note in notes), message]
+    lines = [visible(line, None) for line in lines]
     return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "notes": notes})
 
 

@@ -9,6 +9,7 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.aggregation import LINE_METRICS
 from kaizen.lab.reading import (
+    UNREADABLE,
     Choice,
     answered_lines,
     log_row,
@@ -89,9 +90,12 @@ def command_log(args: Namespace) -> Answer:
     documents = read_runs(store, args.system, args.variant)
     limit = args.limit if args.limit is not None else 0 if args.json else RUNS_SHOWN
     if args.rank:
-        names = sorted({document["system"] for document in documents})
+        names = sorted({document["system"] for document in documents if document["state"] != UNREADABLE})
         if len(names) > 1:
-            raise UsageError("runs of several systems have no common order", f"name one with --system: {listed(names, 20)}")
+            raise UsageError(
+                "runs of several systems have no common order",
+                f"name one with --system: {listed([visible(name, 40) for name in names], 20)}",
+            )
         rows = rank_rows([log_row(store, document, choice) for document in documents], documents, choice)
         shown = rows[:limit] if limit else rows
     else:
@@ -99,7 +103,7 @@ def command_log(args: Namespace) -> Answer:
     best = best_runs(workspace, {row["system"] for row in shown})
     for row in shown:
         row["is_best"] = row["id"] in best
-    lines = [log_line(row, bool(args.rank)) for row in shown]
+    lines = [visible(log_line(row, bool(args.rank)), None) for row in shown]
     message = log_message(documents, shown, bool(args.rank))
     lines.append(message)
     return Answer(0, "listed", message, lines, {"count": len(documents), "runs": []}, rows=shown)
@@ -245,7 +249,7 @@ def show_lines(document: JsonObject, row: JsonObject, times: JsonObject) -> list
         ("attempt", str(document["attempt"]) if document["attempt"] > 1 else ""),
         ("started", f"{visible(document.get('started_at') or document['created_at'], 40)}"),
     ]
-    return [head, *(f"  {name:<12}  {text}" for name, text in facts if text)]
+    return [visible(line, None) for line in [head, *(f"  {name:<12}  {text}" for name, text in facts if text)]]
 
 
 def time_words(document: JsonObject, times: JsonObject) -> str:

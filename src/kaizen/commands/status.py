@@ -47,7 +47,8 @@ def command_status(args: Namespace) -> Answer:
         "signs": signs,
         "problems": problems,
     }
-    return Answer(code, reason, message, status_lines(message, data), data, following)
+    lines = [visible(line, None) for line in status_lines(message, data)]
+    return Answer(code, reason, message, lines, data, following)
 
 
 def standing(
