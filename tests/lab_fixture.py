@@ -51,15 +51,6 @@ class Lab(repositories.Repository):
 
     def setUp(self):
         super().setUp()
-        if Lab.made is None:
-            self.make_workspace(GOOD)
-            Lab.made = Path(tempfile.mkdtemp(prefix="kaizen-lab-"))
-            unittest.addModuleCleanup(Lab.forget)
-            shutil.copytree(self.repo, Lab.made / "repo", symlinks=True)
-        else:
-            shutil.rmtree(self.repo)
-            shutil.copytree(Lab.made / "repo", self.repo, symlinks=True)
-            self.git("update-index", "-q", "--refresh")
         os.chdir(self.repo)
         patch = mock.patch.object(os, "fsync")  # what these tests are about is not the disk's speed
         patch.start()
@@ -70,6 +61,18 @@ class Lab(repositories.Repository):
         if Lab.made is not None:
             shutil.rmtree(Lab.made)
             Lab.made = None
+
+    def make_repository(self):
+        """A copy of the one repository that is made for all tests."""
+        if Lab.made is None:
+            super().make_repository()
+            self.make_workspace(GOOD)
+            Lab.made = Path(tempfile.mkdtemp(prefix="kaizen-lab-"))
+            unittest.addModuleCleanup(Lab.forget)
+            shutil.copytree(self.repo, Lab.made / "repo", symlinks=True)
+        else:
+            shutil.copytree(Lab.made / "repo", self.repo, symlinks=True)
+            self.git("update-index", "-q", "--refresh")
 
     # --- Making --------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTE
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
-from kaizen.lab.runstore import BROKEN_OFF, CRASHED, DONE, TAINTED
+from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
 from kaizen.lab.workspace import find_workspace
 
 MOST_ITEMS = 2**31 - 1
@@ -89,5 +89,4 @@ def further_words(document: JsonObject) -> list[str]:
     return [
         f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
         *cost,
-        *(["what the eval printed is in out.log and err.log of the run"] if document["state"] == CRASHED else []),
     ]

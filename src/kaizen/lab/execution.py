@@ -36,7 +36,7 @@ from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
 from kaizen.lab.provenance import Checkout, patch_id, tree_hash
-from kaizen.lab.runstore import BROKEN_OFF, DONE, INCOMPLETE, RUNNING, TAINTED, TIMED_OUT, FolderStore, Key, RunStore, RunWriter
+from kaizen.lab.runstore import BROKEN_OFF, CRASHED, DONE, INCOMPLETE, RUNNING, TAINTED, TIMED_OUT, FolderStore, Key, RunStore, RunWriter
 from kaizen.lab.session import (
     ENDED_WELL,
     MAX_ATTEMPTS,
@@ -52,6 +52,7 @@ from kaizen.lab.session import (
 from kaizen.lab.system import EVAL_KIND, System, load_system, locked_files
 from kaizen.lab.watch import TreeWatch, content_sha256
 from kaizen.lab.workspace import Workspace
+from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
@@ -183,6 +184,7 @@ def other_locked(path: str) -> RefusedError:
 
 def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
+    refuse_windows()
     system = load_system(workspace, options.system)
     store = FolderStore(workspace)
     with held_locks(workspace, system):
@@ -212,6 +214,7 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
 
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
+    refuse_windows()
     store = FolderStore(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
@@ -242,7 +245,7 @@ def refuse_state(document: JsonObject, is_restart: bool) -> None:
     run, state = document["id"], document["state"]
     if state == DONE:
         raise RefusedError(f"{run} is completed; asking again until the score is right is no measurement", "start another run", "completed")
-    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, "crashed"):
+    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, CRASHED):
         raise RefusedError(f"{run} is {state}", "wait until it has ended", "lock_held")
     if state == TAINTED and not is_restart:
         hint = f"begin it anew from its commit: kaizen resume {run} --restart"
@@ -374,4 +377,5 @@ def items_digest(writer: RunWriter) -> JsonObject:
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     """What the user should know besides the result."""
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
-    return [*writer.notes, *held_back]
+    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    return [*writer.notes, *held_back, *printed]

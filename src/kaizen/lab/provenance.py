@@ -204,11 +204,11 @@ def git_write_obstacle(checkout: Checkout) -> GitError | None:
 
     Tried by making an empty folder and removing it: permissions do not tell of a sandbox.
     """
+    import tempfile
+
     for folder in dict.fromkeys([checkout.git_dir, *[os.path.join(checkout.common_dir, name) for name in ("objects", "refs")]]):
-        probe = os.path.join(folder, f"kaizen-probe-{os.getpid()}")
         try:
-            os.mkdir(probe)
-            os.rmdir(probe)
+            os.rmdir(tempfile.mkdtemp(prefix="kaizen-probe-", dir=folder))
         except OSError:
             return GitError(
                 f"{shown_path(folder)}: cannot be written here, so neither commits nor branches can be made in this repository",
