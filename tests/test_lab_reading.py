@@ -256,15 +256,17 @@ class Show(Reading):
         self.assertLess(len(self.ask("show", "r0001")["failures"][0]["output"]), 1100)
 
     def test_an_item_that_went_into_the_holdout_since_is_not_named_any_more(self):
-        self.record((0, 1, 0, 1))
-        self.record((1, 0, 1, 1))
+        for scores in ((0, 1, 0, 1), (1, 0, 1, 1)):
+            lines = [answer(f"i{n}", score, output=f"i{n}", feedback=f"i{n}", trace_id=f"i{n}") for n, score in enumerate(scores, 1)]
+            self.record(scores, lines=lines)
         items = [{"id": f"i{n}", "input": n, "expected": n, **({"split": "holdout"} if n < 3 else {})} for n in range(1, 5)]
         write_lines(self.repo / "kaizen/systems/demo/items.jsonl", items)
         shown, compared = self.ask("show", "r0001"), self.ask("compare", "r0001", "r0002")
         self.assertEqual([line["item"] for line in shown["failures"]], [None, "i3"])
         self.assertEqual(compared["moved"], {"gained": {"count": 2, "items": ["i3"], "unnamed": 1}, "lost": {"count": 1, "items": [], "unnamed": 1}})
-        for argv in (["show", "r0001"], ["compare", "r0001", "r0002"]):
+        for argv in (["show", "r0001"], ["compare", "r0001", "r0002"], ["log", "--rank"], ["status"]):
             self.assertNotRegex(self.text(*argv), r"\bi[12]\b")
+            self.assertNotRegex(run_cli(*argv, "--json").stdout, r"\bi[12]\b")
 
     def test_a_run_that_is_not_there(self):
         self.record()

@@ -197,7 +197,9 @@ def command_show(args: Namespace) -> Answer:
     row = log_row(store, document, Choice())
     row["is_best"] = row["id"] in best_runs(workspace, {row["system"]})
     lines = [*show_lines(document, row, times), *failure_lines(failures, len(worst))]
-    data = {"run": document, "is_best": row["is_best"], "unranked": row["unranked"], "latency_ms": times}
+    selected = [name for name in document["population"]["selected_item_ids"] if items.may_name(name)]
+    told = {**document, "population": {**document["population"], "selected_item_ids": selected}}
+    data = {"run": told, "is_best": row["is_best"], "unranked": row["unranked"], "latency_ms": times}
     return Answer(0, "shown", lines[0], lines, {**data, "failures": failures, "failures_in_all": len(worst)})
 
 
