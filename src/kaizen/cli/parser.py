@@ -54,17 +54,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
-    name = argv[0]
-    if name in ("-h", "--help", "help"):
-        if len(argv) > 1 and argv[1] in COMMANDS:
-            raise HelpShown(command_parser(COMMANDS[argv[1]]).format_help())
+    if argv[0] in ("-h", "--help", "help"):
+        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+            return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
+    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
+    if name not in COMMANDS and subcommands(argv[0]):
+        refuse_incomplete(argv[0], argv[1:])
     if name not in COMMANDS:
         raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
     entry = COMMANDS[name]
-    before, rest = split_rest(argv[1:])
+    before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
@@ -86,6 +88,22 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     return entry, namespace
 
 
+def subcommands(word: str) -> list[str]:
+    """The commands of two words whose first is *word*."""
+    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+
+
+def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
+    """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
+    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    if set(behind) & {"-h", "--help"}:
+        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
+    if behind and not behind[0].startswith("-"):
+        raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
+    raise UsageError(f"kaizen {word} needs a command behind it", f"one of: {', '.join(known)}")
+
+
 def main_help(is_full: bool) -> str:
     """The main flow, as `kaizen` alone shows it; with *is_full* also every command with its sentence, by group."""
     if not is_full:
@@ -94,5 +112,6 @@ def main_help(is_full: bool) -> str:
     for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
         lines += ["", f"{group}:"]
         entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        lines += [f"  {entry.name:<15} {entry.summary}" for entry in entries]
+        width = max(15, *(len(entry.name) for entry in entries))
+        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
     return "\n".join(lines) + "\n"

@@ -119,6 +119,17 @@ def make_folder(path: str) -> None:
         refuse_writing(path, error)
 
 
+def make_new_folder(path: str) -> bool:
+    """Creates the folder *path*; False, and nothing done, when something is there already. Raises InputError."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        refuse_writing(path, error)
+    return True
+
+
 @contextmanager
 def replacing(path: str) -> Iterator[IO[bytes]]:
     """A stream of bytes that becomes the file *path* when the block ends without an error.

@@ -77,6 +77,17 @@ def locked_soon(descriptor: int, patience: float) -> bool:
     return False
 
 
+def is_locked(path: str) -> bool:
+    """True while a process holds the lock file *path*; nothing is written."""
+    if not os.path.exists(path):
+        return False
+    descriptor = open_for_locking(path)
+    try:
+        return not lock_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def lock_owner(descriptor: int) -> str:
     """' (pid 12, since …)' as the lock file says; '' when it does not say."""
     try:

@@ -11,31 +11,26 @@ filters off a file that one would change on its way in (git-lfs) may count as ch
 import os
 import re
 
+from kaizen.foundation.git import GIT_SECONDS, ask_git, filters_off
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.process import EXITED, CannotStart, Ended, run_program
+from kaizen.foundation.process import EXITED, CannotStart, Ended
 from kaizen.foundation.redact import redact_shown
 from kaizen.foundation.text import visible
 
-GIT_SECONDS = 5.0
-GIT = ["git", "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
 STATUS = ["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty"]
 # What the engine itself writes into improvements says nothing about the agent.
 OWN_FILES = "*.jsonl *.meta.json *.unfinished *.lock *.files/** comparison.json reliability.json review.* decision.yaml".split()
-# Variables with which a caller that is itself run by git (a hook) points at another repository.
-REDIRECTING = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_CONFIG_PARAMETERS".split()
 
 
 def commit_of(folder: str, improvement_folder: str) -> JsonObject:
     """Commit, branch and whether anything differs from it in the repository around *folder*, evidence of improvements left out."""
     unknown: JsonObject = {"hash": None, "branch": None, "dirty": None, "reason": None}
-    settings = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        top = ask_git(["rev-parse", "--show-toplevel"], folder, settings)
+        top = ask_git(["rev-parse", "--show-toplevel"], folder)
         if top.end != EXITED or top.exit_code:
             return {**unknown, "reason": git_failure(top)}
         root = os.fsdecode(top.stdout.rstrip(b"\n"))
-        settings.update(filters_off(ask_git(["config", "--null", "--name-only", "--get-regexp", r"^filter\."], root, settings)))
-        status = ask_git([*STATUS, "--", ":/", *own_files(root, improvement_folder)], root, settings)
+        status = ask_git([*STATUS, "--", ":/", *own_files(root, improvement_folder)], root, filters_off(root))
     except CannotStart as error:
         missing = "git is not installed" if "No such file" in str(error) else f"git cannot be started: {error}"
         return {**unknown, "reason": missing}
@@ -54,13 +49,6 @@ def commit_of(folder: str, improvement_folder: str) -> JsonObject:
     }
 
 
-def ask_git(arguments: list[str], folder: str, settings: dict[str, str]) -> Ended:
-    """What `git *arguments*` in *folder* answered. Raises CannotStart."""
-    environment = {name: value for name, value in os.environb.items() if os.fsdecode(name) not in REDIRECTING}
-    environment.update((name.encode(), os.fsencode(value)) for name, value in settings.items())
-    return run_program([*GIT, *arguments], cwd=folder, environment=environment, timeout_seconds=GIT_SECONDS)
-
-
 def git_failure(ended: Ended) -> str:
     """Why git did not answer, in a few words."""
     text = ended.stderr.decode("utf-8", "replace").strip()
@@ -71,16 +59,6 @@ def git_failure(ended: Ended) -> str:
     if "must be run in a work tree" in text:
         return "the git repository has no work tree"
     return visible(redact_shown(text.split("\n", 1)[0])) or f"git ended with exit code {ended.exit_code}"
-
-
-def filters_off(configured: Ended) -> dict[str, str]:
-    """Environment that empties every content filter that *configured* names; they are commands of the repository's choice."""
-    names = [os.fsdecode(name) for name in configured.stdout.split(b"\0") if name]
-    settings = {"GIT_CONFIG_COUNT": str(len(names))}
-    for index, name in enumerate(names):
-        settings[f"GIT_CONFIG_KEY_{index}"] = name
-        settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
-    return settings
 
 
 def own_files(root: str, improvement_folder: str) -> list[str]:

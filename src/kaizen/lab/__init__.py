@@ -1,0 +1,1 @@
+"""The lab: systems, variants and runs that name their source."""
