@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from kaizen.commands.check_runner import checked_runner
 from kaizen.commands.context import Project, diagnose, load_project
+from kaizen.commands.run_system import SYSTEM_ARGUMENTS, run_of_system
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.files import shown_path
@@ -97,26 +98,39 @@ RUN_ARGUMENTS = [
 ]
 SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, auto/N: as the CI system or cluster says", {"default": ""})
 
+STAGE_ARGUMENTS = [
+    Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
+    *RUN_ARGUMENTS,
+    SHARD,
+    Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
+    Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
+    Argument("--resume", "", "run what is missing of a stage that is there"),
+    Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
+    Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+]
+
 
 @command(
     "run",
-    "Runs a command once for each trial of each case, and records what it answers as a stage.",
+    "Runs a command once for each trial of each case, and records what it answers as a stage; or a run of a system of the lab.",
     [
-        IMPROVEMENT,
-        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
-        *RUN_ARGUMENTS,
-        SHARD,
-        Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
-        Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
-        Argument("--resume", "", "run what is missing of a stage that is there"),
-        Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
-        Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+        IMPROVEMENT._replace(options={"nargs": "?", "default": ""}),
+        *STAGE_ARGUMENTS,
+        *SYSTEM_ARGUMENTS,
     ],
-    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py",
+    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py\n"
+    "kaizen run --system refunds --variant shorter-prompt",
     rest="COMMAND [ARG…]",
 )
 def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
+    if args.system:
+        return run_of_system(args, improvement_options(args))
+    beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
+    if beyond:
+        raise UsageError(f"{listed(beyond)} without --system", "they are about a run of a system: kaizen run --system ID --variant NAME")
+    if not args.improvement:
+        raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
     beside = [f"--{name}" for name in ("estimate", "resume", "overwrite", "only", "shard") if args.check and getattr(args, name)]
@@ -134,6 +148,16 @@ def command_run(args: Namespace) -> Answer:
         return estimate_answer(args, project)
     summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
     return run_answer(args, summary)
+
+
+def improvement_options(args: Namespace) -> list[str]:
+    """What *args* hold that is for improvements only, as it was written."""
+    found = [args.improvement] if args.improvement else []
+    for argument in STAGE_ARGUMENTS:
+        value = getattr(args, argument.name[2:].replace("-", "_"))
+        if value and value != argument.options.get("default"):
+            found.append(argument.name)
+    return found + (["-- COMMAND"] if args.rest else [])
 
 
 def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:

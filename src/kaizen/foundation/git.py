@@ -14,7 +14,7 @@ from kaizen.foundation.process import Ended, run_program
 GIT_SECONDS = 5.0
 GIT_SETTINGS = (
     "core.fsmonitor=false core.hooksPath=/dev/null core.alternateRefsCommand=: core.editor=: core.askPass= credential.helper= "
-    "commit.gpgSign=false gc.auto=0 maintenance.auto=false submodule.recurse=false fetch.fsckObjects=true "
+    "commit.gpgSign=false gc.auto=0 maintenance.auto=false submodule.recurse=false fetch.fsckObjects=true protocol.version=2 "
     # One thread: what a look costs is then what it takes, and it leaves the other cores to the run.
     "core.preloadIndex=false index.threads=1 core.splitIndex=false"
 )

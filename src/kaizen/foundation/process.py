@@ -32,6 +32,7 @@ EXITED = "exited"
 TIMEOUT = "timeout"
 STOPPED = "stopped"
 OVERFLOW = "overflow"
+CALLED_OFF = "called_off"
 
 
 class CannotStart(Exception):
@@ -41,7 +42,7 @@ class CannotStart(Exception):
 class Ended(NamedTuple):
     """How a program ended and what it printed.
 
-    `end` is exited, timeout, stopped (by the user) or overflow (it printed more than allowed).
+    `end` is exited, timeout, stopped (by the user), overflow (it printed more than allowed) or called_off (by whoever supervises it).
     `exit_code` is negative for a signal. `stderr` is the last part, `stderr_cut` the bytes before it.
     `seconds` is the time until it ended or had to be ended. `unread` are the bytes of its input that it did
     not read; None when nobody asked, or nobody knows.
@@ -218,6 +219,7 @@ class Child:
         *,
         limits: tuple[int, int],
         stop: StopSwitch | None,
+        pass_fds: tuple[int, ...] = (),
     ) -> None:
         import select
         import subprocess
@@ -226,7 +228,15 @@ class Child:
         self.started = monotonic_seconds()
         try:
             self.process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=cwd, env=environment, start_new_session=True
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                bufsize=0,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+                pass_fds=pass_fds,
             )
         except (OSError, ValueError) as error:
             raise CannotStart(getattr(error, "strerror", None) or str(error)) from None
@@ -290,10 +300,8 @@ class Child:
             if not data:
                 self.poll.unregister(descriptor)
                 self.open.pop(descriptor).close()
-            elif descriptor == self.stdout_descriptor:
-                self.keep_output(data)
             else:
-                self.keep_error(data)
+                self.take(descriptor, data)
         elif descriptor == self.pidfd:
             self.exited_at = monotonic_seconds()
             self.poll.unregister(descriptor)
@@ -303,6 +311,13 @@ class Child:
             self.feed()
             if not self.stdin:
                 self.poll.unregister(descriptor)
+
+    def take(self, descriptor: int, data: bytes) -> None:
+        """Keeps *data*, which came from *descriptor*."""
+        if descriptor == self.stdout_descriptor:
+            self.keep_output(data)
+        else:
+            self.keep_error(data)
 
     def feed(self) -> None:
         """Writes what the program takes of its request; closes its standard input after the last byte, or when it has closed it."""

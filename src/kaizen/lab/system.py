@@ -81,6 +81,10 @@ class Metric(NamedTuple):
     maximum: float | None
     worst: float | None
 
+    def holds(self, score: float) -> bool:
+        """True when *score* lies in the range."""
+        return (self.minimum is None or score >= self.minimum) and (self.maximum is None or score <= self.maximum)
+
     def document(self) -> JsonObject:
         """The metric as run.json names it."""
         direction = "higher" if self.is_higher_better else "lower"
