@@ -134,6 +134,8 @@ LAYERS = {
         "lab.aggregation",
         "lab.preflight",
         "lab.session",
+        "lab.definition",
+        "lab.typed_eval",
         "lab.eval_runner",
         "lab.execution",
     ],

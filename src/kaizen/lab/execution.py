@@ -30,6 +30,7 @@ from kaizen.foundation.process import StopSwitch, heeding_signals, kill_marked
 from kaizen.foundation.redact import environment_secrets
 from kaizen.foundation.text import counted, quoted
 from kaizen.lab.aggregation import aggregated
+from kaizen.lab.definition import load_whole_system
 from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
@@ -48,13 +49,14 @@ from kaizen.lab.session import (
     is_answered,
     tree_changed,
 )
-from kaizen.lab.system import EVAL_KIND, System, load_system, locked_files
+from kaizen.lab.system import EVAL_KIND, TYPED_KIND, System, locked_files
+from kaizen.lab.typed_eval import TypedEvaluator
 from kaizen.lab.watch import TreeWatch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript}
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -182,7 +184,7 @@ def other_locked(path: str) -> RefusedError:
 
 def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
-    system = load_system(workspace, options.system)
+    system = load_whole_system(workspace, options.system)
     store = FolderStore(workspace)
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
@@ -214,7 +216,7 @@ def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     store = FolderStore(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
-    system = load_system(workspace, before["system"])
+    system = load_whole_system(workspace, before["system"])
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         if checkout.head != before["commit"]["hash"]:
