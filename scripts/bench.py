@@ -2,7 +2,7 @@
 """Measure Kaizen against the machine's own limits, and print one table.
 
     python scripts/bench.py                 all, a few minutes
-    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate leaves memory review redaction
+    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate leaves lab memory review redaction
                                                     statistics
     python scripts/bench.py --write         also put the table into docs/performance.md
 
@@ -25,6 +25,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from bench_lab import lab_overhead
 from bench_leaves import MOST_GROWTH, measured_leaves, similarity_at_its_bound
 from bench_programs import (
     AGENT,
@@ -317,6 +318,15 @@ def bench_leaves(folder: Path) -> list[Row]:
     return [*rows, Row("`similarity` at its bound, levenshtein_ratio", f"{similarity_at_its_bound():.1f} s", "", "", "about 1 s")]
 
 
+def bench_lab(folder: Path) -> list[Row]:
+    """A run of the lab against its bare eval."""
+    place = folder / "lab"
+    place.mkdir()
+    ran, bare, more = lab_overhead(place, kaizen())
+    floor = f"{bare:.2f} s, the bare eval"
+    return [Row("run of a system, 5,000 items, all told", f"{ran:.2f} s", floor, f"{more:+.2f} ms an item", "≤ 1 ms")]
+
+
 def bench_memory(folder: Path) -> list[Row]:
     """Time and peak memory of run --replay, merge and evaluate at 1,000 and at 100,000 trials of 1 KB."""
     version = typical(kaizen("--version"), folder, 5)
@@ -433,6 +443,7 @@ BENCHES = {
     "shards": bench_shards,
     "evaluate": bench_evaluate,
     "leaves": bench_leaves,
+    "lab": bench_lab,
     "memory": bench_memory,
     "review": bench_review,
     "redaction": bench_redaction,

@@ -3,7 +3,7 @@
 
     python scripts/check.py            the build, linters, all tests on every Python here, peer tests
     python scripts/check.py --quick    the build, and the tests on this Python
-    python scripts/check.py --ci       the same as without, installing what is missing (Chromium)
+    python scripts/check.py --ci       the same as without, installing what is missing (Chromium, bubblewrap)
 
 Linters and what the peer tests need are installed into .ci/venv, from the versions in
 .ci/requirements.txt and tests/peers/requirements.txt. The tests themselves need nothing
@@ -31,6 +31,7 @@ REQUIREMENTS = (ROOT / ".ci" / "requirements.txt", ROOT / "tests" / "peers" / "r
 MINORS = (10, 11, 12, 13)  # of Python 3
 UNITTEST = ("-m", "unittest", "discover", "-s")
 PROBE = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
+PROGRAMS = {"chromium": ["chromium", "fonts-liberation"], "bwrap": ["bubblewrap"]}  # program: Debian's packages
 TEST_SECONDS = 1800  # a suite that takes longer hangs
 INSTALL_SECONDS = 900
 
@@ -231,12 +232,13 @@ def retry(command: list[str], times: int = 3) -> Ran:
     return ran
 
 
-def install_browser() -> None:
-    """Installs Debian's Chromium, which the peer tests open pages with, if there is none."""
-    if shutil.which("chromium"):
+def install_packages() -> None:
+    """Installs those of Debian's packages that are not there: what the peer tests open pages and make sandboxes with."""
+    missing = [package for program, packages in PROGRAMS.items() if not shutil.which(program) for package in packages]
+    if not missing:
         return
     apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq"]
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", "chromium", "fonts-liberation"]):
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", *missing]):
         ran = retry([*apt, *arguments])
         if ran.status != 0:
             print(f"FAILED apt-get {' '.join(arguments)}", *ran.output.splitlines()[-10:], sep="\n    ")
@@ -271,9 +273,10 @@ def check_all(pythons: list[Python], ci: bool) -> Tally:
         total = total.plus(check_tests(python))
     heading("peer tests: python -m unittest discover -s tests/peers")
     if ci:
-        install_browser()
-    if not shutil.which("chromium"):
-        print("chromium is not on PATH: tests that open a page will fail (apt-get install chromium)")
+        install_packages()
+    for program, packages in PROGRAMS.items():
+        if not shutil.which(program):
+            print(f"{program} is not on PATH: tests that need it will fail (apt-get install {packages[0]})")
     return total.plus(check_peers(installed))
 
 
@@ -281,7 +284,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", action="store_true", help="only the build, and the tests on this Python")
-    mode.add_argument("--ci", action="store_true", help="install Chromium if it is missing")
+    mode.add_argument("--ci", action="store_true", help="install Chromium and bubblewrap if they are missing")
     args = parser.parse_args(argv)
     start = time.monotonic()
     heading("build")

@@ -27,6 +27,10 @@ class Repository(support.TemporaryFolder):
         patch.start()
         self.addCleanup(patch.stop)
         self.repo = self.folder / "repo"
+        self.make_repository()
+
+    def make_repository(self):
+        """Makes `self.repo` with its first commit."""
         self.repo.mkdir()
         self.git("init", "-q", "-b", "main")
         write(self.repo / "agent.py", "print(1)\n")

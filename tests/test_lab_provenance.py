@@ -199,6 +199,16 @@ class Dirt(Looks):
         self.assertNotEqual(index, (self.repo / ".git/index").read_bytes())
         self.assertEqual(self.git("ls-files", "-v", "unchanged")[0], "h", "the bits themselves stay")
 
+    def test_a_hidden_edit_within_the_second_of_its_checkout_is_found_however_late_one_looks(self):
+        self.git("config", "core.trustctime", "false")
+        os.utime(self.repo / "agent.py", (10**9, 10**9))
+        self.git("update-index", "--refresh")
+        self.git("update-index", "--assume-unchanged", "agent.py")
+        write(self.repo / "agent.py", "print(2)\n")
+        for path in ("agent.py", ".git/index"):
+            os.utime(self.repo / path, (10**9, 10**9))
+        self.assertEqual(self.dirt(), [("agent.py", "hidden")])
+
     def test_a_split_index_is_looked_through_too(self):
         self.git("config", "core.splitIndex", "true")
         self.git("update-index", "--split-index", "--assume-unchanged", "agent.py")

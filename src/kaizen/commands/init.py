@@ -12,12 +12,12 @@ from kaizen.lab.workspace import init_workspace
     "init",
     "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites. "
     "Without NAME: kaizen/, the workspace of the lab.",
-    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'", {"nargs": "?", "default": ""})],
+    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'", {"nargs": "?"})],
     "kaizen init refund\nkaizen init",
 )
 def command_init(args: Namespace) -> Answer:
     """Makes the folder and says what to do with it."""
-    if not args.name:
+    if args.name is None:
         return workspace_answer()
     improvement, files, includes = scaffold_improvement(args.name)
     folder = improvement.shown()

@@ -114,7 +114,7 @@ STAGE_ARGUMENTS = [
     "run",
     "Runs a command once for each trial of each case, and records what it answers as a stage; or a run of a system of the lab.",
     [
-        IMPROVEMENT._replace(options={"nargs": "?", "default": ""}),
+        IMPROVEMENT._replace(options={"nargs": "?"}),
         *STAGE_ARGUMENTS,
         *SYSTEM_ARGUMENTS,
     ],
@@ -129,7 +129,7 @@ def command_run(args: Namespace) -> Answer:
     beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
     if beyond:
         raise UsageError(f"{listed(beyond)} without --system", "they are about a run of a system: kaizen run --system ID --variant NAME")
-    if not args.improvement:
+    if args.improvement is None:
         raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
@@ -152,7 +152,7 @@ def command_run(args: Namespace) -> Answer:
 
 def improvement_options(args: Namespace) -> list[str]:
     """What *args* hold that is for improvements only, as it was written."""
-    found = [args.improvement] if args.improvement else []
+    found = [] if args.improvement is None else [quoted(args.improvement)]
     for argument in STAGE_ARGUMENTS:
         value = getattr(args, argument.name[2:].replace("-", "_"))
         if value and value != argument.options.get("default"):

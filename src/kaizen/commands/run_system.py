@@ -69,7 +69,7 @@ def outcome_answer(outcome: RunOutcome) -> Answer:
     following = {DONE: "", TAINTED: f"kaizen resume {run} --restart"}.get(state, f"kaizen resume {run}")
     code = EXIT_DONE if state == DONE else EXIT_INTERRUPTED if state == BROKEN_OFF else EXIT_INCOMPLETE
     lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *outcome.notes])]
-    return Answer(code, document["reason"] or state, message, lines, document, following)
+    return Answer(code, document["reason"] or state, message, lines, {"run": document}, following)
 
 
 def result_words(document: JsonObject) -> str:

@@ -15,6 +15,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import NamedTuple
 
 from kaizen.cases.case import Case, is_holdout
@@ -24,6 +25,7 @@ from kaizen.cases.improvement import Improvement
 from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.files import copy_file, make_folder, open_for_reading, remove_folder, shown_path, write_file
+from kaizen.foundation.git import GIT_KEPT
 from kaizen.foundation.identity import version_line
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.process import StopSwitch, heeding_signals, kill_marked
@@ -45,7 +47,6 @@ from kaizen.lab.session import (
     MakeEvaluator,
     RunEnd,
     RunSession,
-    final_answers,
     is_answered,
     tree_changed,
 )
@@ -53,6 +54,7 @@ from kaizen.lab.system import EVAL_KIND, TYPED_KIND, System, locked_files
 from kaizen.lab.typed_eval import TypedEvaluator
 from kaizen.lab.watch import TreeWatch, content_sha256
 from kaizen.lab.workspace import Workspace
+from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
@@ -174,7 +176,7 @@ def other_locked(path: str) -> RefusedError:
     """The refusal to go on with other locked files than the run began with."""
     return RefusedError(
         f"the locked file {quoted(path)} is not the one this run began with",
-        "put it back, or begin anew with: kaizen resume RUN --restart",
+        "put it back, or start another run",
         "locked_changed",
     )
 
@@ -184,6 +186,7 @@ def other_locked(path: str) -> RefusedError:
 
 def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
+    refuse_windows()
     system = load_whole_system(workspace, options.system)
     store = FolderStore(workspace)
     with held_locks(workspace, system):
@@ -213,6 +216,7 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
 
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
+    refuse_windows()
     store = FolderStore(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
@@ -266,28 +270,26 @@ def execute(
     """Asks for what is missing of the run that *writer* holds, and records how that ended."""
     document = writer.document()
     copy_locked(workspace, writer)
-    stop = StopSwitch()
     secrets = environment_secrets(os.environ)
     watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
-    with WorkFolders() as folders, heeding_signals(stop):
+    with WorkFolders() as folders, closing(StopSwitch()) as stop, heeding_signals(stop):
         environment = run_environment(document, folders.make())
         limits = run_limits(workspace, system, store)
         session = RunSession(workspace, system, writer, watch, stop, limits, environment, secrets)
-        session.last = final_answers(store.items(document["id"]))
+        session.go_on_from(store.items(document["id"]))
         writer.update(state=RUNNING, started_at=document.get("started_at") or utc_now(), pid={"pid": os.getpid(), "started": utc_now()})
         writer.event("started", attempt=document["attempt"], answered=sum(map(is_answered, session.last.values())))
         try:
             end = ask_rounds(session, evaluator, items, has_new_chance)
         finally:
             session.close()
-    stop.close()
     finish_run(session, end, evaluator)
     return RunOutcome(writer.document(), run_notes(writer, items))
 
 
 def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
-    """The environment of whoever answers: the caller's without git's variables, a temporary folder of its own, what run this is."""
-    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_")}
+    """The environment of whoever answers: the caller's without what points git elsewhere, a temporary folder, what run this is."""
+    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_") or os.fsdecode(name).startswith(GIT_KEPT)}
     given = {
         "KAIZEN_RUN": document["id"],
         "KAIZEN_SYSTEM": document["system"],
@@ -319,7 +321,7 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, ha
     planned = list(planned_items(session.writer.document(), items))
     spent = {key: 0 if has_new_chance else line["attempt"] for key, line in session.last.items()}
     silent: set[Key] = set()
-    end = ENDED_WELL
+    end = tree_changed("the work tree changed before anything was asked") if session.watch.before else ENDED_WELL
     while not end.state:
         asked = [
             each._replace(attempt=spent.get(each.key(), 0) + 1)
@@ -349,7 +351,6 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         message = f"{missing:,} of {counted(len(lines), 'item')} missing"
         is_whole = bool(answered) and missing <= max(1, MISSING_SHARE * len(lines))
         end = RunEnd(DONE, "", "") if is_whole else RunEnd(INCOMPLETE, "too_many_missing", message)
-    costs = [line["cost_usd"] for line in lines if line is not None]
     writer.finish(
         end.state,
         reason=end.reason or None,
@@ -358,7 +359,7 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
         counts=counts,
         result=aggregated(answered, session.system.metric, len(lines)),
-        cost_usd=None if None in costs or not costs else float(sum(costs)),
+        cost_usd=session.cost(),
         metrics=session.metrics,
         separation=evaluator.separation or session.separation or "not_stated",
         items=items_digest(writer),

@@ -88,6 +88,14 @@ def git_answer(
     return os.fsdecode(ended.stdout)
 
 
+def git_looked_up(folder: str, *words: str) -> str:
+    """The one line that `git *words*` prints of something that may not be there; '' when it is not (exit code 1). Raises GitError."""
+    ended = git_ended(folder, *words)
+    if ended.exit_code not in (0, 1):
+        raise git_error(folder, words[0], ended)
+    return os.fsdecode(ended.stdout).removesuffix("\n")
+
+
 def git_error(folder: str, word: str, ended: Ended) -> GitError:
     """What the failure of `git *word*` in *folder* means."""
     said = ended.stderr.decode("utf-8", "replace").strip()

@@ -1,6 +1,6 @@
 """A clone inside the workspace, for where the repository's git folder is read-only.
 
-    kaizen/.kaizen/work/<campaign>/        the clone, on branch kaizen/<campaign>
+    kaizen/.kaizen/work/<campaign>/        the clone, on branch kaizen-<campaign>
     kaizen/.kaizen/work/<campaign>.patch   what was landed as a patch
 
 Nothing is pushed, and no tree outside the clone is touched: landing gives a branch, or a patch to apply.
@@ -13,9 +13,9 @@ from typing import NamedTuple
 from kaizen.foundation.files import make_folder, remove_folder, write_file
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import visible
-from kaizen.lab.git import GitError, git_answer, git_ended, git_error
-from kaizen.lab.provenance import DIFF_WORDS, Checkout, checkout_obstacle, commit_named, git_write_obstacle, read_checkout
-from kaizen.lab.worktrees import BRANCH_PREFIX, COPY_SECONDS, blocking_branch, check_lab_name, copy_notes, ref_commit
+from kaizen.lab.git import GitError, git_answer, git_ended, git_error, git_looked_up
+from kaizen.lab.provenance import DIFF_WORDS, Checkout, checkout_obstacle, commit_named, git_write_obstacle, read_checkout, ref_commit
+from kaizen.lab.worktrees import BRANCH_PREFIX, COPY_SECONDS, blocking_branch, check_lab_name, copy_notes
 
 WORK_FOLDER = "work"
 OPENED_REF = "refs/kaizen/opened"
@@ -53,7 +53,7 @@ def open_clone(checkout: Checkout, store_folder: str, campaign: str, base: str =
 
     Needs to write nothing in the repository's git folder. Raises GitError: no_commit, unknown_commit, git_failed.
     """
-    path, branch = clone_path(store_folder, campaign), f"{BRANCH_PREFIX}/{campaign}"
+    path, branch = clone_path(store_folder, campaign), f"{BRANCH_PREFIX}-{campaign}"
     obstacle = checkout_obstacle(checkout._replace(in_progress=None))
     if obstacle:
         raise obstacle
@@ -78,7 +78,7 @@ def copied_settings(checkout: Checkout) -> list[str]:
     """Words for `git clone` that give it the repository's own values of COPIED_SETTINGS."""
     words = []
     for name in COPIED_SETTINGS:
-        value = os.fsdecode(git_ended(checkout.root, "config", "--local", "--get", name).stdout).removesuffix("\n")
+        value = git_looked_up(checkout.root, "config", "--local", "--get", name)
         words += ["-c", f"{name}={value}"] if value else []
     return words
 
@@ -102,8 +102,8 @@ def landing_commit(clone: Checkout, name: str) -> tuple[str, str]:
     return commit, opened
 
 
-def land_branch(clone: Checkout, outer: Checkout, name: str, branch: str) -> Landed:
-    """Gives the repository *outer* the commit *name* of *clone* as the new *branch*; its tree and other branches stay as they are.
+def land_branch(clone: Checkout, outer: Checkout, name: str, branch: str = "", campaign: str = "lab") -> Landed:
+    """Gives the repository *outer* the commit *name* of *clone* as the new *branch* (kaizen/CAMPAIGN/COMMIT); nothing else changes there.
 
     Raises GitError: git_read_only, branch_exists, branch_in_the_way, and what `landing_commit` raises.
     """
@@ -111,6 +111,7 @@ def land_branch(clone: Checkout, outer: Checkout, name: str, branch: str) -> Lan
     obstacle = git_write_obstacle(outer)
     if obstacle:
         raise GitError(obstacle.message, "kaizen lab land --patch FILE needs no branch; or run it outside the sandbox", obstacle.reason)
+    branch = branch or f"{BRANCH_PREFIX}/{campaign}/{commit[:12]}"
     if git_ended(outer.root, "check-ref-format", "--branch", branch).exit_code or branch.startswith("-"):
         raise GitError(f"{visible(branch)}: is no name for a branch", "use letters, digits, '-', '_' and '/'", "bad_branch_name")
     there = ref_commit(outer.root, f"refs/heads/{branch}")

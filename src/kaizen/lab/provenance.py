@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kaizen.foundation.files import copy_file, shown_path
 from kaizen.foundation.text import counted, listed, visible
-from kaizen.lab.git import GitError, git_answer, git_ended, git_error, git_version
+from kaizen.lab.git import GitError, git_answer, git_ended, git_error, git_looked_up, git_version
 
 # What lies in the git directory while something is going on, and its name.
 UNDER_WAY = (
@@ -82,9 +82,13 @@ def read_checkout(folder: str) -> Checkout:
 
 def read_head(folder: str) -> tuple[str | None, str | None]:
     """(commit hash, branch) of HEAD; None for no commit yet, None for a detached HEAD. Raises GitError."""
-    head = git_ended(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").stdout.decode().strip()
-    branch = os.fsdecode(git_ended(folder, "symbolic-ref", "--quiet", "HEAD").stdout).strip()
-    return head or None, branch.removeprefix("refs/heads/") or None
+    branch = git_looked_up(folder, "symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
+    return ref_commit(folder, "HEAD") or None, branch or None
+
+
+def ref_commit(folder: str, ref: str) -> str:
+    """The commit that *ref*, written in full, names in the repository of *folder*; '' when there is no such ref. Raises GitError."""
+    return git_looked_up(folder, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
 
 
 def checkout_obstacle(checkout: Checkout) -> GitError | None:
@@ -134,12 +138,15 @@ def looked_through(checkout: Checkout, hidden: list[str]) -> str:
     """
     import tempfile
 
-    sparse = git_ended(checkout.root, "config", "--type=bool", "--get", "core.sparseCheckout").stdout.strip() == b"true"
+    sparse = git_looked_up(checkout.root, "config", "--type=bool", "--get", "core.sparseCheckout") == "true"
     looked = [path for path in hidden if not sparse or os.path.lexists(os.path.join(checkout.root, path))]
     paths = b"".join(os.fsencode(path) + b"\0" for path in looked)
     with tempfile.TemporaryDirectory(prefix="kaizen-index-") as folder:
-        index = os.path.join(folder, "index")
-        copy_file(os.path.join(checkout.git_dir, "index"), index)
+        index, own = os.path.join(folder, "index"), os.path.join(checkout.git_dir, "index")
+        written = os.stat(own)
+        copy_file(own, index)
+        # Git reads a file again that is not older than the index: the copy must not seem younger than it is.
+        os.utime(index, ns=(written.st_atime_ns, written.st_mtime_ns))
         env = {"GIT_INDEX_FILE": index}
         for bit in ("--no-assume-unchanged", "--no-skip-worktree"):
             git_answer(checkout.root, "update-index", bit, "-z", "--stdin", stdin=paths, env=env)
@@ -195,11 +202,11 @@ def git_write_obstacle(checkout: Checkout) -> GitError | None:
 
     Tried by making an empty folder and removing it: permissions do not tell of a sandbox.
     """
+    import tempfile
+
     for folder in dict.fromkeys([checkout.git_dir, *[os.path.join(checkout.common_dir, name) for name in ("objects", "refs")]]):
-        probe = os.path.join(folder, f"kaizen-probe-{os.getpid()}")
         try:
-            os.mkdir(probe)
-            os.rmdir(probe)
+            os.rmdir(tempfile.mkdtemp(prefix="kaizen-probe-", dir=folder))
         except OSError:
             return GitError(
                 f"{shown_path(folder)}: cannot be written here, so neither commits nor branches can be made in this repository",

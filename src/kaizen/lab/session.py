@@ -11,6 +11,7 @@ system, an improvement) is its own affair.
 """
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -238,12 +239,28 @@ class RunSession:
         self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
         self.asked: dict[Key, AskedItem] = {}
         self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
+        self.costs: list[float | None] = []
         self.metrics: JsonObject = {}
         self.separation = ""
         self.events = 0
         self.has_ended = False
         self.started = self.heard_at = monotonic_seconds()
         self.open: set[Key] = set()  # asked in this round and not answered
+
+    def go_on_from(self, lines: Iterable[JsonObject]) -> None:
+        """Takes over the answers that the run has already."""
+        for line in lines:
+            self.keep(line)
+
+    def keep(self, line: JsonObject) -> None:
+        """Makes *line* the one that counts of its item, trial and pass; what it cost counts whatever comes later."""
+        self.last[item_key(line)] = line
+        self.costs.append(line["cost_usd"])
+
+    def cost(self) -> float | None:
+        """What all answers cost in US dollars, also those asked for again; None when one has no price, or there is none."""
+        known = [cost for cost in self.costs if cost is not None]
+        return math.fsum(known) if known and len(known) == len(self.costs) else None
 
     def begin(self, asked: list[AskedItem]) -> None:
         """Opens a round in which *asked*, and nothing else, may be answered once each."""
@@ -289,7 +306,7 @@ class RunSession:
         line = item_line(event, asked, self.system.metric, self.exact)
         self.writer.item(line)
         self.open.discard(key)
-        self.last[key] = line
+        self.keep(line)
 
     def pass_number(self) -> int:
         """The pass of this round."""

@@ -20,7 +20,7 @@ from kaizen.foundation.git import filters_off
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import counted, quoted
 from kaizen.lab.git import GitError, git_answer, git_ended
-from kaizen.lab.provenance import Checkout, checkout_obstacle, commit_named, dirty_paths, git_write_obstacle, read_checkout
+from kaizen.lab.provenance import Checkout, checkout_obstacle, commit_named, dirty_paths, git_write_obstacle, read_checkout, ref_commit
 
 KAIZEN_REFS = "refs/kaizen"
 BRANCH_PREFIX = "kaizen"
@@ -78,9 +78,9 @@ def worktree_place(checkout: Checkout, place: str = "") -> str:
 
 
 def list_worktrees(checkout: Checkout) -> list[Worktree]:
-    """The work trees of variants of this repository, in git's order, wherever they are. Raises GitError."""
+    """The work trees of variants of this repository, in git's order, wherever they are; never the main one. Raises GitError."""
     found = []
-    for block in git_answer(checkout.root, "worktree", "list", "--porcelain").split("\n\n"):
+    for block in git_answer(checkout.root, "worktree", "list", "--porcelain").split("\n\n")[1:]:
         facts = dict(line.partition(" ")[::2] for line in block.split("\n"))
         parts = facts.get("branch", "").split("/")
         if parts[:3] == ["refs", "heads", BRANCH_PREFIX] and len(parts) == 5:
@@ -139,11 +139,6 @@ def remove_empty(path: str) -> None:
     """Removes the folder *path* if it is empty."""
     with suppress(OSError):
         os.rmdir(path)
-
-
-def ref_commit(root: str, ref: str) -> str:
-    """The commit that *ref*, written in full, names in the repository of *root*; '' when there is no such ref. Raises GitError."""
-    return git_ended(root, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").stdout.decode().strip()
 
 
 def blocking_branch(checkout: Checkout, campaign: str) -> GitError | None:

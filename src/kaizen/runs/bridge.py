@@ -152,10 +152,15 @@ def run_stage(request: RunRequest) -> RunSummary:
             stop.close()
 
 
-def check_runner(command: list[str], cwd: str) -> list[str]:
-    """Notes about the command. Raises UsageError when it cannot be started here."""
+def refuse_windows() -> None:
+    """Raises UsageError where programs cannot be started as they have to be."""
     if os.name == "nt":
         raise UsageError("kaizen run starts programs in a way that needs Linux or macOS", "use it inside WSL")
+
+
+def check_runner(command: list[str], cwd: str) -> list[str]:
+    """Notes about the command. Raises UsageError when it cannot be started here."""
+    refuse_windows()
     if not os.path.isdir(cwd):
         raise UsageError(f"--cwd {quoted(cwd)} is no folder; nothing was run")
     return check_command(command, cwd)
