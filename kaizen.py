@@ -27,6 +27,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/jsonio.py         Strict JSON and JSON Lines: what is accepted, how it is written, fingerprints, pointers.
 #     foundation/locks.py          Locks: one writer at a time; the kernel lets go when the owner dies.
 #     foundation/journals.py       Append-only logs: an object a line, on disk at once, mended after a crash.
+#     foundation/chain.py          Chained journals: an event a line, each with the hash of the line before and its own.
 #     foundation/shapes.py         What the fields of a document may hold: kinds, and the check against a table of them.
 #     foundation/shingles.py       Shingles: overlapping runs of words, by which text that was copied is found again.
 #     foundation/frontmatter.py    Block-style YAML, the small part of it that people and this program both write.
@@ -37,7 +38,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/secret_shapes.py  What secrets look like in a text: shapes of issued keys, and names that tell a secret.
 #     foundation/redact.py         Secrets masked in text, JSON and command lines: `***REDACTED:github_token***`.
 #     foundation/process.py        Starting programs and heeding signals: the only door to processes.
+#     foundation/git.py            Asking git without running what a repository configures, or obeying what a hook set.
 #     foundation/conversation.py   A conversation with a program that goes on running: lines in, lines out.
+#     foundation/supervision.py    Supervising a program that speaks on a descriptor of its own and runs while it may.
 #     foundation/progress.py       Progress on standard error: a changing line on a terminal, else a line per 10 %.
 #
 #   stats
@@ -75,6 +78,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     runs/journal.py              The files of a stage while it is run: observations, meta file, what was superseded.
 #     runs/replay.py               Replay: recorded answers in place of a runner.
 #     runs/workers.py              Workers: who answers trials. The bridge knows their interface only.
+#     runs/crew.py                 A crew: threads that work off tasks while the main thread goes on in its own order.
+#     runs/judge_protocol.py       Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#     runs/judges.py               Asking judges: a process for each question, or one that answers many, a line each way.
 #     runs/plain.py                Plain runners: the case's input as text in, the output as text out.
 #     runs/persistent.py           Persistent runners: one process answers many trials, a JSON object a line each way.
 #     runs/queue.py                The trials still to be handed out, those of one serial group one at a time.
@@ -120,6 +126,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/identifiers.py    Personal identifiers in a text: where one stands, by shape and by its check digits.
 #     evaluators/integrity.py      Whether the agent kept to its bounds: the evaluator `integrity`.
 #     evaluators/json_text.py      JSON in the text of an answer: the whole text, the first value, or a code fence.
+#     evaluators/judge.py          The evaluator `judge`: a program of the user's scores what no rule can see.
+#     evaluators/judgements.py     `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
 #     evaluators/label.py          The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
 #     evaluators/leak.py           The evaluator `leak`: secrets, personal identifiers, planted strings that get out.
 #     evaluators/limits.py         The evaluator `budget`: what a trial may use, and how its cost and duration are known.
@@ -131,6 +139,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/parses.py         The evaluator `parses`: the text is JSON, CSV, XML and the like.
 #     evaluators/policy.py         What an agent may do, may not do, and may do with approval: the evaluator `policy`.
 #     evaluators/precedence.py     What came before what: the evaluator `order`.
+#     evaluators/programs.py       The evaluators `command` and `program`: checks that start a program of the user's.
 #     evaluators/provenance.py     Whether what is stated stood somewhere before: the evaluator `provenance`.
 #     evaluators/refusal.py        The evaluator `refusal`: the agent declined, or did not.
 #     evaluators/sequence.py       Which listed steps happened, and what else did: the evaluator `sequence`.
@@ -142,7 +151,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     evaluators/trajectory.py     How many steps were taken, and what holds of them: the evaluator `steps`.
 #     evaluators/standing.py       What keeps a judge from gating: its standing among experts, as `agreement` recorded it.
 #     evaluators/suite.py          The suite: all evaluators of an improvement, ready to look at its observations.
+#     evaluators/outside.py        What evaluators need from outside: answers of judges, and programs that are run.
 #     evaluators/stage_results.py  Evaluating a stage: its results, their meta file, and when they are stale.
+#     evaluators/rejudging.py      The judge asked again about the same evidence, to tell its noise from the agent's.
 #
 #   policy
 #     policy/comparison.py         Baseline against candidate, case by case: shares, changes, rates.
@@ -161,6 +172,31 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     policy/holdout.py            The holdout behind a seal: what feedback asks for, and how a change is noticed.
 #     policy/feedback.py           What an optimizer may learn from a stage: every trial but those of the holdout.
 #     policy/optimizer.py          Optimizer protocol 1.0: request, what counts as an answer, text copied from cases.
+#
+#   history
+#     history/ledger.py            The ledger: one line an event, each with the hash of the line before.
+#     history/archive.py           The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#     history/reading.py           Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#     history/recording.py         Adding to a history: one writer at a time, whole or not at all.
+#     history/promotion.py         When a run may become champion, and what to do when it may not.
+#     history/validation.py        Whether a history is still what was written: every file, every byte, every rule.
+#     history/restoring.py         An archived run put back as an improvement folder, to be evaluated again.
+#
+#   lab
+#     lab/workspace.py             The workspace: `kaizen/` in a repository, and the one store its worktrees share.
+#     lab/system.py                A system: what is improved, how it is scored, which files may change and which may not.
+#     lab/scaffold.py              A new system folder: its description, an eval that runs at once, items, a stand-in.
+#     lab/runstore.py              The store of runs: one small interface, and its implementation in files.
+#     lab/git.py                   Git's answers, or one sentence with a stable reason code why there is none.
+#     lab/provenance.py            Which commit a folder stands on, what differs from it, and what a variant changed.
+#     lab/watch.py                 Whether a work tree is still what it was when a run began.
+#     lab/worktrees.py             Work trees for variants made side by side, and the refs that keep their commits.
+#     lab/landing.py               A clone inside the workspace, for where the repository's git folder is read-only.
+#     lab/aggregation.py           What the items of a run add up to: one number, or the reason why there is none.
+#     lab/preflight.py             Before a run: whether one may begin here and now; nothing is changed when it may not.
+#     lab/session.py               One session of a run: what is asked, what comes back, and whether it may go on.
+#     lab/eval_runner.py           The eval script: started in the variant's tree, its code from the locked copy.
+#     lab/execution.py             The life of a run: planned, running, and then exactly one of six ends.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -191,6 +227,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/verdict_section.py       What a review says of verdicts: how many of each, and how the judges stand.
 #     web/review.py                review.html and review.md: what improved, what regressed, and the command to decide.
 #     web/pareto_page.py           The page of `kaizen pareto`: quality against cost, and why others are left out.
+#     web/dashboard_data.py        What dashboard.html shows: runs, hash status, open decisions, cases × runs.
+#     web/dashboard_words.py       What the dashboard answers in words: better, eligible, regressed, unchanged.
+#     web/dashboard_plot.py        The picture of the dashboard: quality, cost and duration of every run, as SVG.
+#     web/dashboard.py             dashboard.html: are we better, is the candidate eligible, did anything regress.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
@@ -199,19 +239,28 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/verdicts.py         What `judge`, `agreement` and the review share: the results of a stage as written.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
+#     commands/run_system.py       `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
+#     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
+#     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
+#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
+#     commands/dashboard.py        `kaizen dashboard`: the history on one page.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
+#     commands/history_replay.py   `kaizen replay-decision` over a history: what would flip.
+#     commands/history_views.py    `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
 #     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
-#     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
+#     commands/init.py             `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 #     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
+#     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
@@ -224,6 +273,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
 #     commands/test.py             `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 #     commands/validate.py         `kaizen validate`: every file of an improvement checked, every breach with its place.
+#     commands/worktree.py         `kaizen worktree add`, `list`, `gc`: trees for variants that are made side by side.
 #
 #   cli
 #     cli/parser.py                The command line: one argparse parser, for the command that was named.
@@ -260,9 +310,9 @@ import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import chain, combinations
+from itertools import chain, combinations, compress, pairwise
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
 
@@ -743,6 +793,17 @@ def make_folder(path: str) -> None:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         refuse_writing(path, error)
+
+
+def make_new_folder(path: str) -> bool:
+    """Creates the folder *path*; False, and nothing done, when something is there already. Raises InputError."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        refuse_writing(path, error)
+    return True
 
 
 @contextmanager
@@ -1430,8 +1491,9 @@ class FileLock:
             if is_same_file(self.descriptor, self.path):
                 break
             os.close(self.descriptor)  # its former owner removed it between our open and our lock
-        os.ftruncate(self.descriptor, 0)
-        os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
+        with suppress(OSError):  # without room for it the lock holds all the same, and does not say whose it is
+            os.ftruncate(self.descriptor, 0)
+            os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
@@ -1464,6 +1526,17 @@ def locked_soon(descriptor: int, patience: float) -> bool:
         if lock_descriptor(descriptor):
             return True
     return False
+
+
+def is_locked(path: str) -> bool:
+    """True while a process holds the lock file *path*; nothing is written."""
+    if not os.path.exists(path):
+        return False
+    descriptor = open_for_locking(path)
+    try:
+        return not lock_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def lock_owner(descriptor: int) -> str:
@@ -1554,6 +1627,94 @@ def torn_tail(path: str) -> tuple[int, bytes]:
             if cut >= 0:
                 return size - len(tail) + cut + 1, tail[cut + 1 :]
     return 0, tail
+
+# endregion
+
+# region foundation/chain.py
+# =============================================================================
+# Chained journals: an event a line, each with the hash of the line before and its own.
+#
+#     {"seq": 1, "time": "…Z", "type": "planned", "body": {…}, "prev": null, "sha": "9f…"}
+#
+# `sha` is the SHA-256 of the canonical JSON of the line without it, `prev` that of the line
+# before. An event is on disk before `append` returns. A last line without a line end was torn
+# by a crash: it never counted, is cut off by the next writer, and is reported. Any other
+# break (a line changed, removed, added, moved) is refused with file and line.
+# =============================================================================
+
+CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
+
+
+def chain_hash(event: JsonObject) -> str:
+    """SHA-256 of the canonical JSON of *event* without its `sha`."""
+    return sha256_hex(canonical_json({key: value for key, value in event.items() if key != "sha"}))
+
+
+def read_chain(path: str) -> list[JsonObject]:
+    """The events of the journal *path*, a torn last line left out; none for no file. Raises RefusedError for a broken chain."""
+    if not os.path.exists(path):
+        return []
+    whole, _ = torn_tail(path)
+    events: list[JsonObject] = []
+    place = 0
+    for number, raw in raw_lines(path):
+        place += len(raw) + 1
+        if place > whole:
+            break
+        try:
+            event = decode_line(raw)
+        except JsonError as error:
+            raise broken_chain(path, number, error.message) from None
+        before = events[-1] if events else None
+        if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+            raise broken_chain(path, number, "is not the line that was written")
+        if event["seq"] != len(events) + 1 or event["prev"] != (before["sha"] if before else None):
+            raise broken_chain(path, number, "does not follow the line before it: lines are missing, added or in another order")
+        events.append(event)
+    return events
+
+
+def broken_chain(path: str, number: int, what: str) -> RefusedError:
+    """The refusal that names file and line."""
+    hint = "nothing is written on top of it: put back the file that Kaizen wrote, or begin again with another run"
+    return RefusedError(f"{shown_path(path)}:{number}: {what}", hint, "broken_chain")
+
+
+class ChainLog:
+    """Appends events to the journal *path*; `mended` says in a sentence what a crash had torn, else ''.
+
+    Raises RefusedError when the journal is broken. One writer at a time: the caller holds a lock.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.mended = mend_torn_line(path)
+        events = read_chain(path)
+        self.seq, self.head = len(events), events[-1]["sha"] if events else None
+        self.log = AppendLog(path)
+
+    def append(self, kind: str, body: JsonObject) -> JsonObject:
+        """Writes an event of type *kind*, synced, and returns it. Raises InputError when the disk says no."""
+        event: dict[str, Any] = {"seq": self.seq + 1, "time": utc_now(), "type": kind, "body": body, "prev": self.head}
+        event["sha"] = chain_hash(event)
+        self.log.append(event)
+        self.log.sync()
+        self.seq, self.head = event["seq"], event["sha"]
+        return event
+
+    def close(self) -> None:
+        """Closes the journal; closing twice is fine."""
+        self.log.close()
+
+
+def mend_torn_line(path: str) -> str:
+    """Cuts off a last line of *path* that has no line end; a sentence about it, or ''."""
+    if not os.path.exists(path):
+        return ""
+    size, tail = torn_tail(path)
+    if not tail:
+        return ""
+    truncate_file(path, size)
+    return f"the last line of {shown_path(path)} was cut short by a crash; {counted(len(tail), 'byte')} cut off"
 
 # endregion
 
@@ -3417,6 +3578,7 @@ EXITED = "exited"
 TIMEOUT = "timeout"
 STOPPED = "stopped"
 OVERFLOW = "overflow"
+CALLED_OFF = "called_off"
 
 
 class CannotStart(Exception):
@@ -3426,7 +3588,7 @@ class CannotStart(Exception):
 class Ended(NamedTuple):
     """How a program ended and what it printed.
 
-    `end` is exited, timeout, stopped (by the user) or overflow (it printed more than allowed).
+    `end` is exited, timeout, stopped (by the user), overflow (it printed more than allowed) or called_off (by whoever supervises it).
     `exit_code` is negative for a signal. `stderr` is the last part, `stderr_cut` the bytes before it.
     `seconds` is the time until it ended or had to be ended. `unread` are the bytes of its input that it did
     not read; None when nobody asked, or nobody knows.
@@ -3603,6 +3765,7 @@ class Child:
         *,
         limits: tuple[int, int],
         stop: StopSwitch | None,
+        pass_fds: tuple[int, ...] = (),
     ) -> None:
         import select
         import subprocess
@@ -3611,7 +3774,15 @@ class Child:
         self.started = monotonic_seconds()
         try:
             self.process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=cwd, env=environment, start_new_session=True
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                bufsize=0,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+                pass_fds=pass_fds,
             )
         except (OSError, ValueError) as error:
             raise CannotStart(getattr(error, "strerror", None) or str(error)) from None
@@ -3675,10 +3846,8 @@ class Child:
             if not data:
                 self.poll.unregister(descriptor)
                 self.open.pop(descriptor).close()
-            elif descriptor == self.stdout_descriptor:
-                self.keep_output(data)
             else:
-                self.keep_error(data)
+                self.take(descriptor, data)
         elif descriptor == self.pidfd:
             self.exited_at = monotonic_seconds()
             self.poll.unregister(descriptor)
@@ -3688,6 +3857,13 @@ class Child:
             self.feed()
             if not self.stdin:
                 self.poll.unregister(descriptor)
+
+    def take(self, descriptor: int, data: bytes) -> None:
+        """Keeps *data*, which came from *descriptor*."""
+        if descriptor == self.stdout_descriptor:
+            self.keep_output(data)
+        else:
+            self.keep_error(data)
 
     def feed(self) -> None:
         """Writes what the program takes of its request; closes its standard input after the last byte, or when it has closed it."""
@@ -3820,6 +3996,69 @@ def kill_marked(mark: bytes) -> None:
             pass  # another user's, or gone
         finally:
             os.close(pidfd)
+
+# endregion
+
+# region foundation/git.py
+# =============================================================================
+# Asking git without running what a repository configures, or obeying what a hook set.
+#
+# Hooks, pagers, file-system monitors, credential helpers, editors, signing programs, background
+# upkeep and prompts are off, nothing is fetched but from a folder, and optional locks are not
+# taken. Of the caller's GIT_ variables only those stay that say who commits and where git's own
+# configuration and the limits of its search are. Content filters and external diffs are switched
+# off by `filters_off` and by the words of the commands that would use them.
+# =============================================================================
+
+GIT_SECONDS = 5.0
+GIT_SETTINGS = (
+    "core.fsmonitor=false core.hooksPath=/dev/null core.alternateRefsCommand=: core.editor=: core.askPass= credential.helper= "
+    "commit.gpgSign=false gc.auto=0 maintenance.auto=false submodule.recurse=false fetch.fsckObjects=true protocol.version=2 "
+    # One thread: what a look costs is then what it takes, and it leaves the other cores to the run.
+    "core.preloadIndex=false index.threads=1 core.splitIndex=false"
+)
+GIT = ["git", "--no-pager", "--no-optional-locks", *[word for each in GIT_SETTINGS.split() for word in ("-c", each)]]
+GIT_ENVIRONMENT = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "file",
+    "GIT_CONFIG_COUNT": "0",
+    "LC_ALL": "C",
+}
+# The others point a git that is called from a hook at another repository, or choose programs.
+GIT_KEPT = ("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CEILING_", "GIT_DISCOVERY_", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NO")
+
+
+def ask_git(
+    arguments: list[str],
+    folder: str,
+    settings: dict[str, str] | None = None,
+    *,
+    stdin: bytes = b"",
+    seconds: float = GIT_SECONDS,
+    limit: int = 1 << 20,
+) -> Ended:
+    """What `git *arguments*` in *folder* answered, at most *limit* bytes of it; *settings* add to the environment. Raises CannotStart."""
+    names = [(name, os.fsdecode(name)) for name in os.environb]
+    environment = {raw: os.environb[raw] for raw, name in names if not name.startswith("GIT_") or name.startswith(GIT_KEPT)}
+    environment.update((name.encode(), os.fsencode(value)) for name, value in {**GIT_ENVIRONMENT, **(settings or {})}.items())
+    return run_program(
+        [*GIT, *arguments], stdin, cwd=folder, environment=environment, timeout_seconds=seconds, stdout_limit=limit
+    )
+
+
+def filters_off(folder: str) -> dict[str, str]:
+    """Environment that empties every content filter that the configuration seen from *folder* names; they are commands of its choice.
+
+    Raises CannotStart.
+    """
+    configured = ask_git(["config", "--null", "--name-only", "--get-regexp", r"^filter\."], folder)
+    names = [os.fsdecode(name) for name in configured.stdout.split(b"\0") if name]
+    settings = {"GIT_CONFIG_COUNT": str(len(names))}
+    for index, name in enumerate(names):
+        settings[f"GIT_CONFIG_KEY_{index}"] = name
+        settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
+    return settings
 
 # endregion
 
@@ -3989,6 +4228,87 @@ class Conversation(Child):
         finally:
             self.close()
         return self.process.returncode if has_exited else None
+
+# endregion
+
+# region foundation/supervision.py
+# =============================================================================
+# Supervising a program that speaks on a descriptor of its own and runs while it may.
+#
+# What it prints is handed on block by block and kept by nobody here; whether it may go on is
+# asked at least every 100 ms. It and its process group are ended as in foundation/process.py.
+# =============================================================================
+
+POLL_SECONDS = 0.1  # between two questions whether the program may go on
+
+
+class Sinks(NamedTuple):
+    """Who gets what a supervised program prints, block by block: standard output, standard error, and its own channel."""
+
+    stdout: Callable[[bytes], None]
+    stderr: Callable[[bytes], None]
+    channel: Callable[[bytes], None]
+
+
+class SupervisedChild(Child):
+    """A running program with a third pipe; what comes from any of them goes to its sink."""
+
+    def attach(self, reader: int, sinks: Sinks) -> None:
+        """From now on *sinks* get what is printed, and what comes from *reader*."""
+        import select
+
+        self.open[reader] = os.fdopen(reader, "rb", 0)
+        self.poll.register(reader, select.POLLIN)
+        self.sinks = dict(zip(self.open, (sinks.stdout, sinks.stderr, sinks.channel), strict=True))
+
+    def take(self, descriptor: int, data: bytes) -> None:
+        self.sinks[descriptor](data)
+
+
+def supervise_program(
+    command: Callable[[int], Sequence[str]],
+    sinks: Sinks,
+    may_go_on: Callable[[], bool],
+    *,
+    cwd: str,
+    environment: "dict[bytes, bytes]",
+    stop: StopSwitch,
+    mark: bytes,
+) -> Ended:
+    """What became of a program that speaks on a descriptor of its own, which *command* makes its words of.
+
+    *may_go_on* is asked at least every 100 ms; on False the process group is ended. *mark* as in `run_program`. Raises CannotStart.
+    """
+    reader, writer = os.pipe()
+    try:
+        child = SupervisedChild(command(writer), b"", cwd, environment, limits=(0, 0), stop=stop, pass_fds=(writer,))
+    except BaseException:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    child.attach(reader, sinks)
+    end = EXITED
+    try:
+        while child.wait(monotonic_seconds() + POLL_SECONDS) != STOPPED:
+            if not may_go_on():
+                end = CALLED_OFF
+                break
+            if child.is_done() or child.exited_at is not None and monotonic_seconds() >= child.exited_at + GRACE_SECONDS:
+                break
+        else:
+            end = STOPPED
+        seconds = (child.exited_at or monotonic_seconds()) - child.started
+        is_clean = child.is_done()
+        child.end_group()
+        if not is_clean:
+            kill_marked(mark)
+    except BaseException:
+        child.abandon()
+        raise
+    finally:
+        child.close()
+    return Ended(end, child.process.returncode if end == EXITED else None, b"", b"", 0, seconds)
 
 # endregion
 
@@ -7673,26 +7993,20 @@ def unknown_field_note(key: str) -> str:
 # filters off a file that one would change on its way in (git-lfs) may count as changed.
 # =============================================================================
 
-GIT_SECONDS = 5.0
-GIT = ["git", "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
 STATUS = ["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty"]
 # What the engine itself writes into improvements says nothing about the agent.
 OWN_FILES = "*.jsonl *.meta.json *.unfinished *.lock *.files/** comparison.json reliability.json review.* decision.yaml".split()
-# Variables with which a caller that is itself run by git (a hook) points at another repository.
-REDIRECTING = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_CONFIG_PARAMETERS".split()
 
 
 def commit_of(folder: str, improvement_folder: str) -> JsonObject:
     """Commit, branch and whether anything differs from it in the repository around *folder*, evidence of improvements left out."""
     unknown: JsonObject = {"hash": None, "branch": None, "dirty": None, "reason": None}
-    settings = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        top = ask_git(["rev-parse", "--show-toplevel"], folder, settings)
+        top = ask_git(["rev-parse", "--show-toplevel"], folder)
         if top.end != EXITED or top.exit_code:
             return {**unknown, "reason": git_failure(top)}
         root = os.fsdecode(top.stdout.rstrip(b"\n"))
-        settings.update(filters_off(ask_git(["config", "--null", "--name-only", "--get-regexp", r"^filter\."], root, settings)))
-        status = ask_git([*STATUS, "--", ":/", *own_files(root, improvement_folder)], root, settings)
+        status = ask_git([*STATUS, "--", ":/", *own_files(root, improvement_folder)], root, filters_off(root))
     except CannotStart as error:
         missing = "git is not installed" if "No such file" in str(error) else f"git cannot be started: {error}"
         return {**unknown, "reason": missing}
@@ -7711,13 +8025,6 @@ def commit_of(folder: str, improvement_folder: str) -> JsonObject:
     }
 
 
-def ask_git(arguments: list[str], folder: str, settings: dict[str, str]) -> Ended:
-    """What `git *arguments*` in *folder* answered. Raises CannotStart."""
-    environment = {name: value for name, value in os.environb.items() if os.fsdecode(name) not in REDIRECTING}
-    environment.update((name.encode(), os.fsencode(value)) for name, value in settings.items())
-    return run_program([*GIT, *arguments], cwd=folder, environment=environment, timeout_seconds=GIT_SECONDS)
-
-
 def git_failure(ended: Ended) -> str:
     """Why git did not answer, in a few words."""
     text = ended.stderr.decode("utf-8", "replace").strip()
@@ -7728,16 +8035,6 @@ def git_failure(ended: Ended) -> str:
     if "must be run in a work tree" in text:
         return "the git repository has no work tree"
     return visible(redact_shown(text.split("\n", 1)[0])) or f"git ended with exit code {ended.exit_code}"
-
-
-def filters_off(configured: Ended) -> dict[str, str]:
-    """Environment that empties every content filter that *configured* names; they are commands of the repository's choice."""
-    names = [os.fsdecode(name) for name in configured.stdout.split(b"\0") if name]
-    settings = {"GIT_CONFIG_COUNT": str(len(names))}
-    for index, name in enumerate(names):
-        settings[f"GIT_CONFIG_KEY_{index}"] = name
-        settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
-    return settings
 
 
 def own_files(root: str, improvement_folder: str) -> list[str]:
@@ -9005,6 +9302,347 @@ def is_script(path: str) -> bool:
             return stream.read(2) == b"#!"
     except InputError:
         return False
+
+# endregion
+
+# region runs/crew.py
+# =============================================================================
+# A crew: threads that work off tasks while the main thread goes on in its own order.
+# =============================================================================
+
+CREW_TICK_SECONDS = 0.1
+
+
+class Toolbox:
+    """What a thread works with: a private folder for each program, the switch that ends it, whatever else `keep` holds open.
+
+    `environment` is what programs may be given of ours.
+    """
+
+    def __init__(self, folders: WorkFolders, stop: StopSwitch) -> None:
+        self.folders, self.stop = folders, stop
+        self.environment = dict(os.environb)
+        self.held: dict[str, Any] = {}
+
+    def close(self) -> None:
+        """Closes what is held."""
+        for each in self.held.values():
+            each.close()
+
+
+CrewTask = Callable[[Toolbox], None]
+
+
+class Crew:
+    """*jobs* threads, as a context manager; what a task changes it changes while it holds `changed`.
+
+    A task that raises ends the crew; the error is raised in the main thread.
+    """
+
+    def __init__(self, jobs: int, stop: StopSwitch) -> None:
+        import threading
+        from queue import SimpleQueue
+
+        self.stop = stop
+        self.changed = threading.Condition()
+        self.tasks: SimpleQueue[CrewTask | None] = SimpleQueue()
+        self.failure: BaseException | None = None
+        self.folders = WorkFolders()
+        self.threads = [threading.Thread(target=self.work) for _ in range(jobs)]
+
+    def __enter__(self) -> "Crew":
+        self.folders.__enter__()
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None:
+            self.stop.request()
+        for _ in self.threads:
+            self.tasks.put(None)
+        for thread in self.threads:
+            thread.join()
+        self.folders.__exit__(None, None, None)
+
+    def submit(self, task: CrewTask) -> None:
+        """Has a thread do *task* as soon as one is free."""
+        self.tasks.put(task)
+
+    def work(self) -> None:
+        """What a thread does until there is nothing more to come."""
+        tools = Toolbox(self.folders, self.stop)
+        try:
+            while task := self.tasks.get():
+                if not self.stop.is_requested:
+                    task(tools)
+                with self.changed:
+                    self.changed.notify_all()
+        except BaseException as error:
+            self.failure = self.failure or error
+            self.stop.request()
+        finally:
+            tools.close()
+
+    def wait(self, is_done: Callable[[], bool], at_tick: Callable[[], None]) -> None:
+        """Waits until *is_done*, and calls *at_tick* ten times a second. Raises what ended the crew, or Interrupted."""
+        with self.changed:
+            while not is_done():
+                if self.failure is not None:
+                    raise self.failure
+                if self.stop.is_requested:
+                    raise Interrupted("interrupted; nothing was written but the answers that judges have given so far", "run it again")
+                self.changed.wait(CREW_TICK_SECONDS)
+                at_tick()
+
+# endregion
+
+# region runs/judge_protocol.py
+# =============================================================================
+# Judge protocol 1.1: what a judge is asked, and what counts as its answer.
+#
+#     request  {"protocol": "1.1", "rubric": {"id", "text", "sha256"}, "data": {"input": …, "output": …}, "scale": [0, 1]}
+#     answer   {"score": 0.7, "reason": "…"}  or {"passed": true}, {"abstain": true}, {"error": {"message": "…"}}
+#              with "evidence", "judge": {"name", "version", "model"}, "cost", "usage" as it likes
+#
+# The answer is standard output as a whole: exactly one JSON object. A judge may repeat what it was
+# given to judge, and that may look like a verdict, so nothing is ever picked out of other text.
+# =============================================================================
+
+JUDGE_PROTOCOL = "1.1"
+JUDGE_STDOUT_LIMIT = 1 << 20  # bytes of one answer
+JUDGEMENT_FIELDS = {
+    "score": RATE,
+    **dict.fromkeys(("passed", "abstain"), BOOLEAN),
+    "reason": ANY_TEXT,
+    "evidence": list_of(ANYTHING, "places"),
+    **dict.fromkeys(("judge", "cost", "usage", "error"), OBJECT),
+}
+IDENTITY_FIELDS = dict.fromkeys(("name", "version", "model"), ANY_TEXT)
+
+
+class JudgeFailure(Exception):
+    """There is no usable answer: a reason code (judge_protocol, judge_timeout, judge_failed, judge_error), and a sentence."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Rubric(NamedTuple):
+    """What a judge judges by: the id of the entry, the text, its SHA-256."""
+
+    id: str
+    text: str
+    sha256: str
+
+
+def judge_request(rubric: Rubric, data: JsonObject) -> JsonObject:
+    """What a judge gets to see: the *rubric* as it was written, and *data* in fields of its own."""
+    return {"protocol": JUDGE_PROTOCOL, "rubric": rubric._asdict(), "data": data, "scale": [0, 1]}
+
+
+def refuse_judgement(pointer: str, message: str, hint: str = "") -> NoReturn:
+    """Raises JudgeFailure for what stands at *pointer* in an answer."""
+    raise JudgeFailure("judge_protocol", f"answer#{visible(pointer)} {message}")
+
+
+def read_judgement(stdout: bytes, request: int = 0) -> JsonObject:
+    """The fields of the answer that *stdout* is, null ones left out; unless *request* is 0 it must repeat that number.
+
+    Raises JudgeFailure for anything else than exactly one JSON object with a score in [0, 1], `passed`, or `abstain`.
+    """
+    answer = judgement_object(stdout)
+    if request and (answer.get("request") != request or answer.get("request") is True):
+        number = visible(encode_compact(answer.get("request")), 40)
+        raise JudgeFailure("judge_protocol", f'the judge answered "request": {number} in place of {request}')
+    return judgement_fields(answer)
+
+
+def judgement_fields(answer: JsonObject) -> JsonObject:
+    """The fields of *answer* that the protocol knows, null ones left out. Raises JudgeFailure when they are no usable answer."""
+    given = {name: value for name, value in present(answer).items() if name in JUDGEMENT_FIELDS}
+    check_fields(given, JUDGEMENT_FIELDS, "", refuse_judgement)
+    for name, kinds in (("judge", IDENTITY_FIELDS), *((name, kinds) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage"))):
+        if name in given:
+            check_fields(present(given[name]), kinds, f"/{name}", refuse_judgement)
+    if "error" in given:
+        raise JudgeFailure("judge_error", f"the judge reports: {visible(str(given['error'].get('message') or 'an error'), 300)}")
+    if not given.keys() & {"score", "passed"} and not given.get("abstain"):
+        found = f"; it has {listed(map(quoted, answer), 5)}" if answer else ""
+        raise JudgeFailure("judge_protocol", f"the answer has neither 'score' nor 'passed', and does not abstain{found}")
+    return given
+
+
+def judgement_object(stdout: bytes) -> JsonObject:
+    """The one JSON object that *stdout* is. Raises JudgeFailure."""
+    body = stdout.strip()
+    if not body:
+        raise JudgeFailure("judge_protocol", "the judge printed nothing on standard output; exactly one JSON object is expected there")
+    try:
+        value: Any = parse_json(body.decode("utf-8"))
+    except (UnicodeDecodeError, JsonError) as error:
+        why = error.message if isinstance(error, JsonError) else "it is not UTF-8"
+        raise JudgeFailure("judge_protocol", f"standard output of the judge is not exactly one JSON object: {why}") from None
+    if not isinstance(value, dict):
+        raise JudgeFailure("judge_protocol", f"the judge answered with a JSON {json_type(value)}, not an object")
+    return value
+
+# endregion
+
+# region runs/judges.py
+# =============================================================================
+# Asking judges: a process for each question, or one that answers many, a line each way.
+#
+# A judge that takes too long, ends badly or breaks the protocol is ended and, with retries,
+# asked again. What it wrote to standard error is told, never read.
+# =============================================================================
+
+JUDGE_STDERR_LIMIT = 8 << 10  # bytes kept of the end of a judge's standard error
+
+
+class JudgeCommand(NamedTuple):
+    """How judges are run: the *command* in the folder *cwd*, each answer within *timeout_seconds*, *retries* further attempts."""
+
+    command: list[str]
+    cwd: str
+    is_persistent: bool = False
+    timeout_seconds: float = 120
+    retries: int = 0
+
+
+class Judged(NamedTuple):
+    """What came of a question: the fields of the answer, else a code and a sentence in `failure`; how it was measured."""
+
+    answer: JsonObject | None
+    failure: tuple[str, str] | None
+    asked_at: str
+    duration_ms: float
+    attempts: int
+
+
+class JudgeStopped(Exception):
+    """The user ended the run before the judge answered."""
+
+
+class Judge:
+    """Asks one question after the other with the tools of its thread."""
+
+    def __init__(self, how: JudgeCommand, tools: Toolbox) -> None:
+        self.how, self.tools = how, tools
+        self.talk: Conversation | None = None
+        self.folder = ""
+        self.number = 0
+
+    def ask(self, request: JsonObject) -> Judged:
+        """What the judge makes of *request*. Raises JudgeStopped."""
+        asked_at, started = utc_now(), monotonic_seconds()
+        answer, failure, attempts = None, None, 0
+        while answer is None and attempts <= self.how.retries:
+            attempts += 1
+            try:
+                answer = self.persistent_answer(request) if self.how.is_persistent else self.single_answer(request)
+            except JudgeFailure as problem:
+                failure = (problem.code, problem.message)
+            except CannotStart as error:
+                failure = ("judge_failed", f"the judge cannot be started: {error}")
+        return Judged(answer, None if answer else failure, asked_at, round(1000 * (monotonic_seconds() - started), 3), attempts)
+
+    def surroundings(self) -> tuple[dict[bytes, bytes], bytes]:
+        """(environment of a judge with a new private folder, the entry in it by which it is known)."""
+        self.folder = self.tools.folders.make()
+        environment = {**self.tools.environment, b"KAIZEN_WORKDIR": os.fsencode(self.folder)}
+        return environment, b"KAIZEN_WORKDIR=" + os.fsencode(self.folder)
+
+    def single_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of a process of its own. Raises JudgeFailure, CannotStart, JudgeStopped."""
+        environment, mark = self.surroundings()
+        try:
+            ended = run_program(
+                self.how.command,
+                encode_compact(request).encode("utf-8") + b"\n",
+                cwd=self.how.cwd,
+                environment=environment,
+                timeout_seconds=self.how.timeout_seconds,
+                stdout_limit=JUDGE_STDOUT_LIMIT,
+                stderr_limit=JUDGE_STDERR_LIMIT,
+                stop=self.tools.stop,
+                mark=mark,
+            )
+        finally:
+            remove_work_folder(self.folder)
+        if ended.end != EXITED or ended.exit_code:
+            raise self.failure_of(ended.end, ended.exit_code, ended.stderr)
+        return read_judgement(ended.stdout)
+
+    def persistent_answer(self, request: JsonObject) -> JsonObject:
+        """The answer of the process that goes on; it is ended when it does not give one. Raises as `single_answer`."""
+        self.number += 1
+        line = encode_compact({**request, "request": self.number}).encode("utf-8") + b"\n"
+        was_running = self.talk is not None
+        end = self.exchange(line)
+        if end == EXITED and was_running:  # it ended between two questions, which is no answer to this one
+            self.close()
+            end = self.exchange(line)
+        talk = self.talk
+        assert talk is not None
+        lines, rest = list(talk.lines), talk.unfinished()
+        talk.lines.clear()
+        try:
+            if end:
+                code, stderr = (talk.end() if end == EXITED else None), talk.take_errors()[0]
+                raise self.failure_of(end, code, stderr)
+            if len(lines) > 1 or rest.strip():
+                raise JudgeFailure("judge_protocol", "the judge printed more than one line for one question")
+            answer = read_judgement(lines[0], self.number)
+        except JudgeFailure:
+            self.close()
+            raise
+        talk.answered()
+        talk.take_errors()
+        return answer
+
+    def exchange(self, line: bytes) -> str:
+        """'' when the judge said something to *line*, else why not."""
+        if self.talk is None:
+            environment, mark = self.surroundings()
+            try:
+                limits = (JUDGE_STDOUT_LIMIT, JUDGE_STDERR_LIMIT)
+                self.talk = Conversation(self.how.command, self.how.cwd, environment, limits=limits, stop=self.tools.stop, mark=mark)
+            except BaseException:
+                remove_work_folder(self.folder)
+                raise
+        sent = self.talk.send(line)
+        return self.talk.listen(monotonic_seconds() + self.how.timeout_seconds, sent)
+
+    def failure_of(self, end: str, code: int | None, stderr: bytes) -> Exception:
+        """Why a judge that came to this *end* gave no answer, with the last line of its standard error."""
+        if end == STOPPED:
+            return JudgeStopped()
+        if end == TIMEOUT:
+            hint = " (persistent judges read a line and answer with a line)" if self.how.is_persistent else ""
+            return JudgeFailure("judge_timeout", f"no answer within {self.how.timeout_seconds:g} s; the judge was ended{hint}")
+        if end == OVERFLOW:
+            return JudgeFailure("judge_protocol", f"the judge printed more than {JUDGE_STDOUT_LIMIT >> 20} MiB")
+        what = f"was killed by {signal_name(-code)}" if code and code < 0 else f"ended with exit code {code or 0}"
+        return JudgeFailure("judge_failed", f"the judge {what} without an answer{last_words(stderr)}")
+
+    def close(self) -> None:
+        """Ends the process that goes on, if there is one."""
+        talk, self.talk = self.talk, None
+        if talk is not None:
+            try:
+                talk.end()
+            finally:
+                remove_work_folder(self.folder)
+
+
+def last_words(stderr: bytes) -> str:
+    """': …' with the last line of *stderr* that is not blank, masked; '' when there is none."""
+    lines = stderr.decode("utf-8", "replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return f": {visible(redact_text(last, environment_secrets(os.environ))[0], 300)}" if last else ""
 
 # endregion
 
@@ -10988,9 +11626,10 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "matcher": (lambda value: isinstance(value, dict), "a step matcher"),
     "matchers": (lambda value: isinstance(value, dict) or is_list_of(value, dict), "a step matcher or a list of them"),
     "entries": (lambda value: is_list_of(value, dict), "a list of entries"),
+    "argv": (lambda value: is_list_of(value, str), "a list of texts, the program first; nothing of it comes from a case"),
     "any": (lambda value: True, "any JSON value"),
 }
-EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries"])
+EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries", "argv"])
 
 
 def check_parameter(parameter: Parameter, value: Any) -> None:
@@ -12694,7 +13333,7 @@ class PreparedEntry:
         self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
-        self.settings: JsonObject = {}
+        self.settings: JsonObject = {"id": self.id}
         self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
@@ -12885,6 +13524,8 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 prepared.versions.update(child.versions)
         else:
             resolve = case_resolver(entry[name], f"/{name}")
+            if resolve is not None and parameter.kind == "argv":
+                raise ConfigurationError(f"/{name}", "cannot be taken from a case", "what is started stands in evaluation.json")
             if resolve is None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]
@@ -16335,6 +16976,301 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
 
 # endregion
 
+# region evaluators/judge.py
+# =============================================================================
+# The evaluator `judge`: a program of the user's scores what no rule can see.
+#
+# What a judge is asked is known from the observation and the case alone; its answers are brought
+# to the check in the view's memo, by whoever may ask (outside.py). A check that finds none there
+# is an error, so evaluating never starts anything by itself.
+# =============================================================================
+
+JUDGE = "judge"
+SEEN_BY_DEFAULT = ("input", "output", "steps", "context")
+NEEDED_BY_DEFAULT = ("input", "output")
+MAY_SEE = ("input", "context", "expected", "output", "steps", "agents", "state", "files", "evidence", "finish_reason")
+MAX_SAMPLES = 100
+JUDGE_EVIDENCE_SHOWN = 20
+REASON_SHOWN = 1000  # characters of a judge's reason in a result; the journal has more
+PLACE_SHOWN = 300
+NOT_ASKED = "judge_not_asked: no answer is kept, and evaluate was given no judge to ask"
+
+
+class JudgeQuestion(NamedTuple):
+    """One question: its key in the memo of its observation, the request, and what its answer is kept under beside the observation."""
+
+    key: str
+    rubric: Rubric
+    data: JsonObject
+    data_fingerprint: str
+    sample: int
+
+    @property
+    def request(self) -> JsonObject:
+        """What the judge gets."""
+        return judge_request(self.rubric, self.data)
+
+
+class JudgeCheck:
+    """The check of one entry of type judge."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        text, see = settings["rubric"], settings["see"]
+        if not text.strip():
+            raise ConfigurationError("/rubric", "is empty, which asks nothing")
+        for index, name in enumerate(see or ()):
+            if name not in MAY_SEE:
+                message = f"{quoted(str(name))} cannot be shown to a judge"
+                raise ConfigurationError(f"/see/{index}", message, did_you_mean(str(name), MAY_SEE))
+        if not 1 <= settings["samples"] <= MAX_SAMPLES:
+            raise ConfigurationError("/samples", f"samples is not between 1 and {MAX_SAMPLES}")
+        if settings["threshold"] is None:
+            raise ConfigurationError("", "type judge needs threshold", "the least score that passes")
+        if not settings["threshold"]:
+            raise ConfigurationError("/threshold", "is 0, which passes whatever the judge says")
+        digest = sha256_hex(without_surrogates(text))
+        self.rubric = Rubric(settings["id"] or f"rubric-{digest[:12]}", text, digest)
+        self.see: list[str] = see
+        self.samples: int = settings["samples"]
+        self.threshold: float = settings["threshold"]
+
+    def data(self, view: View) -> JsonObject:
+        """What the judge gets to see of the observation and its case. Raises NotMeasurable when something of it is absent."""
+        found = {}
+        for name in self.see or SEEN_BY_DEFAULT:
+            try:
+                found[name] = seen_value(name, view)
+            except NotMeasurable:
+                if self.see or name in NEEDED_BY_DEFAULT:
+                    raise
+        return without_surrogates(found)  # type: ignore[no-any-return]
+
+    def questions(self, view: View) -> list[JudgeQuestion]:
+        """What is to be asked about the observation, one for each sample. Raises NotMeasurable."""
+        data = self.data(view)
+        seen = fingerprint(data)
+        numbers = range(1, self.samples + 1)
+        return [JudgeQuestion(f"judge {self.rubric.sha256} {seen} {number}", self.rubric, data, seen, number) for number in numbers]
+
+    def __call__(self, view: View) -> Outcome:
+        answers = [view.memo.get(question.key) for question in self.questions(view)]
+        return self.verdict(answers)
+
+    def verdict(self, judgements: "list[JsonObject | None]") -> Outcome:
+        """What the kept *judgements* of all samples come to. Raises NotMeasurable for an abstention."""
+        answers: list[JsonObject] = []
+        for judgement in judgements:
+            if judgement is None:
+                return errored(NOT_ASKED)
+            if "error" in judgement:
+                return errored(f"{judgement['error']['code']}: {judgement['error']['message']}")
+            answers.append(judgement["answer"])
+        for answer in answers:
+            if answer.get("abstain"):
+                raise NotMeasurable(f"the judge abstained{told_reason(answer)}")
+        scores = [answer["score"] if "score" in answer else float(answer["passed"]) for answer in answers]
+        spread = f"{min(scores)!r} to {max(scores)!r}"
+        if min(scores) < self.threshold <= max(scores):
+            raise NotMeasurable(f"the samples disagree, so the judge abstains: scores from {spread}, threshold {self.threshold!r}")
+        score = exact_mean((each, 1) for each in scores)
+        several = f"{len(scores)} samples from {spread}" if len(scores) > 1 else "the judge"
+        reason = several + (told_reason(answers[0]) or (f" says {score!r}" if len(scores) == 1 else ""))
+        value: Any = score
+        if len(scores) > 1:
+            value = {"samples": scores, "spread": json_number(exact_value(max(scores)) - exact_value(min(scores)))}
+        return Outcome(PASS if scores[0] >= self.threshold else FAIL, score, reason, value, told_evidence(answers[0]))
+
+
+def seen_value(name: str, view: View) -> Any:
+    """What stands under *name* in the data of a question. Raises NotMeasurable when there is nothing."""
+    if name == "steps":
+        return view_trail(view).steps
+    if name == "expected":
+        if name not in view.case:
+            raise NotMeasurable("the case has no expected")
+        return view.case[name]
+    found = ROOT_READERS[name](view.observation, view.case)
+    if not found.found:
+        raise NotMeasurable(found.reason, found.agent_fault)
+    return found.value
+
+
+def told_reason(answer: JsonObject) -> str:
+    """': …' with the judge's reason on one line; '' when it gave none."""
+    reason = str(answer.get("reason") or "").strip()
+    return f": {visible(reason, REASON_SHOWN)}" if reason else ""
+
+
+def told_evidence(answer: JsonObject) -> tuple[Any, ...]:
+    """The first places that the judge points at; a text counts as a quotation."""
+    places = answer.get("evidence", [])[:JUDGE_EVIDENCE_SHOWN]
+    shown = ({"quote": visible(place, PLACE_SHOWN)} if isinstance(place, str) else place for place in places)
+    return tuple(place for place in shown if isinstance(place, dict) and len(encode_compact(place)) <= 2 * PLACE_SHOWN)
+
+
+@evaluator(
+    JUDGE,
+    1,
+    "A judge, given behind `--`, scores what no rule can see by a rubric.",
+    [
+        Parameter("rubric", "text", REQUIRED, 'what to judge by: a text, or {"$file": "rubrics/tone.md"}'),
+        Parameter(
+            "see", "list", None,
+            f"what the judge sees: any of {listed(MAY_SEE, 20)}. What is named has to be there; without it: input and output, and "
+            "steps and context where there are any",
+        ),
+        Parameter("samples", "integer", 1, "how often the judge is asked about each trial; where the answers disagree, it abstains"),
+    ],
+    example={
+        "entry": {"id": "tone", "type": "judge", "rubric": "Friendly, and to the point?", "threshold": 0.7, "on_missing": "not_applicable"},
+        "observation": {"output": "Your refund is on its way."},
+        "outcome": "error",
+    },
+    selects=False,
+)  # fmt: skip
+def evaluate_judge(settings: JsonObject) -> Check:
+    """Needs a `threshold`, above 0. An abstention, and samples on both sides of the threshold, follow `on_missing`. `passed` counts
+    only where an answer has no score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed,
+    judge_error, or judge_protocol for what is not exactly one JSON object. See docs/judges.md."""
+    return JudgeCheck(settings)
+
+# endregion
+
+# region evaluators/judgements.py
+# =============================================================================
+# `<stage>.judgements.jsonl`: what judges have answered, kept and used again.
+#
+#     {"observation": "sha256:…", "case_id": "refund-1", "trial": 1, "rubric": {"id": "tone", "sha256": "…"},
+#      "data": "sha256:…", "sample": 1, "asked_at": "…", "duration_ms": 812.4, "attempts": 1, "command": ["…"],
+#      "answer": {"score": 0.7, "reason": "…", "judge": {"name", "version", "model"}, "cost": {…}, "usage": {…}}}
+#
+# `"again": 2` and so on marks a question that was asked only to measure the judge (`kaizen noise --rejudge`);
+# verdicts rest on those without. In place of `answer` stands `error` {"code", "message"} where the judge gave none that can be
+# used. Of several lines about the same question the last one counts. An answer is on disk
+# before anything is made of it; secrets in it are masked.
+# =============================================================================
+
+JUDGEMENTS = ".judgements.jsonl"
+JUDGE_REASON_LIMIT = 4000  # characters kept of a judge's reason
+
+
+def judgement_key(observation: str, rubric: str, data: str, sample: int, again: int) -> int:
+    """64 bits that stand for a question, asked for the *again*-th time."""
+    return int(sha256_hex(f"{observation} {rubric} {data} {sample} {again}")[:16], 16)
+
+
+def judgement_lines(path: str) -> Iterator[tuple[int, int, JsonObject]]:
+    """(byte offset, key of its question, judgement) of each line of the file *path*, none when it is not there. Raises InputError.
+
+    A last line that was not written to its end is left out.
+    """
+    if not os.path.exists(path):
+        return
+    shown, offset = shown_path(path), 0
+    with open_for_reading(path) as stream:
+        for number, line in enumerate(stream, 1):
+            if line.endswith(b"\n") and line.strip():
+                place = f"{shown}:{number}"
+                value = parse_line(line.strip(), place)
+                yield offset, checked_key(value, place), value
+            offset += len(line)
+
+
+def checked_key(value: JsonObject, place: str) -> int:
+    """The key of the question that the judgement *value* answers. Raises InputError that begins with *place*."""
+    rubric, answer, error = value.get("rubric"), value.get("answer"), value.get("error")
+    numbers: tuple[Any, Any] = (value.get("sample"), value.get("again", 1))
+    try:
+        if isinstance(answer, dict) and error is None:
+            judgement_fields(answer)
+        elif answer is not None or not isinstance(error, dict) or not all(isinstance(error.get(name), str) for name in ("code", "message")):
+            raise JudgeFailure("", "")
+        if isinstance(rubric, dict) and all(isinstance(each, int) and each > 0 for each in numbers):
+            named = (str(value.get("observation")), str(rubric.get("sha256")), str(value.get("data")))
+            return judgement_key(*named, *numbers)
+    except JudgeFailure:
+        pass
+    raise InputError(f"{place}: is no judgement", "put back the file that Kaizen wrote, or remove the line", "invalid_file")
+
+
+class KeptJudgements:
+    """The judgements of one stage, found by question; 16 bytes of memory each, whatever they say."""
+
+    def __init__(self, path: str) -> None:
+        from array import array
+
+        self.path = path
+        found = array("Q"), array("Q")
+        self.rounds = 1  # the highest `again` in the file
+        for offset, key, value in judgement_lines(path):
+            self.rounds = max(self.rounds, value.get("again", 1))
+            found[0].append(key)
+            found[1].append(offset)
+        order = sorted(range(len(found[0])), key=found[0].__getitem__)
+        self.keys, self.offsets = (array("Q", (column[place] for place in order)) for column in found)
+        self.stream = open_for_reading(path, block=1 << 13) if self.keys else None
+
+    def find(self, observation: str, question: JudgeQuestion, again: int = 1) -> JsonObject | None:
+        """The last judgement about *question*, asked for the *again*-th time; None when there is none."""
+        from bisect import bisect_right
+
+        key = judgement_key(observation, question.rubric.sha256, question.data_fingerprint, question.sample, again)
+        place = bisect_right(self.keys, key) - 1
+        if self.stream is None or place < 0 or self.keys[place] != key:
+            return None
+        self.stream.seek(self.offsets[place])
+        value = parse_line(self.stream.readline().strip(), shown_path(self.path))
+        return value if value["observation"] == observation and value["sample"] == question.sample else None
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self.stream is not None:
+            self.stream.close()
+
+
+def open_judgements(path: str) -> AppendLog:
+    """The log *path*, without what a killed program had not written to its end."""
+    if os.path.exists(path):
+        size, tail = torn_tail(path)
+        if tail:
+            truncate_file(path, size)
+    return AppendLog(path)
+
+
+def judgement_document(
+    observation_fingerprint: str,
+    observation: JsonObject,
+    question: JudgeQuestion,
+    again: int,
+    judged: Judged,
+    command: list[str],
+    exact: Sequence[str],
+) -> JsonObject:
+    """The line about *question*, which was *judged*; the values *exact* and whatever else is a secret are masked."""
+    said: JsonObject
+    if judged.answer is not None:
+        answer = redact_evidence(judged.answer, exact)[0]
+        said = {"answer": {**answer, "reason": answer["reason"][:JUDGE_REASON_LIMIT]} if "reason" in answer else answer}
+    else:
+        code, message = judged.failure or ("judge_failed", "")
+        said = {"error": {"code": code, "message": redact_evidence(message, exact)[0]}}
+    return {
+        "observation": observation_fingerprint,
+        "case_id": observation["case_id"],
+        "trial": observation["trial"],
+        "rubric": {"id": question.rubric.id, "sha256": question.rubric.sha256},
+        "data": question.data_fingerprint,
+        "sample": question.sample,
+        **({"again": again} if again > 1 else {}),
+        "asked_at": judged.asked_at,
+        "duration_ms": judged.duration_ms,
+        "attempts": judged.attempts,
+        "command": command,
+        **said,
+    }
+
+# endregion
+
 # region evaluators/label.py
 # =============================================================================
 # The evaluator `label`, and its answers together: matrix, precision, recall, F, MCC.
@@ -18425,6 +19361,319 @@ class PartnerSearch:
 
 # endregion
 
+# region evaluators/programs.py
+# =============================================================================
+# The evaluators `command` and `program`: checks that start a program of the user's.
+#
+# They run only with --allow-programs, since evaluating a folder that came from elsewhere must not
+# start anything by itself. What they start stands in evaluation.json and takes nothing from a
+# case. What came of it is brought to the check in the view's memo (outside.py).
+# =============================================================================
+
+PROGRAM_PROTOCOL = "1.0"
+PROGRAM_OUTPUT_LIMIT = 1 << 20  # bytes of standard output
+PROGRAM_ERRORS_LIMIT = 64 << 10  # bytes kept of the end of standard error
+VALUE_LIMIT = 16_000  # characters of value and evidence of an outcome
+TAIL_SHOWN = 2000  # characters of what a failed program printed
+MAX_PROGRAM_SECONDS = 86_400
+NOT_ALLOWED = "programs_not_allowed: this entry starts a program; evaluate does that only with --allow-programs"
+FOLDER_SHOWN = "$KAIZEN_WORKDIR"
+IMPROVEMENT_WORD = "{improvement}"
+STARTING = [
+    Parameter(
+        "argv", "argv", REQUIRED,
+        "the program and its arguments, started without a shell; {improvement} in one is the folder of the improvement",
+    ),
+    Parameter("timeout", "number", 60, "seconds until it is ended, with all that it started"),
+    Parameter("env", "list", [], "names of variables that it gets beside PATH, HOME, TMPDIR, LANG, LC_*", may_be_empty=True),
+]  # fmt: skip
+
+
+class ProgramPlace(NamedTuple):
+    """Where programs run: the folder of the improvement, and that of the files kept of the stage's trials."""
+
+    improvement: str
+    files_path: str
+
+
+class ProgramEnd(NamedTuple):
+    """What came of a program: its exit code and output; or a `problem` with its code, when there is nothing to look at."""
+
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+    problem: str = ""
+    is_measurable: bool = True  # the problem is one of the entry, not of what it looks at
+
+
+class ProgramQuestion(NamedTuple):
+    """A program to be started for one observation: its key in the memo, and what starts it."""
+
+    key: str
+    check: "ProgramCheck"
+    view: View
+
+
+class ProgramCheck:
+    """What `command` and `program` have in common: a program, its limits, what it works on."""
+
+    needs_files = True
+
+    def __init__(self, settings: JsonObject) -> None:
+        self.argv: list[str] = settings["argv"]
+        if not self.argv or not self.argv[0]:
+            raise ConfigurationError("/argv", "names no program")
+        for index, word in enumerate(self.argv):
+            if "\0" in word:
+                raise ConfigurationError(f"/argv/{index}", "holds a NUL, which no argument can")
+        for index, name in enumerate(settings["env"]):
+            if not isinstance(name, str) or not name or "=" in name or "\0" in name:
+                raise ConfigurationError(f"/env/{index}", "is no name of a variable", "values are never given here")
+        if not 0 < settings["timeout"] <= MAX_PROGRAM_SECONDS:
+            raise ConfigurationError("/timeout", f"timeout is not a number of seconds above 0, at most {MAX_PROGRAM_SECONDS:,}")
+        self.timeout_seconds = float(settings["timeout"])
+        self.environment_names: list[str] = settings["env"]
+        self.folder: str = settings.get("cwd", "")
+        if os.path.isabs(self.folder) or ".." in self.folder.split("/"):
+            raise ConfigurationError("/cwd", "leads out of the copy of the trial's files", "name a folder in it, such as 'app'")
+        self.key = "program " + fingerprint({name: value for name, value in settings.items() if name in ("argv", "cwd", "timeout", "env")})
+
+    def questions(self, view: View) -> list[ProgramQuestion]:
+        """The one thing to be done for the observation."""
+        return [ProgramQuestion(f"{self.key} {type(self).__name__}", self, view)]
+
+    def ended(self, view: View) -> ProgramEnd | None:
+        """What came of it; None when it was not allowed. Raises NotMeasurable."""
+        found: ProgramEnd | None = view.memo.get(f"{self.key} {type(self).__name__}")
+        if found is not None and found.problem and not found.is_measurable:
+            raise NotMeasurable(found.problem)
+        return found
+
+    def run(self, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it on a temporary copy of the files that were kept of the trial; None when the user stopped it."""
+        folder = tools.folders.make()
+        try:
+            source = kept_folder(place.files_path, view.observation["case_id"], view.observation["trial"])
+            problem = copied_files(source, folder, view.observation.get("files"), self.needs_files)
+            return ProgramEnd(problem=problem, is_measurable=False) if problem else self.run_in(folder, tools, place, view)
+        finally:
+            remove_work_folder(folder)
+
+    def run_in(self, folder: str, tools: Toolbox, place: ProgramPlace, view: View) -> ProgramEnd | None:
+        """Starts it with the work folder *folder*."""
+        cwd = self.start_folder(folder, place)
+        if not os.path.isdir(cwd):
+            return ProgramEnd(problem=f"the trial kept no folder {quoted(self.folder)}", is_measurable=False)
+        workdir = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
+        environment = passed_environment((*self.environment_names, "PATH"))
+        try:
+            ended = run_program(
+                [word.replace(IMPROVEMENT_WORD, place.improvement) for word in self.argv],
+                self.stdin(view),
+                cwd=cwd,
+                environment={**environment, b"KAIZEN_WORKDIR": os.fsencode(folder)},
+                timeout_seconds=self.timeout_seconds,
+                stdout_limit=PROGRAM_OUTPUT_LIMIT,
+                stderr_limit=PROGRAM_ERRORS_LIMIT,
+                stop=tools.stop,
+                mark=workdir,
+            )
+        except CannotStart as error:
+            return ProgramEnd(problem=f"cannot_start: {visible(self.argv[0])} cannot be started: {error}")
+        if ended.end == STOPPED:
+            return None
+        if ended.end != EXITED:
+            limit = f"{PROGRAM_OUTPUT_LIMIT >> 20} MiB on standard output" if ended.end == OVERFLOW else f"{self.timeout_seconds:g} s"
+            return ProgramEnd(problem=f"the program was ended: it took more than {limit}", is_measurable=False)
+        stdout, stderr = (shown_output(raw, folder) for raw in (ended.stdout, ended.stderr))
+        return ProgramEnd(ended.exit_code or 0, stdout, stderr)
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        """Where it is started, its work folder being *folder*."""
+        return os.path.join(folder, self.folder)
+
+    def stdin(self, view: View) -> bytes:
+        """What it gets on standard input: nothing."""
+        return b""
+
+
+def copied_files(source: str, folder: str, files: Any, is_needed: bool) -> str:
+    """Why the files kept in *source* cannot be looked at; '' after copying them to *folder*, each being the one that *files* tells of."""
+    told = {name: entry for name, entry in files.items() if isinstance(entry, dict)} if isinstance(files, dict) else {}
+    if not os.path.isdir(source):
+        return "no files of this trial were kept; run with --workspace and --keep" if is_needed else ""
+    there = set()
+    try:
+        for found in found_files(source):
+            name = json_name(found.name)
+            entry = told.get(name)
+            if entry is None or os.path.islink(found.path) or not os.path.isfile(found.path):
+                continue  # a folder, or what the observation does not tell of
+            path = os.path.join(folder, found.name)
+            make_folder(os.path.dirname(path))
+            sha256, _ = copy_file(found.path, path)
+            if sha256 != entry.get("sha256"):
+                return f"{quoted(name)} is not the file that was kept of this trial"
+            there.add(name)
+    except InputError as error:
+        return f"the kept files cannot be copied: {error.message}"
+    lost = [name for name, entry in told.items() if "sha256" in entry and name not in there]
+    return f"not kept of this trial: {listed(map(quoted, lost), 3)}" if lost else ""
+
+
+def shown_output(raw: bytes, folder: str) -> str:
+    """What a program printed, as text in which the temporary *folder* has a name that is the same each time."""
+    text = raw.decode("utf-8", "replace")
+    for path in dict.fromkeys((os.path.realpath(folder), folder)):
+        text = text.replace(path, FOLDER_SHOWN)
+    return text
+
+
+def output_tail(text: str) -> str:
+    """The end of what a program printed, masked."""
+    return redact_text(text, environment_secrets(os.environ))[0][-TAIL_SHOWN:]
+
+
+def exit_text(code: int) -> str:
+    """'exit code 1', 'killed by signal 9 (SIGKILL)'."""
+    return f"killed by {signal_name(-code)}" if code < 0 else f"exit code {code}"
+
+
+# --- command -----------------------------------------------------------------------------
+
+
+class CommandCheck(ProgramCheck):
+    """Looks at how the program ended and what it printed."""
+
+    def __init__(self, settings: JsonObject) -> None:
+        super().__init__(settings)
+        self.exit: int = settings["exit"]
+        self.streams: list[tuple[str, Predicate]] = []
+        for name in ("stdout", "stderr"):
+            if settings[name] is not ABSENT:
+                self.streams.append((name, compile_predicate(settings[name], f"/{name}")))
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        wrong = [] if ended.exit_code == self.exit else [f"{exit_text(ended.exit_code)}, not {self.exit}"]
+        printed = {"stdout": ended.stdout, "stderr": ended.stderr}
+        wrong += [f"{name} is not as asked" for name, predicate in self.streams if not predicate.holds(printed[name].removesuffix("\n"))]
+        if not wrong:
+            return decided(True, exit_text(ended.exit_code), {"exit": ended.exit_code})
+        tails = {name: output_tail(text) for name, text in printed.items()}
+        last = next((lines[-1] for lines in (tails[name].strip().splitlines() for name in ("stderr", "stdout")) if lines), "")
+        reason = "; ".join(wrong) + (f": {visible(last, 200)}" if last else "")
+        return decided(False, reason, {"exit": ended.exit_code, **{name: tail for name, tail in tails.items() if tail}})
+
+
+@evaluator(
+    "command",
+    1,
+    "A command, run on a copy of the files that the trial left, ends as asked.",
+    [
+        *STARTING,
+        Parameter("cwd", "text", "", "folder in the copy in which it is started"),
+        Parameter("exit", "integer", 0, "the exit code that passes; a signal never does"),
+        Parameter("stdout", "any", ABSENT, "a text or predicate that holds of standard output without its last line end"),
+        Parameter("stderr", "any", ABSENT, "the same of the end of standard error"),
+    ],
+    example={
+        "entry": {"id": "tests_pass", "type": "command", "argv": ["python", "-m", "unittest", "-q"], "timeout": 120},
+        "observation": {"output": "Done.", "files": {}},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_command(settings: JsonObject) -> Check:
+    """Needs --allow-programs, a run with --keep, and argv in evaluation.json. What ran too long or printed more than 1 MiB follows
+    `on_missing`. After a failure the value holds the end of what was printed, so a program that prints times gives other results
+    each time."""
+    return CommandCheck(settings)
+
+
+# --- program -----------------------------------------------------------------------------
+
+
+class ProgramOutcomeCheck(ProgramCheck):
+    """Takes what the program answers for the outcome."""
+
+    needs_files = False
+
+    def start_folder(self, folder: str, place: ProgramPlace) -> str:
+        return place.improvement
+
+    def stdin(self, view: View) -> bytes:
+        case = {name: value for name, value in view.case.items() if name != "evaluators"}
+        return encode_compact({"protocol": PROGRAM_PROTOCOL, "case": case, "observation": view.observation}).encode("utf-8") + b"\n"
+
+    def __call__(self, view: View) -> Outcome:
+        ended = self.ended(view)
+        if ended is None or ended.problem:
+            return errored(ended.problem if ended else NOT_ALLOWED)
+        if ended.exit_code:
+            last = output_tail(ended.stderr).strip().splitlines()[-1:]
+            return errored(f"program_failed: {exit_text(ended.exit_code)}{f': {visible(last[0], 200)}' if last else ''}")
+        return program_outcome(ended.stdout)
+
+
+def program_outcome(stdout: str) -> Outcome:
+    """The outcome that *stdout* is, one JSON object; an error when it is none."""
+    try:
+        answer = parse_json(stdout.strip())
+    except JsonError as error:
+        return errored(f"program_protocol: standard output is not exactly one JSON object: {error.message}")
+    problem = outcome_problem(answer)
+    if problem:
+        return errored(f"program_protocol: {problem}")
+    answer = redact_evidence(answer, environment_secrets(os.environ))[0]
+    status, score = answer["status"], answer.get("score")
+    if status in (PASS, FAIL) and score is None:
+        score = float(status == PASS)
+    evidence = tuple(place for place in answer.get("evidence") or () if isinstance(place, dict))
+    score = score if status in (PASS, FAIL) else None
+    reason = visible(str(answer.get("reason") or "").strip(), REASON_SHOWN) or f"the program says {status}"
+    return Outcome(status, score, reason, answer.get("value"), evidence)
+
+
+def outcome_problem(answer: Any) -> str:
+    """What is wrong with the *answer* of a program; '' when it is an outcome."""
+    if not isinstance(answer, dict):
+        return f"the answer is a JSON {json_type(answer)}, not an object"
+    if answer.get("status") not in (PASS, FAIL, ERROR, NOT_APPLICABLE):
+        return "status is none of pass, fail, error, not_applicable"
+    score = answer.get("score")
+    if score is not None and not (is_json_number(score) and 0 <= score <= 1):
+        return "score is not a number from 0 to 1"
+    if not isinstance(answer.get("reason"), (str, type(None))) or not isinstance(answer.get("evidence"), (list, type(None))):
+        return "reason is no text, or evidence is no list"
+    if len(encode_compact([answer.get("value"), answer.get("evidence")])) > VALUE_LIMIT:
+        return f"value and evidence have more than {VALUE_LIMIT:,} characters"
+    return ""
+
+
+@evaluator(
+    "program",
+    1,
+    "A program of your own gets case and observation as JSON and answers with an outcome as JSON.",
+    [*STARTING],
+    example={
+        "entry": {"id": "own_rule", "type": "program", "argv": ["python", "checks/own_rule.py"]},
+        "observation": {"output": "Done."},
+        "outcome": "error",
+    },
+    selects=False,
+)
+def evaluate_program(settings: JsonObject) -> Check:
+    """Needs --allow-programs, and argv in evaluation.json. It starts in the improvement's folder and gets {"protocol": "1.0", "case",
+    "observation"}; files that were kept of the trial are copied to KAIZEN_WORKDIR. Its answer is exactly one JSON object: {"status":
+    "pass", "fail", "error" or "not_applicable", "score", "value", "reason", "evidence"}, all but status optional. What ran too long
+    or printed more than 1 MiB follows `on_missing`; an exit code other than 0 is an error."""
+    return ProgramOutcomeCheck(settings)
+
+# endregion
+
 # region evaluators/provenance.py
 # =============================================================================
 # Whether what is stated stood somewhere before: the evaluator `provenance`.
@@ -20482,12 +21731,12 @@ class Suite:
                 self.of_cases[case.id] = known
         return known
 
-    def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
-        """The result line of *observation*, which is one of *case*."""
+    def evaluate(self, observation: JsonObject, case: Case, memo: JsonObject | None = None) -> JsonObject:
+        """The result line of *observation*, which is one of *case*; *memo* holds what its evaluators need from outside."""
         entries = self.entries_for(case)
         if observation["status"] == "completed":
-            memo: JsonObject = {}
-            outcomes = [entry.evaluate(observation, case.document, memo) for entry in entries]
+            shared = {} if memo is None else memo
+            outcomes = [entry.evaluate(observation, case.document, shared) for entry in entries]
         else:
             outcomes = [errored(runner_failure(observation))] * len(entries)
         outcome, reason = trial_outcome(entries, outcomes)
@@ -20690,6 +21939,303 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
 
 # endregion
 
+# region evaluators/outside.py
+# =============================================================================
+# What evaluators need from outside: answers of judges, and programs that are run.
+#
+# A stage is evaluated in the order of its observations, while what some of them need is on its
+# way: only a few observations are held at a time, and neither the order nor the number of jobs
+# shows in the results. Without leave nothing is started; the entries then are errors.
+# =============================================================================
+
+OUTSIDE_TYPES = (JUDGE, *PROGRAM_TYPES)
+UNNAMED_JUDGE = "a judge that does not say who it is"
+
+
+class Leave(NamedTuple):
+    """What evaluating may start: a judge (None: none), which is asked anew where *rejudge*, and programs; *jobs* of them at a time.
+
+    With *again* above 1 a question is the same one asked for that time, to measure the judge.
+    """
+
+    judge: JudgeCommand | None = None
+    rejudge: bool = False
+    allow_programs: bool = False
+    jobs: int = 1
+    again: int = 1
+
+
+NO_LEAVE = Leave()
+
+
+class Needs(NamedTuple):
+    """One observation on its way: its line, the memo in which answers are collected, what is asked, how much is still to come."""
+
+    line: Line
+    memo: JsonObject
+    questions: list[JudgeQuestion]
+    observation_fingerprint: str
+    pending: set[str]
+
+
+class JudgeTally:
+    """What was answered under one rubric: identities with the number of answers each, cost, usage."""
+
+    def __init__(self, sha256: str) -> None:
+        self.document: JsonObject = {"rubric_sha256": sha256, "answers": 0, "unanswered": 0, "cost_usd": None, "priced": 0, "usage": {}}
+        self.identities: dict[str, tuple[JsonObject, int]] = {}
+        self.cost: Any = 0
+
+    def add(self, judgement: JsonObject | None) -> None:
+        """Counts what is known of one question."""
+        answer = judgement.get("answer") if judgement else None
+        if answer is None:
+            self.document["unanswered"] += 1
+            return
+        self.document["answers"] += 1
+        identity = {name: answer["judge"][name] for name in ("name", "version", "model") if name in answer.get("judge", {})}
+        key = canonical_json(identity)
+        self.identities[key] = (identity, self.identities.get(key, (identity, 0))[1] + 1)
+        price = number_at(answer, "cost", "total_usd")
+        if price is not None:
+            self.cost += exact_value(price)
+            self.document["priced"] += 1
+        for name in ("input_tokens", "output_tokens", "total_tokens"):
+            used = number_at(answer, "usage", name)
+            if used is not None:
+                self.document["usage"][name] = self.document["usage"].get(name, 0) + used
+
+    def summary(self) -> JsonObject:
+        """What the meta file says of the rubric; the cost is that of the priced answers, None when there is none."""
+        cost = float(self.cost) if self.document["priced"] else None
+        judges = [{**identity, "answers": number} for _, (identity, number) in sorted(self.identities.items())]
+        return {**self.document, "cost_usd": cost, "judges": judges}
+
+
+class Outside:
+    """Brings each observation of one stage what its evaluators need from outside, as far as *leave* goes.
+
+    `open_outside` makes it; a caller that only has kept answers gets one without a crew.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave) -> None:
+        self.dataset, self.suite, self.leave = dataset, suite, leave
+        self.is_needed = not suite.types_used.isdisjoint(OUTSIDE_TYPES)
+        self.place = ProgramPlace(improvement.folder, improvement.stage_file(stage, FILES))
+        self.path = improvement.stage_file(stage, JUDGEMENTS)
+        self.kept = KeptJudgements(self.path) if self.is_needed else None
+        self.crew: Crew | None = None
+        self.log: AppendLog | None = None
+        self.tallies: dict[str, JudgeTally] = {}
+        self.failures: dict[str, int] = {}  # reasons of judges' failures about cases that may be shown
+        self.commands: set[str] = set()
+        self.shown: set[str] = set()  # rubrics about cases that may be shown
+        self.asked = 0
+        self.secrets = environment_secrets(os.environ)
+        command = leave.judge.command if leave.judge else []
+        self.command = redact_arguments(without_surrogates(command), self.secrets)
+
+    def close(self) -> None:
+        """Closes the journal."""
+        if self.log is not None:
+            self.log.close()
+        if self.kept is not None:
+            self.kept.close()
+
+    def with_memos(self, lines: Iterator[Line]) -> Iterator[tuple[Line, JsonObject]]:
+        """(line, memo with what its evaluators need) of each observation in *lines*, in their order."""
+        if not self.is_needed:
+            yield from ((line, {}) for line in lines)
+            return
+        waiting: deque[Needs] = deque()
+        room = 2 * self.leave.jobs if self.crew else 0
+        for line in lines:
+            waiting.append(self.needs_of(line))
+            while waiting and (len(waiting) > room or not waiting[0].pending):
+                yield self.ready(waiting.popleft())
+        while waiting:
+            yield self.ready(waiting.popleft())
+
+    def needs_of(self, line: Line) -> Needs:
+        """What the observation of *line* needs, with what is kept of it; the rest is on its way."""
+        needs = Needs(line, {}, [], "", set())
+        case = usable_case(line.value, self.dataset)
+        if case is None:
+            return needs
+        view = View(None, line.value, case.document, needs.memo)
+        for question in asked_questions(self.suite.entries_for(case), view):
+            if isinstance(question, JudgeQuestion):
+                needs = needs._replace(observation_fingerprint=needs.observation_fingerprint or fingerprint(line.value))
+                needs.questions.append(question)
+                self.look_up(needs, question)
+            elif self.crew and self.leave.allow_programs and question.key not in needs.pending:
+                needs.pending.add(question.key)
+                self.crew.submit(self.program_task(needs, question))
+        return needs
+
+    def look_up(self, needs: Needs, question: JudgeQuestion) -> None:
+        """Puts the kept answer to *question* into the memo, or has it asked."""
+        if question.key in needs.memo or question.key in needs.pending:
+            return
+        observed, again = needs.observation_fingerprint, self.leave.again
+        known = self.kept.find(observed, question, again) if self.kept and not self.leave.rejudge else None
+        if self.crew and self.leave.judge and (known is None or "error" in known):
+            needs.pending.add(question.key)
+            self.crew.submit(self.judge_task(needs, question))
+        elif known is not None:
+            needs.memo[question.key] = known
+
+    def program_task(self, needs: Needs, question: ProgramQuestion) -> Callable[[Toolbox], None]:
+        """The task to run a program for an observation."""
+
+        def run(tools: Toolbox) -> None:
+            ended = question.check.run(tools, self.place, question.view)
+            if self.crew and ended is not None:
+                with self.crew.changed:
+                    needs.memo[question.key] = ended
+                    needs.pending.discard(question.key)
+
+        return run
+
+    def judge_task(self, needs: Needs, question: JudgeQuestion) -> Callable[[Toolbox], None]:
+        """The task to ask a judge about an observation, and to keep what it says."""
+
+        def ask(tools: Toolbox) -> None:
+            assert self.crew is not None and self.leave.judge is not None
+            judge: Judge = tools.held.setdefault(JUDGE, Judge(self.leave.judge, tools))
+            try:
+                judged = judge.ask(question.request)
+            except JudgeStopped:
+                return
+            observed = needs.observation_fingerprint
+            document = judgement_document(observed, needs.line.value, question, self.leave.again, judged, self.command, self.secrets)
+            with self.crew.changed:
+                if self.log is None:
+                    self.log = open_judgements(self.path)
+                self.log.append(document)
+                self.asked += 1
+                needs.memo[question.key] = document
+                needs.pending.discard(question.key)
+
+        return ask
+
+    def ready(self, needs: Needs) -> tuple[Line, JsonObject]:
+        """The line and the memo of *needs*, once all has come."""
+        if self.crew and needs.pending:
+            self.crew.wait(lambda: not needs.pending, self.sync_if_due)
+        for question in needs.questions:
+            judgement = needs.memo.get(question.key)
+            self.tallies.setdefault(question.rubric.id, JudgeTally(question.rubric.sha256)).add(judgement)
+            if judgement:
+                self.commands.add(canonical_json(judgement.get("command")))
+            if needs.line.value["case_id"] in self.dataset.holdout:
+                continue
+            self.shown.add(question.rubric.id)
+            if judgement and "error" in judgement:
+                reason = f"{judgement['error']['code']}: {judgement['error']['message']}"
+                self.failures[reason] = self.failures.get(reason, 0) + 1
+        return needs.line, needs.memo
+
+    def sync_if_due(self) -> None:
+        """Syncs what judges have said."""
+        if self.log is not None:
+            self.log.sync_if_due()
+
+    def judges(self) -> JsonObject:
+        """{id of a rubric: what was answered under it, and by whom}; {} without judges."""
+        return {name: tally.summary() for name, tally in sorted(self.tallies.items())}
+
+
+@contextmanager
+def open_outside(improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, leave: Leave = NO_LEAVE) -> Iterator[Outside]:
+    """What *stage* needs from outside, as far as *leave* goes; threads and programs are gone when the block ends."""
+    outside = Outside(improvement, stage, dataset, suite, leave)
+    try:
+        if not outside.is_needed or not (leave.judge or leave.allow_programs):
+            yield outside
+            return
+        stop = StopSwitch()
+        try:
+            with heeding_signals(stop), Crew(leave.jobs, stop) as outside.crew:
+                yield outside
+        finally:
+            stop.close()
+    finally:
+        outside.close()
+
+
+def usable_case(observation: JsonObject, dataset: Dataset) -> Case | None:
+    """The case of a completed *observation*; None when it is gone, or had another input then, or nothing completed."""
+    case = dataset.cases.get(observation["case_id"])
+    if case is None or observation["status"] != "completed":
+        return None
+    return case if observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint else None
+
+
+def asked_questions(entries: list[PreparedEntry], view: View) -> Iterator["JudgeQuestion | ProgramQuestion"]:
+    """What *entries*, and those inside them, have to ask of outside about the observation in *view*."""
+    for entry in entries:
+        if not entry.versions.keys() & set(OUTSIDE_TYPES):
+            continue
+        try:
+            if entry.when is not None and entry.when(view.case):
+                continue
+            check: Any = None if entry.children else entry.check or entry.check_for(view.case)
+            found = check.questions(view) if check else asked_questions(entry.children, view)
+        except (NotMeasurable, NothingAsked, ConfigurationError, PatternTimeout, RecursionError):
+            continue  # which evaluating the entry will say
+        yield from found
+
+
+# --- Fingerprints, and what may be compared ------------------------------------------------
+
+
+def judge_identities(entry: PreparedEntry, judges: JsonObject) -> list[JsonObject]:
+    """Who answered for *entry*, without how often: [{"name", "version", "model"}]."""
+    rubrics = [judges.get(entry.id, {})] if entry.type.name == JUDGE else list(judges.values())
+    found = {canonical_json(who): who for rubric in rubrics for who in map(without_count, rubric.get("judges", ()))}
+    return [found[key] for key in sorted(found)]
+
+
+def without_count(judge: JsonObject) -> JsonObject:
+    """*judge* without the number of its answers."""
+    return {name: value for name, value in judge.items() if name != "answers"}
+
+
+def judged_fingerprints(suite: Suite, judges: JsonObject) -> tuple[str, dict[str, str]]:
+    """(evaluator fingerprint, {id: fingerprint}) of *suite* with who answered under its rubrics, as `Outside.judges` tells."""
+    known = {name: [*map(without_count, rubric["judges"])] for name, rubric in judges.items() if rubric["judges"]}
+    if not known:
+        return suite.fingerprint, suite.entry_fingerprints
+    named = dict(suite.entry_fingerprints)
+    for entry in suite.entries:
+        if JUDGE in entry.versions:
+            named[entry.id] = fingerprint({"entry": named[entry.id], "judges": judge_identities(entry, judges)})
+    return fingerprint({"suite": suite.fingerprint, "judges": known}), named
+
+
+def judge_name(judge: JsonObject) -> str:
+    """'tone-judge 1.2 (small-model)' as far as a judge says who it is."""
+    words = [visible(str(judge[name]), 60) for name in ("name", "version") if judge.get(name)]
+    model = judge.get("model")
+    return " ".join([*words, *([f"({visible(str(model), 60)})" if words else visible(str(model), 60)] if model else [])]) or UNNAMED_JUDGE
+
+
+def judge_counts(judges: list[JsonObject]) -> str:
+    """'tone-judge 1 (10 answers) and tone-judge 2 (2 answers)'."""
+    return listed(f"{judge_name(who)} ({counted(who.get('answers', 0), 'answer')})" for who in judges)
+
+
+def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
+    """A sentence for each rubric under which more than one judge has answered: the scores have no common measure then."""
+    return [
+        f"{stage}: {visible(name, 60)} was judged by {judge_counts(rubric['judges'])}; ask one of them about all, with --rejudge"
+        for name, rubric in judges.items()
+        if len(rubric["judges"]) > 1
+    ]
+
+# endregion
+
 # region evaluators/stage_results.py
 # =============================================================================
 # Evaluating a stage: its results, their meta file, and when they are stale.
@@ -20719,21 +22265,30 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
 
 
 def evaluate_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None] = lambda count: None
+    improvement: Improvement,
+    stage: str,
+    dataset: Dataset,
+    suite: Suite,
+    report: Callable[[int], None] = lambda count: None,
+    leave: Leave = NO_LEAVE,
 ) -> JsonObject:
     """Evaluates every observation of *stage* and writes results and meta file; returns the meta document.
 
     Streams: memory does not grow with the number of observations. *report* is called with the number done.
-    Raises InputError for an observation file that cannot be used; the old results stay then.
+    Judges are asked and programs run as far as *leave* goes; `judging` of what is returned tells of this call alone.
+    Raises InputError for an observation file that cannot be used, and Interrupted; the old results stay then.
     """
-    with FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'"):
-        return evaluate_locked_stage(improvement, stage, dataset, suite, report)
+    lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+    with lock, open_outside(improvement, stage, dataset, suite, leave) as outside:
+        meta = evaluate_locked_stage(improvement, stage, dataset, suite, report, outside)
+        judging = {"asked": outside.asked, "failures": outside.failures, "shown": sorted(outside.shown)}
+        return {**meta, "judging": judging} if outside.tallies else meta
 
 
 def evaluate_locked_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None], outside: Outside
 ) -> JsonObject:
-    """As `evaluate_stage`, for a caller that holds the stage's lock."""
+    """As `evaluate_stage`, for a caller that holds the stage's lock and what it needs from *outside*."""
     path = improvement.stage_file(stage)
     repetitions = repetitions_of(improvement, stage)
     observed, written = LineDigest(), LineDigest()
@@ -20743,7 +22298,7 @@ def evaluate_locked_stage(
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
-        for line in iter_observations(path):
+        for line, memo in outside.with_memos(iter_observations(path)):
             observed.add(line.raw)
             observation = line.value
             case_id, trial = observation["case_id"], observation["trial"]
@@ -20752,7 +22307,7 @@ def evaluate_locked_stage(
                 raise repeated_trial(path, line)
             seen[case_id] = trials | 1 << trial
             done, highest = done + 1, max(highest, trial)
-            result = evaluate_observation(observation, dataset, suite)
+            result = evaluate_observation(observation, dataset, suite, memo)
             counts[result["outcome"]] += 1
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
@@ -20763,14 +22318,16 @@ def evaluate_locked_stage(
             written.add(raw)
             stream.write(raw + b"\n")
             report(done)
+    judges = outside.judges()
+    evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, judges)
     meta: JsonObject = {
         "version": 1,
         "stage": stage,
         "observations_sha256": observed.hexdigest(),
         "results_sha256": written.hexdigest(),
         "dataset_fingerprint": dataset.fingerprint,
-        "evaluator_fingerprint": suite.fingerprint,
-        "evaluators": suite.entry_fingerprints,
+        "evaluator_fingerprint": evaluator_fingerprint,
+        "evaluators": entry_fingerprints,
         **({"not_gating": suite.not_gating} if suite.not_gating else {}),
         "counts": counts,
         "by_evaluator": by_evaluator,
@@ -20779,6 +22336,7 @@ def evaluate_locked_stage(
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
         "engine": VERSION,
+        **({"judges": judges, "judge_commands": sorted(outside.commands)} if judges else {}),
     }
     write_json(improvement.stage_file(stage, RESULTS_META), meta)
     return meta
@@ -20795,11 +22353,14 @@ def repeated_trial(path: str, line: Line) -> InputError:
     )
 
 
-def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
-    """The result line of *observation*; an error when its case is gone or had another input when it was made."""
+def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite, memo: JsonObject | None = None) -> JsonObject:
+    """The result line of *observation*; an error when its case is gone or had another input when it was made.
+
+    *memo* holds what its evaluators need from outside.
+    """
     case = dataset.cases.get(observation["case_id"])
     if case is not None and observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint:
-        return suite.evaluate(observation, case)
+        return suite.evaluate(observation, case, memo)
     kind, message = ("unknown_case", "no case has this id") if case is None else ("input_changed", "made from another input of this case")
     spoilt = {**observation, "status": "error", "error": {"class": "environment", "type": kind, "message": message}}
     return suite.evaluate(spoilt, case or Case(observation["case_id"], {"id": observation["case_id"]}, "", 0, ""))
@@ -20819,8 +22380,10 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
     try:
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
+        evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, meta.get("judges", {}))
+        mixed = mixed_judges(stage, meta.get("judges", {}))
         checked_repetitions(meta, "")
-    except (KeyError, TypeError, ValueError, InputError):
+    except (KeyError, TypeError, ValueError, AttributeError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )
@@ -20831,18 +22394,60 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
         problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
     if dataset.fingerprint != expected[2]:
         problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
-    if suite.fingerprint != expected[3] and not (ignoring_standing and before == suite.entry_fingerprints):
-        names = changed_evaluators(before, suite.entry_fingerprints)
+    if evaluator_fingerprint != expected[3] and not (ignoring_standing and before == entry_fingerprints):
+        names = changed_evaluators(before, entry_fingerprints)
         what = f": {listed(names)}" if names else ""
         gating = [] if names else changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
         told = f"what gates has changed since it was evaluated: the judge {listed(gating)}" if gating else ""
         problems.append(("stale_results", f"{stage}: {told or f'the evaluators have changed since it was evaluated{what}'}"))
+    problems += [("incomparable_evaluators", sentence) for sentence in mixed]
     return StageState(meta, problems)
 
 
 def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
     """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+
+# endregion
+
+# region evaluators/rejudging.py
+# =============================================================================
+# The judge asked again about the same evidence, to tell its noise from the agent's.
+# =============================================================================
+
+RoundVerdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
+
+
+class Rejudging:
+    """Counts, over rounds of questions about the observations of one stage, how often each entry that needs a judge passed and failed.
+
+    `asked` are the questions of these rounds that were asked now, `unanswered` those without a usable answer.
+    """
+
+    def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> None:
+        self.improvement, self.stage, self.dataset, self.suite = improvement, stage, dataset, suite
+        self.verdicts: RoundVerdicts = {}
+        self.asked = self.unanswered = 0
+
+    def add_round(self, leave: Leave) -> int:
+        """Adds the answers of round `leave.again`, asked as far as *leave* goes; returns how many rounds are kept."""
+        improvement, stage = self.improvement, self.stage
+        lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+        with lock, open_outside(improvement, stage, self.dataset, self.suite, leave) as outside:
+            for line, memo in outside.with_memos(iter_observations(improvement.stage_file(stage))):
+                case = usable_case(line.value, self.dataset)
+                if case is None:
+                    continue
+                for entry in self.suite.entries_for(case):
+                    if JUDGE in entry.versions:
+                        status = entry.evaluate(line.value, case.document, memo).status
+                        trials = self.verdicts.setdefault(entry.id, {}).setdefault(case.id, {})
+                        counts = trials.setdefault(line.value["trial"], [0, 0])
+                        if status in ("pass", "fail"):
+                            counts[status == "fail"] += 1
+            self.asked += outside.asked
+            self.unanswered += sum(rubric["unanswered"] for rubric in outside.judges().values())
+            return outside.kept.rounds if outside.kept else 1
 
 # endregion
 
@@ -22728,11 +24333,13 @@ def plan_document(
 #
 # A flip is a pair of passes that disagree about a case. Rules give the same verdict on the same
 # evidence every time, so what flips under a rule is the agent; where a judge decides, the
-# judge and the agent cannot be told apart without asking it again on the same evidence.
+# judge and the agent cannot be told apart without asking it again on the same evidence. Where
+# that was done, its flips there are its own, and what the passes flip beyond them is the agent's:
+# the variance of a verdict is that within the evidence plus that between (law of total variance).
 # =============================================================================
 
 NOT_REPEATABLE = frozenset(["judge", "program", "command"])  # types that may say something else the next time
-AGENT, UNKNOWN_OWNER = "agent", "agent or evaluator"
+AGENT, UNKNOWN_OWNER, JUDGE_OWNER, BOTH_OWNERS = "agent", "agent or evaluator", "judge", "agent and judge"
 
 
 class PassResults:
@@ -22752,6 +24359,9 @@ class PassResults:
                 counts = self.evaluators.setdefault(entry["id"], {}).setdefault(case_id, [0, 0])
                 counts[entry["status"] == "fail"] += 1
                 self.types.setdefault(entry["id"], entry["type"])
+
+
+Rejudged = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed on the same evidence
 
 
 class Flips(NamedTuple):
@@ -22776,11 +24386,14 @@ def flip_share(passed: int, failed: int) -> "Fraction":
 
 def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips:
     """The flip rate of cases [(passed, failed)]; those with fewer than two verdicts are left out."""
+    return flips_of_shares([flip_share(passed, failed) for passed, failed in counts if passed + failed > 1], confidence)
+
+
+def flips_of_shares(of_cases: "list[Fraction]", confidence: float = 0.95) -> Flips:
+    """The flip rate over cases of which each has its share."""
     shares: Counts = {}
-    for passed, failed in counts:
-        if passed + failed > 1:
-            share = flip_share(passed, failed)
-            shares[share] = shares.get(share, 0) + 1
+    for share in of_cases:
+        shares[share] = shares.get(share, 0) + 1
     n = sum(shares.values())
     if not n:
         return Flips(None, None, 0)
@@ -22788,8 +24401,23 @@ def flips_over(counts: list[tuple[int, int]], confidence: float = 0.95) -> Flips
     return Flips(sum(share * times for share, times in shares.items()) / n, limits, n)  # type: ignore[arg-type]
 
 
-def noise_document(results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str]) -> JsonObject:
+def judge_flips(trials: dict[str, dict[int, list[int]]]) -> Flips:
+    """The flip rate of a judge about the same evidence, from {case: {trial: [times passed, times failed]}}: a case's share is the mean
+    over its trials with two verdicts."""
+    shares = []
+    for counts in trials.values():
+        found = [flip_share(passed, failed) for passed, failed in counts.values() if passed + failed > 1]
+        if found:
+            shares.append(sum(found[1:], found[0]) / len(found))
+    return flips_of_shares(shares)
+
+
+def noise_document(
+    results: PassResults, case_ids: list[str], passes: int, holdout: frozenset[str], rejudged: Rejudged | None = None
+) -> JsonObject:
     """Flip rate, noise by case, by pass and by evaluator with its owner; ids in *holdout* are counted and not named.
+
+    *rejudged* holds what judges said when they were asked again about the same evidence.
 
     `expected_changes` is how many cases one run against another would call regressed, and as many improved,
     although nothing changed.
@@ -22818,7 +24446,11 @@ def noise_document(results: PassResults, case_ids: list[str], passes: int, holdo
         "by_pass": [pass_counts(results, case_ids, number) for number in range(1, passes + 1)],
         "unstable": sorted(shown, key=lambda entry: -entry["flip_rate"]),
         "holdout_cases": len(unstable) - len(shown),
-        "by_evaluator": [evaluator_noise(results, name) for name, cases in results.evaluators.items() if cases.keys() - holdout],
+        "by_evaluator": [
+            evaluator_noise(results, name, (rejudged or {}).get(name))
+            for name, cases in results.evaluators.items()
+            if cases.keys() - holdout
+        ],
     }
 
 
@@ -22834,12 +24466,19 @@ def pass_counts(results: PassResults, case_ids: list[str], number: int) -> JsonO
     return {"pass": number, "passed": outcomes.count("pass"), "failed": outcomes.count("fail"), "no_verdict": outcomes.count("error")}
 
 
-def evaluator_noise(results: PassResults, name: str) -> JsonObject:
-    """Flip rate of one evaluator and who can have caused it."""
+def evaluator_noise(results: PassResults, name: str, rejudged: dict[str, dict[int, list[int]]] | None) -> JsonObject:
+    """Flip rate of one evaluator and who can have caused it; where it was *rejudged* also the parts of judge and agent."""
     flips = flips_over([(passed, failed) for passed, failed in results.evaluators[name].values()])
     kind = results.types[name]
     owner = UNKNOWN_OWNER if kind in NOT_REPEATABLE else AGENT
-    return {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    found = {"id": name, "type": kind, "flip_rate": None if flips.rate is None else float(flips.rate), "cases": flips.cases, "owner": owner}
+    own = judge_flips(rejudged) if rejudged else None
+    if own is None or own.rate is None:
+        return found
+    rest = None if flips.rate is None else max(flips.rate - own.rate, own.rate * 0)
+    owner = AGENT if not own.rate else UNKNOWN_OWNER if rest is None else BOTH_OWNERS if rest else JUDGE_OWNER
+    parts = {"flip_rate": float(own.rate), "interval": own.interval, "cases": own.cases}
+    return {**found, "owner": owner, "judge": parts, "agent_flip_rate": None if rest is None else float(rest)}
 
 # endregion
 
@@ -23496,6 +25135,3797 @@ def candidate_document(number: int, candidate: JsonObject, components: dict[str,
 def candidate_name(number: int) -> str:
     """The folder of candidate *number*: 'candidate-007'."""
     return f"candidate-{number:03d}"
+
+# endregion
+
+# region history/ledger.py
+# =============================================================================
+# The ledger: one line an event, each with the hash of the line before.
+#
+#     {"at":"…","hash":"sha256:…","kind":"anchor","manifest":"<SHA-256>","prev":null,"run":"0001-…","seq":1,"version":1}
+#
+# A line is the canonical JSON of its entry, so no byte of it is free. `hash` is the fingerprint
+# of the entry without it; `prev` is the hash of the entry before. An anchor or a record names
+# the SHA-256 of its run's manifest, a promotion the decision it rests on. The file is written
+# anew beside its place and renamed, so it is either the old or the new one. champion.json says
+# how many entries there are, the hash of the last, and which run is champion: it can be made
+# from the ledger, and a ledger that lost its last entries no longer agrees with it.
+# =============================================================================
+
+LEDGER_FILE, CHAMPION_FILE = "ledger.jsonl", "champion.json"
+HISTORY_VERSION = 1
+ANCHOR, RECORD, PROMOTION = "anchor", "record", "promotion"
+RUN_ID = r"\d{4,12}-[a-z0-9-]{1,60}"
+HEX_DIGEST = r"[0-9a-f]{64}"
+STATED_TEXTS = ("status", "evidence", "decided_by", "decided_at", "rationale", "via")
+CONFLICT_MARKS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+ANCHOR_DIGITS = 24  # of the 64 that a hash has: 96 bits
+FORK_HINT = (
+    "keep one side whole: rm -r kaizen-history && git checkout HEAD -- kaizen-history && git add -A kaizen-history (HEAD^ when the merge "
+    "is committed already); then do again with kaizen history what the other side recorded: its improvements hold the evidence"
+)
+RESTORE_HINT = "put back what was there: git checkout -- kaizen-history, or a copy"
+LINE_ENDS_HINT = (
+    "git changed line ends: git config core.autocrlf false, delete the file, git checkout -- it; the recorded hash stays as it is"
+)
+
+
+class LedgerProblem(NamedTuple):
+    """What is wrong with a place of the history: path as shown, line (0: the whole file), reason code, words, what to do."""
+
+    path: str
+    line: int
+    code: str
+    message: str
+    hint: str = RESTORE_HINT
+
+    def text(self) -> str:
+        """'path:line: message', for one line of output."""
+        return f"{self.path}{f':{self.line}' if self.line else ''}: {self.message}"
+
+
+def entry_hash(entry: JsonObject) -> str:
+    """'sha256:' and the SHA-256 of the canonical JSON of *entry* without its `hash`."""
+    return fingerprint({key: value for key, value in entry.items() if key != "hash"})
+
+
+def sealed_entry(entries: list[JsonObject], at: str, kind: str, run: str, **fields: Any) -> JsonObject:
+    """The entry that follows *entries*, with its number, the hash before, and its own."""
+    prev = entries[-1]["hash"] if entries else None
+    entry = {"version": HISTORY_VERSION, "seq": len(entries) + 1, "prev": prev, "at": at, "kind": kind, "run": run, **fields}
+    return {**entry, "hash": entry_hash(entry)}
+
+
+def ledger_bytes(entries: list[JsonObject]) -> bytes:
+    """The ledger that holds *entries*."""
+    return "".join(canonical_json(entry) + "\n" for entry in entries).encode("utf-8")
+
+
+def ledger_entries(folder: str) -> list[JsonObject]:
+    """The entries of the ledger in the history *folder*, checked. Raises RefusedError with the first thing that is wrong."""
+    path = os.path.join(folder, LEDGER_FILE)
+    entries, problems = parsed_ledger(ledger_data(path), shown_path(path))
+    if problems:
+        first = problems[0]
+        raise RefusedError(first.text(), first.hint, first.code)
+    return entries
+
+
+def ledger_data(path: str) -> bytes:
+    """The bytes of the ledger *path*. Raises InputError when there is none, RefusedError for a link out of its folder."""
+    refuse_link_out(path)
+    return read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
+
+
+def parsed_ledger(data: bytes, shown: str) -> tuple[list[JsonObject], list[LedgerProblem]]:
+    """(entries that could be read, everything that is wrong) of the ledger *data*, called *shown* in messages."""
+    problems: list[LedgerProblem] = []
+    if b"\r\n" in data and data.count(b"\r\n") == data.count(b"\n"):
+        problems.append(LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT))
+        data = data.replace(b"\r\n", b"\n")
+    lines = data.split(b"\n")
+    if not data:
+        problems.append(LedgerProblem(shown, 0, "ledger_cut", "is empty"))
+    elif lines.pop():
+        problems.append(LedgerProblem(shown, len(lines) + 1, "ledger_cut", "its last line is cut off"))
+    entries: list[JsonObject] = []
+    for number, line in enumerate(lines, 1):
+        if line.startswith(CONFLICT_MARKS):
+            message = "holds the marks of a merge conflict: two branches have both recorded"
+            return entries, [*problems, LedgerProblem(shown, number, "conflict_markers", message, FORK_HINT)]
+        try:
+            entry = decode_line(line)
+        except JsonError as error:
+            problems.append(LedgerProblem(shown, number, "ledger_changed", error.message))
+            continue
+        found = entry_problem(entry, line, entries[-1] if entries else None)
+        if found:
+            problems.append(LedgerProblem(shown, number, *found))
+        if not found or found[0] not in ("ledger_changed", "newer_version"):
+            entries.append(entry)
+    return entries, problems
+
+
+def entry_problem(entry: JsonObject, line: bytes, before: JsonObject | None) -> tuple[str, str] | tuple[str, str, str] | None:
+    """(code, words[, what to do]) of what is wrong with *entry*, which stands on *line* behind *before*; None when nothing is."""
+    version = entry.get("version")
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        return newer_version(version)
+    if entry.get("hash") != entry_hash(entry) or canonical_json(entry).encode("utf-8") != line or not is_entry(entry):
+        return "ledger_changed", "is not the line that was written"
+    seq, prev = (before["seq"], before["hash"]) if before else (0, None)
+    if before and entry["seq"] == seq and entry["prev"] == before["prev"]:
+        if entry["hash"] == before["hash"]:
+            return "ledger_added", f"entry {entry['seq']} stands there twice"
+        return "forked", f"there are two different entries {seq}: two branches have both recorded, and were merged", FORK_HINT
+    if entry["seq"] != seq + 1:
+        return "ledger_order", f"entry {entry['seq']} follows entry {seq}: entries are missing, added or in another order"
+    if entry["prev"] != prev:
+        return "ledger_order", f"entry {entry['seq']} was written behind another entry {seq} than the one that stands there"
+    return None
+
+
+def newer_version(version: object) -> tuple[str, str, str]:
+    """(code, words, what to do) of a document whose schema is newer than this program."""
+    message = f"has schema version {version}, which is newer than the {HISTORY_VERSION} that this program reads"
+    return "newer_version", message, "use the newer Kaizen that wrote it"
+
+
+def is_entry(entry: JsonObject) -> bool:
+    """True when *entry* has the fields of its kind; its id is then safe as the name of a folder."""
+    kind, run, detail = entry.get("kind"), entry.get("run"), entry.get("manifest")
+    has_detail = isinstance(detail, str) and re.fullmatch(HEX_DIGEST, detail) is not None
+    if kind == PROMOTION:
+        decision = entry.get("decision")
+        has_detail = isinstance(decision, dict) and is_archived_entry(decision.get("file")) and is_stated_decision(decision.get("stated"))
+    return (
+        entry.get("version") == HISTORY_VERSION
+        and kind in (ANCHOR, RECORD, PROMOTION)
+        and isinstance(run, str)
+        and re.fullmatch(RUN_ID, run) is not None
+        and type(entry.get("seq")) is int
+        and isinstance(entry.get("at"), str)
+        and has_detail
+    )
+
+
+def is_archived_entry(entry: object) -> bool:
+    """True when *entry* has what an entry of a manifest's files must have; its hash is then safe as a name."""
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and all(isinstance(entry.get(key), str) and re.fullmatch(HEX_DIGEST, entry[key]) for key in ("sha256", "stored_sha256"))
+        and all(type(entry.get(key)) is int and entry[key] >= 0 for key in ("bytes", "stored_bytes"))
+        and entry.get("encoding") in (None, "gzip")
+    )
+
+
+def is_stated_decision(stated: object) -> bool:
+    """True when *stated* has the fields of a decision, each a text but for the list of conditions."""
+    return (
+        isinstance(stated, dict)
+        and stated.keys() == {*STATED_TEXTS, "conditions"}
+        and isinstance(stated["conditions"], list)
+        and all(isinstance(text, str) for text in [*stated["conditions"], *(stated[key] for key in STATED_TEXTS)])
+    )
+
+
+# --- What follows from the ledger ------------------------------------------------------
+
+
+def champion_entry(entries: list[JsonObject]) -> JsonObject | None:
+    """The promotion that counts: the last one; None when nothing has been promoted."""
+    return next((entry for entry in reversed(entries) if entry["kind"] == PROMOTION), None)
+
+
+def champion_document(entries: list[JsonObject]) -> JsonObject:
+    """What champion.json holds for a ledger of *entries*."""
+    promotion = champion_entry(entries)
+    champion = {"run": promotion["run"], "promoted_at": promotion["at"], "entry": promotion["seq"]} if promotion else None
+    head = entries[-1]["hash"] if entries else None
+    return {"version": HISTORY_VERSION, "entries": len(entries), "head": head, "champion": champion}
+
+
+def champion_text(entries: list[JsonObject]) -> str:
+    """The content of champion.json for a ledger of *entries*."""
+    return encode_readable(champion_document(entries)) + "\n"
+
+
+def write_ledger(folder: str, entries: list[JsonObject]) -> None:
+    """Writes ledger and champion of the history *folder* anew, each whole or not at all, the ledger first."""
+    write_file(os.path.join(folder, LEDGER_FILE), ledger_bytes(entries))
+    write_file(os.path.join(folder, CHAMPION_FILE), champion_text(entries))
+
+
+def anchor_digest(entries: list[JsonObject]) -> str:
+    """A short text that pins *entries*: their number and the beginning of the last hash, '4-9f86d081884c7d659a2feaa0'."""
+    return f"{len(entries)}-{str(entries[-1]['hash']).removeprefix('sha256:')[:ANCHOR_DIGITS]}"
+
+
+def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
+    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+    match = re.fullmatch(rf"(\d{{1,12}})-([0-9a-f]{{{ANCHOR_DIGITS}}})", digest.strip())
+    if match is None or int(match[1]) < 1:
+        raise InputError(
+            "that is no anchor digest", "it is what `kaizen history anchor` prints, such as 4-9f86d081884c7d659a2feaa0", "usage"
+        )
+    number = int(match[1])
+    if number > len(entries):
+        message = f"has {len(entries)} entries, and had {number} when the anchor was printed: the last ones are gone"
+        return LedgerProblem(shown, 0, "anchor_mismatch", message)
+    if anchor_digest(entries[:number]) != digest.strip():
+        message = f"entry {number} is not the one that the anchor was printed of: the history was rewritten"
+        return LedgerProblem(shown, number, "anchor_mismatch", message)
+    return None
+
+# endregion
+
+# region history/archive.py
+# =============================================================================
+# The archive: files kept by their hash, each once, and the manifest that lists a run's.
+#
+# `objects/ab/<SHA-256 of the content>` holds a file as it is, with `.gz` behind the name
+# compressed: compressors differ between machines, so a manifest states size and SHA-256 of the
+# content and of the stored bytes. Nothing is read through a link that leaves the history, and
+# no more is unpacked than the manifest says there is.
+# =============================================================================
+
+OBJECTS_FOLDER = "objects"
+LARGE_BYTES = 64 << 10  # a file above this size is compressed
+GZIP = 31  # zlib's window bits for the largest window in a gzip frame: no name, no time
+
+
+class ArchiveError(InputError):
+    """An archived file that is not what was recorded."""
+
+    default_reason = "hash_mismatch"
+
+
+class Source(NamedTuple):
+    """A file to archive: its name in the manifest, and its content or the path that it is read from."""
+
+    name: str
+    path: str = ""
+    content: bytes = b""
+
+    def blocks(self) -> Iterator[bytes]:
+        """The content, a block at a time."""
+        if not self.path:
+            yield self.content
+            return
+        with open_for_reading(self.path) as stream:
+            while block := stream.read(BLOCK):
+                yield block
+
+
+class MeasuredSource(NamedTuple):
+    """A source and what its content comes to."""
+
+    source: Source
+    sha256: str
+    size: int
+
+    def object_name(self) -> str:
+        """Where the history keeps it, from its folder."""
+        return object_name(self.sha256, self.size > LARGE_BYTES)
+
+
+def object_name(sha256: str, is_packed: bool) -> str:
+    """The path of an object inside the history folder, '/' between the parts."""
+    return f"{OBJECTS_FOLDER}/{sha256[:2]}/{sha256}{'.gz' if is_packed else ''}"
+
+
+def measured_source(source: Source) -> MeasuredSource:
+    """*source* read once, for its hash and size. Raises InputError."""
+    digest, size = hashlib.sha256(), 0
+    for block in source.blocks():
+        digest.update(block)
+        size += len(block)
+    return MeasuredSource(source, digest.hexdigest(), size)
+
+
+def store_object(folder: str, item: MeasuredSource) -> JsonObject:
+    """The manifest's entry of *item*, kept in the history *folder*; one that is kept already is not written again.
+
+    Raises RefusedError when the source has changed since it was measured, InputError when the disk says no.
+    """
+    path = os.path.join(folder, *item.object_name().split("/"))
+    if not os.path.lexists(path):
+        make_folder(os.path.dirname(path))
+        refuse_leaving(folder, os.path.dirname(path))
+        write_object(path, item)
+    is_packed = item.size > LARGE_BYTES
+    stored = measured_source(Source("", path)) if is_packed else MeasuredSource(item.source, item.sha256, item.size)
+    entry: JsonObject = {"name": item.source.name, "sha256": item.sha256, "bytes": item.size, "encoding": "gzip" if is_packed else None}
+    entry.update(stored_sha256=stored.sha256, stored_bytes=stored.size)
+    for _ in object_blocks(folder, entry):
+        pass  # what was there already, or was just written, is what the entry says
+    return entry
+
+
+def write_object(path: str, item: MeasuredSource) -> None:
+    """Writes the content of *item* as the object *path*, compressed when it is large."""
+    import zlib
+
+    packer = zlib.compressobj(6, zlib.DEFLATED, GZIP) if item.size > LARGE_BYTES else None
+    digest = hashlib.sha256()
+    with replacing(path) as stream:
+        for block in item.source.blocks():
+            digest.update(block)
+            stream.write(packer.compress(block) if packer else block)
+        if packer:
+            stream.write(packer.flush())
+        if digest.hexdigest() != item.sha256:
+            message = f"{shown_path(item.source.path)}: changed while it was recorded; nothing was recorded"
+            raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+def refuse_leaving(folder: str, path: str) -> None:
+    """Raises RefusedError when *path*, all links followed, is not inside *folder*."""
+    if not is_inside(folder, path):
+        message = f"{shown_path(path)}: leads out of the history through a symbolic link; neither read nor written"
+        raise RefusedError(message, "put the folder itself in the place of the link", "link_leaves_folder")
+
+
+def entry_object(entry: JsonObject) -> str:
+    """The object that the manifest's *entry* names, as `object_name` gives it."""
+    return object_name(entry["sha256"], entry["encoding"] == "gzip")
+
+
+def object_blocks(folder: str, entry: JsonObject) -> Iterator[bytes]:
+    """The content of the archived file *entry*, a block at a time, compared with its hashes on the way.
+
+    Raises ArchiveError, at the latest behind the last block, when it is not what was recorded.
+    """
+    import zlib
+
+    path = os.path.join(folder, *entry_object(entry).split("/"))
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise ArchiveError(f"{shown}: leads out of the history through a symbolic link; not read", RESTORE_HINT, "link_leaves_folder")
+    if not os.path.isfile(path):
+        raise ArchiveError(f"{shown}: is missing", RESTORE_HINT)
+    unpacker = zlib.decompressobj(GZIP) if entry["encoding"] else None
+    stored, content, stored_size, size = hashlib.sha256(), hashlib.sha256(), 0, 0
+    with open_for_reading(path) as stream:
+        while block := stream.read(BLOCK):
+            stored.update(block)
+            stored_size += len(block)
+            if stored_size > entry["stored_bytes"]:
+                break
+            for part in unpacked_blocks(unpacker, block, shown) if unpacker else (block,):
+                content.update(part)
+                size += len(part)
+                if size > entry["bytes"]:
+                    raise ArchiveError(f"{shown}: holds more than the {entry['bytes']:,} bytes that were recorded", RESTORE_HINT)
+                yield part
+    if (stored.hexdigest(), stored_size) != (entry["stored_sha256"], entry["stored_bytes"]):
+        raise changed_object(path, entry)
+    if (content.hexdigest(), size) != (entry["sha256"], entry["bytes"]):
+        raise ArchiveError(f"{shown}: its content is not what was recorded", RESTORE_HINT)
+
+
+def unpacked_blocks(unpacker: "object", block: bytes, shown: str) -> Iterator[bytes]:
+    """What *unpacker* makes of *block*, at most BLOCK bytes at a time. Raises ArchiveError for what is no gzip."""
+    import zlib
+
+    while block:
+        try:
+            yield unpacker.decompress(block, BLOCK)  # type: ignore[attr-defined]
+        except zlib.error:
+            raise ArchiveError(f"{shown}: was changed, it cannot be unpacked", RESTORE_HINT) from None
+        block = unpacker.unconsumed_tail  # type: ignore[attr-defined]
+
+
+def changed_object(path: str, entry: JsonObject) -> ArchiveError:
+    """The error of the object *path*, which is not what *entry* says: told apart when only line ends differ."""
+    shown = shown_path(path)
+    if entry["encoding"] is None and os.path.getsize(path) <= 4 * LARGE_BYTES:
+        data = b"".join(Source("", path).blocks())
+        plain = data.replace(b"\r\n", b"\n")
+        if entry["sha256"] in (hashlib.sha256(each).hexdigest() for each in (plain, plain.replace(b"\n", b"\r\n"))):
+            return ArchiveError(f"{shown}: only its line ends differ from what was recorded", LINE_ENDS_HINT, "line_ends")
+    return ArchiveError(f"{shown}: was changed, it is not what was recorded", RESTORE_HINT)
+
+
+def object_bytes(folder: str, entry: JsonObject) -> bytes:
+    """The whole content of the archived file *entry*. Raises ArchiveError when it is not what was recorded."""
+    return b"".join(object_blocks(folder, entry))
+
+
+def object_json(folder: str, entry: JsonObject) -> JsonObject:
+    """The JSON object in the archived file *entry*; {} when it holds none. Raises ArchiveError."""
+    try:
+        value = parse_json(object_bytes(folder, entry).decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        value = None
+    return value if isinstance(value, dict) else {}
+
+# endregion
+
+# region history/reading.py
+# =============================================================================
+# Reading a history: its runs, cohorts, champion, and what was archived of each run.
+#
+#     history = load_history(find_history())
+#     history.champion()                      the HistoryRun that was promoted last, or None
+#     for run in history.runs.values():       in the order in which they were recorded
+#         run_row(history, run)               one flat JSON object: label, rates, decision, promoted or not, …
+#         run_outcomes(history, run)          per case: change, passed and valid trials of both stages
+#         run_problems(history, run)          [] when every hash of the run verifies
+#
+# A *cohort* is the cases and evaluators that a run was measured with; numbers of two cohorts are
+# never subtracted. In every run 'candidate' is the version that the run is about; 'baseline' is
+# there when it was compared. Nothing here writes.
+# =============================================================================
+
+HISTORY_FOLDER = "kaizen-history"
+RUNS_FOLDER = "runs"
+MANIFEST_FILE = "manifest.json"
+CASES_ARCHIVED, OUTCOMES_ARCHIVED, COMPARISON_ARCHIVED = "cases.jsonl", "outcomes.json", "comparison.json"
+OUTCOMES_VERSION = 1
+MANIFEST_FIELDS = {
+    **dict.fromkeys(("version", "id", "kind", "label", "agent_version", "recorded_at"), ANYTHING),
+    **dict.fromkeys(("label", "agent_version", "recorded_at"), TEXT),
+    **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
+    **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
+    **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
+    **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
+}
+NUMBER = Kind(is_number, "a number")
+COHORT_FIELDS = {
+    **dict.fromkeys(("dataset_fingerprint", "evaluator_fingerprint"), TEXT),
+    **dict.fromkeys(("cases", "holdout"), COUNT),
+    "evaluators": OBJECT,
+}
+STAGE_FIELDS = dict.fromkeys(("stage", "observations_sha256", "results_sha256"), TEXT)
+RATE_FIELDS = {
+    **dict.fromkeys(("passed", "failed", "errors", "planned", "not_run", "cases", "cases_measured", "priced", "timed"), COUNT),
+    **dict.fromkeys(("low", "high", "mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    "rate": or_null(OBJECT),
+}
+FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": NUMBER}
+
+
+class HistoryRun(NamedTuple):
+    """One recorded run: its ledger entry, its manifest ({} when that cannot be trusted, and why), its promotions."""
+
+    id: str
+    entry: JsonObject
+    manifest: JsonObject
+    problem: str
+    promotions: list[JsonObject]
+
+    def cohort(self) -> str:
+        """The short id of the run's cohort, 'c-1f0e…'; '' when the manifest cannot be trusted."""
+        return cohort_id(self.manifest["cohort"]) if self.manifest else ""
+
+    def digest(self, role: str) -> str | None:
+        """The SHA-256 of the observations of the stage in *role*; None when there is none."""
+        stage = self.manifest.get("stages", {}).get(role)
+        return stage["observations_sha256"] if stage else None
+
+    def file(self, name: str) -> JsonObject | None:
+        """The manifest's entry of the archived file *name*; None when the run has none."""
+        return next((entry for entry in self.manifest.get("files", []) if entry["name"] == name), None)
+
+
+class History(NamedTuple):
+    """A history: its folder, the ledger's entries, the runs by id in the order in which they were recorded."""
+
+    folder: str
+    entries: list[JsonObject]
+    runs: dict[str, HistoryRun]
+
+    def champion(self) -> HistoryRun | None:
+        """The run that was promoted last; None when none was."""
+        entry = champion_entry(self.entries)
+        return self.runs.get(entry["run"]) if entry else None
+
+    def cohorts(self) -> dict[str, list[HistoryRun]]:
+        """The runs of each cohort, the cohorts in the order in which they began."""
+        found: dict[str, list[HistoryRun]] = {}
+        for run in self.runs.values():
+            found.setdefault(run.cohort(), []).append(run)
+        return found
+
+    def anchor(self, cohort: str) -> HistoryRun | None:
+        """The anchor of *cohort*; None when it has none."""
+        return next((run for run in self.runs.values() if run.entry["kind"] == ANCHOR and run.cohort() == cohort), None)
+
+    def before(self, number: int) -> "History":
+        """The history as it was when it had *number* entries."""
+        entries = self.entries[:number]
+        return History(self.folder, entries, runs_of(entries, self.runs))
+
+
+class CaseOutcome(NamedTuple):
+    """One case of a run: its change (None without a baseline), passed and valid trials of each stage (None, None: no stage)."""
+
+    id: str
+    is_holdout: bool
+    change: str | None
+    baseline: tuple[int, int] | None
+    candidate: tuple[int, int]
+
+
+def find_history(argument: str | None = None, beside: str = "") -> str | None:
+    """Absolute path of the history: the folder *argument*, else the nearest from the current folder upwards, else one in *beside*.
+
+    None when there is none. Raises RefusedError for a link that leads elsewhere; name its target instead.
+    """
+    if argument is not None:
+        return os.path.abspath(argument)
+    folder = os.getcwd()
+    places = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        places.append(folder)
+    found = next((os.path.join(each, HISTORY_FOLDER) for each in [*places, *([beside] if beside else [])] if is_history(each)), None)
+    if found is not None:
+        refuse_link_out(found)
+    return found
+
+
+def is_history(folder: str) -> bool:
+    """True when *folder* holds a history."""
+    return os.path.isfile(os.path.join(folder, HISTORY_FOLDER, LEDGER_FILE))
+
+
+def load_history(folder: str) -> History:
+    """The history in *folder*. Raises RefusedError when its ledger is broken or newer than this program.
+
+    A manifest that is not the recorded one makes its run untrusted, not the history unreadable: see `Run.problem`.
+    """
+    entries = ledger_entries(folder)
+    loaded = {entry["run"]: loaded_run(folder, entry) for entry in entries if entry["kind"] != PROMOTION}
+    return History(folder, entries, runs_of(entries, loaded))
+
+
+def runs_of(entries: list[JsonObject], known: dict[str, HistoryRun]) -> dict[str, HistoryRun]:
+    """The runs that *entries* tell of, each with its promotions among them; their manifests are those in *known*."""
+    runs = {entry["run"]: known[entry["run"]]._replace(promotions=[]) for entry in entries if entry["kind"] != PROMOTION}
+    for entry in entries:
+        if entry["kind"] == PROMOTION and entry["run"] in runs:
+            runs[entry["run"]].promotions.append(entry)
+    return runs
+
+
+def loaded_run(folder: str, entry: JsonObject) -> HistoryRun:
+    """The run of the ledger's *entry*. Raises RefusedError when its manifest is newer than this program."""
+    try:
+        return HistoryRun(entry["run"], entry, read_manifest(folder, entry), "", [])
+    except InputError as error:
+        return HistoryRun(entry["run"], entry, {}, error.message, [])
+
+
+def manifest_path(folder: str, run_id: str) -> str:
+    """Where the manifest of the run *run_id* stands."""
+    return os.path.join(folder, RUNS_FOLDER, run_id, MANIFEST_FILE)
+
+
+def read_manifest(folder: str, entry: JsonObject) -> JsonObject:
+    """The manifest that the ledger's *entry* names, checked against its hash.
+
+    Raises InputError with a reason code, RefusedError when it is newer than this program.
+    """
+    path = manifest_path(folder, entry["run"])
+    shown = shown_path(path)
+    if not is_inside(folder, path):
+        raise InputError(f"{shown}: leads out of the history through a symbolic link", RESTORE_HINT, "link_leaves_folder")
+    data = read_bytes(path, RESTORE_HINT)
+    if sha256_hex(data) != entry["manifest"]:
+        is_crlf = sha256_hex(data.replace(b"\r\n", b"\n")) == entry["manifest"]
+        what = "only its line ends differ from what was recorded" if is_crlf else "was changed, it is not what was recorded"
+        raise InputError(f"{shown}: {what}", RESTORE_HINT, "line_ends" if is_crlf else "hash_mismatch")
+    try:
+        manifest = parse_json(data.decode("utf-8"))
+    except (JsonError, UnicodeDecodeError):
+        manifest = None
+    version = manifest.get("version") if isinstance(manifest, dict) else None
+    if isinstance(version, int) and version > HISTORY_VERSION:
+        _, message, hint = newer_version(version)
+        raise RefusedError(f"{shown}: {message}", hint, "newer_version")
+    if not isinstance(manifest, dict) or not is_manifest(manifest, entry):
+        raise InputError(f"{shown}: is no manifest of this run", RESTORE_HINT, "invalid_file")
+    return manifest
+
+
+def is_manifest(manifest: JsonObject, entry: JsonObject) -> bool:
+    """True when *manifest* has the fields that readers rely on, each of its kind, and is about the run of *entry*."""
+    wrong: list[str] = []
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        wrong.append(pointer)
+
+    def check(document: object, kinds: dict[str, Kind]) -> None:
+        if isinstance(document, dict):
+            check_fields(document, kinds, "", report, kinds)
+        else:
+            wrong.append("")
+
+    check(manifest, MANIFEST_FIELDS)
+    if wrong or (manifest["version"], manifest["id"], manifest["kind"]) != (HISTORY_VERSION, entry["run"], entry["kind"]):
+        return False
+    roles = sorted(manifest["stages"])
+    check(manifest["cohort"], COHORT_FIELDS)
+    for reason in manifest["reasons"]:
+        check(reason, {"text": ANY_TEXT})
+    for role in roles:
+        check(manifest["stages"][role], STAGE_FIELDS)
+        check(manifest["rates"].get(role), RATE_FIELDS)
+        if not wrong and manifest["rates"][role]["rate"] is not None:
+            check(manifest["rates"][role]["rate"], FRACTION_FIELDS)
+    has_decision = manifest["decision"] is None or is_stated_decision(manifest["decision"])
+    is_whole_run = roles in (["candidate"], ["baseline", "candidate"]) and (manifest["evidence"] is None) == (len(roles) == 1)
+    return not wrong and has_decision and is_whole_run and all(map(is_archived_entry, manifest["files"]))
+
+
+def cohort_id(cohort: JsonObject) -> str:
+    """The short name of the cohort with these fingerprints: 'c-' and ten digits."""
+    return "c-" + fingerprint([cohort["dataset_fingerprint"], cohort["evaluator_fingerprint"]]).removeprefix("sha256:")[:10]
+
+
+def find_run(history: History, name: str) -> HistoryRun:
+    """The run that *name* means: its id, its number, 'champion', the beginning of its id, or its label. Raises InputError."""
+    champion = history.champion()
+    if name == "champion" and champion:
+        return champion
+    if name in history.runs:
+        return history.runs[name]
+    found = [run for run in history.runs.values() if name.isascii() and name.isdigit() and run.entry["seq"] == int(name[:12])]
+    found = found or [run for run in history.runs.values() if name and run.id.startswith(name)]
+    found = found or [run for run in history.runs.values() if run.manifest.get("label") == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InputError(f"{quoted(name)} means {listed([run.id for run in found])}", "name one of them by its id", "ambiguous_run")
+    hint = did_you_mean(name, history.runs) if history.runs else "record one with: kaizen history record IMPROVEMENT"
+    raise InputError(f"{quoted(name)}: there is no such run in this history", hint, "no_run")
+
+
+# --- What a run holds ------------------------------------------------------------------
+
+
+def run_row(history: History, run: HistoryRun) -> JsonObject:
+    """One flat object about *run*, for lists and pages.
+
+    {"id", "seq", "kind" ("anchor" or "record"), "recorded_at", "problem" ("" or why nothing below can be trusted: then it ends
+    here, with the promotions), "label", "agent_version", "improvement" (its name), "cohort", "cases", "holdout" (counts),
+    "recommendation" (None for a run that was not compared), "reasons" [{code, rule, text}], "counts", "rates" {"candidate": …,
+    "baseline": …} and "metrics" as in comparison.json, "delta", "evidence", "decision" (None, or {status, decided_by, decided_at,
+    rationale, conditions, via, evidence}: of the last promotion, else as recorded), "promoted_at" [times], "is_champion", "superseded_by"
+    (id of a later record of the same evidence, or None), "compared_with" (id of the run that its baseline is, or None)}.
+    """
+    champion = history.champion()
+    row: JsonObject = {
+        "id": run.id,
+        "seq": run.entry["seq"],
+        "kind": run.entry["kind"],
+        "recorded_at": run.entry["at"],
+        "problem": run.problem,
+    }
+    row.update(promoted_at=[entry["at"] for entry in run.promotions], is_champion=champion is not None and champion.id == run.id)
+    if not run.manifest:
+        return row
+    manifest = run.manifest
+    row.update({key: manifest[key] for key in ("label", "agent_version")}, improvement=str(manifest["improvement"].get("name", "")))
+    row.update(cohort=run.cohort(), cases=manifest["cohort"].get("cases"), holdout=manifest["cohort"].get("holdout"))
+    row.update({key: manifest.get(key) for key in ("recommendation", "reasons", "counts", "rates", "delta", "metrics", "evidence")})
+    row["decision"] = run.promotions[-1]["decision"]["stated"] if run.promotions else manifest.get("decision")
+    later = [each.id for each in history.runs.values() if each.entry["seq"] > run.entry["seq"] and is_same_evidence(each, run)]
+    known = compared_run(history, run)
+    row.update(superseded_by=later[-1] if later else None, compared_with=known.id if known else None)
+    return row
+
+
+def is_same_evidence(run: HistoryRun, other: HistoryRun) -> bool:
+    """True when both runs are records of one comparison."""
+    return (
+        bool(run.manifest and other.manifest)
+        and run.manifest["evidence"] is not None
+        and run.manifest["evidence"] == other.manifest["evidence"]
+    )
+
+
+def compared_run(history: History, run: HistoryRun) -> HistoryRun | None:
+    """The run whose version was the baseline of *run*, known by its observations: of several the last before it; None when unknown."""
+    digest = run.digest("baseline")
+    known = [
+        each for each in history.runs.values() if digest and each.entry["seq"] < run.entry["seq"] and each.digest("candidate") == digest
+    ]
+    return known[-1] if known else None
+
+
+def archived_document(history: History, run: HistoryRun, name: str) -> JsonObject:
+    """The JSON object in the archived file *name* of *run*. Raises ArchiveError, also when it has not the form of that file."""
+    entry = run.file(name)
+    document = object_json(history.folder, entry) if entry else {}
+    if not (is_outcomes(document) if name == OUTCOMES_ARCHIVED else is_comparison(document)):
+        raise ArchiveError(f"{run.id}: {name} is not what a recording writes", RESTORE_HINT, "invalid_file")
+    return document
+
+
+def is_outcomes(document: JsonObject) -> bool:
+    """True when *document* has the form that `outcomes_document` gives."""
+    rows = document.get("cases")
+    return isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows)
+
+
+def is_outcome_row(row: list[Any]) -> bool:
+    """True for [id, holdout, change, passed, valid, passed, valid]; change and the first two counts may be None."""
+    if len(row) != 7 or type(row[0]) is not str or type(row[5]) is not int or type(row[6]) is not int:
+        return False
+    return row[3] is row[4] is row[2] is None or type(row[3]) is type(row[4]) is int and type(row[2]) is str
+
+
+def is_comparison(document: JsonObject) -> bool:
+    """True when *document* has what a replay reads of comparison.json."""
+    sides = [document.get(role) for role in ("baseline", "candidate")]
+    return (
+        all(isinstance(side, dict) and isinstance(side.get("stage"), str) and "observations_sha256" in side for side in sides)
+        and isinstance(document.get("recommendation"), str)
+        and all(isinstance(row, dict) and "id" in row and "change" in row for row in document.get("cases") or [0])
+        and all(isinstance(each, dict) and {"code", "rule", "text"} <= each.keys() for each in document.get("reasons", [0]))
+        and {"counts", "rates", "delta", "evidence"} <= document.keys()
+    )
+
+
+def run_outcomes(history: History, run: HistoryRun) -> Iterator[CaseOutcome]:
+    """Each case of *run*, in the order of its cases; ids of holdout cases are not to be shown. Raises ArchiveError."""
+    for case_id, secret, change, *counts in archived_document(history, run, OUTCOMES_ARCHIVED)["cases"]:
+        before = (counts[0], counts[1]) if counts[0] is not None else None
+        yield CaseOutcome(case_id, bool(secret), change, before, (counts[2], counts[3]))
+
+
+def outcomes_document(rows: list[JsonObject], holdout: frozenset[str]) -> JsonObject:
+    """What outcomes.json holds of the `cases` of a comparison: lists without keys, so that thousands of runs are read quickly.
+
+    {"version": 1, "cases": [[id, holdout 0 or 1, change, baseline passed, valid, candidate passed, valid], …]}
+    """
+    cases = []
+    for row in rows:
+        counts = [value for role in ("baseline", "candidate") for value in passed_and_valid(row.get(role))]
+        cases.append([row["id"], int(row["id"] in holdout), row["change"], *counts])
+    return {"version": OUTCOMES_VERSION, "cases": cases}
+
+
+def passed_and_valid(side: JsonObject | None) -> list[int | None]:
+    """[passed trials, valid trials] of one side of a case."""
+    return [side["pass"], side["pass"] + side["fail"]] if side else [None, None]
+
+
+def run_problems(history: History, run: HistoryRun, known: dict[str, str] | None = None) -> list[str]:
+    """What is wrong with the archived files of *run*, each in one sentence; [] when every hash verifies.
+
+    *known* may be handed to several calls: what one of them has read is not read again by the next.
+    """
+    if run.problem:
+        return [run.problem]
+    entries = [*run.manifest["files"], *(entry["decision"]["file"] for entry in run.promotions)]
+    found = [object_problem(history.folder, entry, {} if known is None else known) for entry in entries]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def object_problem(folder: str, entry: JsonObject, known: dict[str, str]) -> str:
+    """What is wrong with the archived file *entry*, '' for nothing; *known* holds what was found before."""
+    key = canonical_json([entry_object(entry), entry["stored_sha256"], entry["stored_bytes"], entry["bytes"]])
+    if key not in known:
+        try:
+            for _ in object_blocks(folder, entry):
+                pass
+            known[key] = ""
+        except InputError as error:
+            known[key] = error.message
+    return known[key]
+
+
+# --- Cohorts ---------------------------------------------------------------------------
+
+
+def cohort_difference(history: History, run: HistoryRun, other: HistoryRun) -> JsonObject:
+    """How the cohort of *run* differs from that of *other*. Raises ArchiveError.
+
+    {"cases": {"added", "removed", "changed": ids that may be shown}, "holdout_cases": number of others,
+    "evaluators": {"added", "removed", "changed": ids}}, all as seen from *other* to *run*.
+    """
+    cases, earlier = archived_cases(history, run), archived_cases(history, other)
+    holdout = {name for each in (cases, earlier) for name, (_, secret) in each.items() if secret}
+    moved = key_differences({name: text for name, (text, _) in earlier.items()}, {name: text for name, (text, _) in cases.items()})
+    evaluators = key_differences(*({**each.manifest["cohort"].get("evaluators", {})} for each in (other, run)))
+    shown = {kind: [name for name in names if name not in holdout] for kind, names in moved.items()}
+    hidden = sum(len(names) for names in moved.values()) - sum(len(names) for names in shown.values())
+    return {"cases": shown, "holdout_cases": hidden, "evaluators": evaluators}
+
+
+def archived_cases(history: History, run: HistoryRun) -> dict[str, tuple[str, bool]]:
+    """{case id: (fingerprint, whether it is a holdout case)} of the archived cases of *run*."""
+    entry = run.file(CASES_ARCHIVED)
+    lines = object_bytes(history.folder, entry).split(b"\n") if entry else []
+    cases = [parse_line(line, f"{run.id}, {CASES_ARCHIVED}") for line in lines if line]
+    return {str(case.get("id")): (fingerprint(case_fingerprint_document(case)), is_holdout(case)) for case in cases}
+
+
+def key_differences(before: dict[str, str], after: dict[str, str]) -> dict[str, list[str]]:
+    """{"added", "removed", "changed": the keys} from *before* to *after*, sorted."""
+    return {
+        "added": sorted(after.keys() - before.keys()),
+        "removed": sorted(before.keys() - after.keys()),
+        "changed": sorted(name for name in before.keys() & after.keys() if before[name] != after[name]),
+    }
+
+
+def difference_text(difference: JsonObject) -> str:
+    """*difference* in one clause: '1 case added (refund-9), evaluators changed: tone'; 'in nothing' when there is none."""
+    parts = []
+    for what, names in (("cases", difference["cases"]), ("evaluators", difference["evaluators"])):
+        parts += [f"{what} {kind}: {listed([visible(name, 60) for name in ids], 5)}" for kind, ids in names.items() if ids]
+    parts += [f"holdout cases that differ: {difference['holdout_cases']}"] if difference["holdout_cases"] else []
+    return re.sub(r"[\r\n]", " ", "; ".join(parts)) or "in nothing"
+
+# endregion
+
+# region history/recording.py
+# =============================================================================
+# Adding to a history: one writer at a time, whole or not at all.
+#
+# Under the lock: what a stopped recording left is cleared away, `unfinished.json` says what is
+# going to be written, then objects, manifest, ledger and champion.json are, in that order, and
+# `unfinished.json` goes. The moment at which something counts is the renaming of the ledger.
+# =============================================================================
+
+ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE = ".gitattributes", "history.lock", "unfinished.json"
+ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
+RECORDING_PATIENCE = 10.0  # how long a second recording waits for the first
+OBJECT_NAME = rf"{OBJECTS_FOLDER}/[0-9a-f]{{2}}/{HEX_DIGEST}(\.gz)?"
+HALF_WRITTEN = r"\.[\w.-]{1,200}\.\d+\.tmp"
+
+
+class RunDraft(NamedTuple):
+    """A run about to be recorded: what its manifest says beside id, time and files; the files; the name its id is made from."""
+
+    kind: str
+    label: str
+    fields: JsonObject
+    sources: list[Source]
+
+
+HistoryCheck = Callable[[History], None]
+
+
+def record_run(folder: str, draft: RunDraft, check: HistoryCheck, patience: float = RECORDING_PATIENCE) -> tuple[History, HistoryRun]:
+    """The history in *folder* with the run of *draft* appended, and that run; *check* refuses by raising, under the lock.
+
+    A history is begun when there is none. Raises RefusedError or InputError; the ledger is then the old one.
+    """
+    refuse_link_out(folder)
+    make_folder(folder)
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", patience):
+        history = history_for_writing(folder)
+        check(history)
+        items = [measured_source(source) for source in draft.sources]
+        run_id = f"{len(history.entries) + 1:04d}-{slug(draft.label)}"
+        with UnfinishedWriting(history, items, run_id):
+            if not history.entries:
+                create_file(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES)
+            files = [store_object(folder, item) for item in items]
+            at = utc_now()
+            manifest = {
+                "version": HISTORY_VERSION,
+                "id": run_id,
+                "kind": draft.kind,
+                "label": draft.label,
+                "recorded_at": at,
+                "engine": VERSION,
+            }
+            text = encode_readable({**manifest, **draft.fields, "files": files}) + "\n"
+            path = manifest_path(folder, run_id)
+            make_folder(os.path.dirname(path))
+            write_file(path, text)
+            entry = sealed_entry(history.entries, at, draft.kind, run_id, manifest=sha256_hex(text))
+            write_ledger(folder, [*history.entries, entry])
+    after = load_history(folder)
+    return after, after.runs[run_id]
+
+
+def record_promotion(folder: str, run_id: str, decision: Source, stated: JsonObject, check: HistoryCheck) -> History:
+    """The history in *folder* with a promotion of *run_id* appended that rests on the file *decision*; *check* as above."""
+    with FileLock(os.path.join(folder, LOCK_FILE), "the history", RECORDING_PATIENCE):
+        history = history_for_writing(folder)
+        check(history)
+        item = measured_source(decision)
+        champion = history.champion()
+        with UnfinishedWriting(history, [item], ""):
+            fields = {"file": store_object(folder, item), "stated": stated}
+            replaces = champion.id if champion else None
+            entry = sealed_entry(history.entries, utc_now(), PROMOTION, run_id, decision=fields, replaces=replaces)
+            write_ledger(folder, [*history.entries, entry])
+    return load_history(folder)
+
+
+def history_for_writing(folder: str) -> History:
+    """The history in *folder*, mended after a recording that was stopped; an empty one when there is no ledger yet.
+
+    Raises RefusedError when it is not whole: nothing is appended to a history that cannot be trusted.
+    """
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        refuse_other_folder(folder)
+    for name in (RUNS_FOLDER, OBJECTS_FOLDER):
+        refuse_leaving(folder, os.path.join(folder, name))
+    sweep_half_written(folder)
+    clear_unfinished(folder)
+    if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
+        if os.path.lexists(os.path.join(folder, CHAMPION_FILE)) or known_runs(folder):
+            hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
+            raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+        return History(folder, [], {})
+    history = load_history(folder)
+    broken = next((run for run in history.runs.values() if run.problem), None)
+    if broken:
+        raise RefusedError(broken.problem, "run: kaizen history validate", "hash_mismatch")
+    strangers = [name for name in known_runs(folder) if name not in history.runs]
+    if strangers:
+        message = (
+            f"{shown_path(os.path.join(folder, RUNS_FOLDER))}: holds runs that are not in the ledger: {listed(map(quoted, strangers), 5)}"
+        )
+        hint = f"when they come from another branch, {FORK_HINT}; when not, the end of the ledger is gone"
+        raise RefusedError(message, hint, "unknown_runs")
+    refuse_other_champion(history)
+    return history
+
+
+def refuse_other_folder(folder: str) -> None:
+    """Raises RefusedError when *folder*, which holds no ledger, holds anything that no recording has begun."""
+    ours = (ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE, CHAMPION_FILE, RUNS_FOLDER, OBJECTS_FOLDER)
+    others = [name for name in list_folder(folder) if name not in ours and not re.fullmatch(HALF_WRITTEN, name)]
+    if others:
+        message = f"{shown_path(folder)}: is no history, it holds {listed(map(quoted, others), 3)}; nothing was written"
+        raise RefusedError(message, "name an empty or new folder with --history", "no_history")
+
+
+def known_runs(folder: str) -> list[str]:
+    """The names in the folder of the runs."""
+    path = os.path.join(folder, RUNS_FOLDER)
+    return list_folder(path) if os.path.isdir(path) else []
+
+
+def refuse_other_champion(history: History) -> None:
+    """Raises RefusedError when champion.json is not what the ledger says: then the ledger may have lost its last entries."""
+    path = os.path.join(history.folder, CHAMPION_FILE)
+    if not os.path.isfile(path) or read_text(path) != champion_text(history.entries):
+        message = f"{shown_path(path)}: does not agree with the ledger of {len(history.entries)} entries"
+        raise RefusedError(message, "run: kaizen history validate", "champion_mismatch")
+
+
+# --- What a stopped recording leaves ---------------------------------------------------
+
+
+class UnfinishedWriting:
+    """Context manager: says beforehand what is going to be written, and clears it away when that did not come to its end."""
+
+    def __init__(self, history: History, items: list[MeasuredSource], run_id: str) -> None:
+        self.folder = history.folder
+        self.path = os.path.join(history.folder, UNFINISHED_FILE)
+        fresh = sorted({item.object_name() for item in items} - kept_objects(history))
+        self.document = {"version": HISTORY_VERSION, "entries": len(history.entries), "run": run_id, "objects": fresh}
+
+    def __enter__(self) -> None:
+        write_json(self.path, self.document)
+
+    def __exit__(self, kind: type[BaseException] | None, *others: object) -> None:
+        if kind is None:
+            discard_unfinished(self.path)
+        else:
+            with suppress(KaizenError):  # the next recording does it
+                clear_unfinished(self.folder)
+
+
+def kept_objects(history: History) -> set[str]:
+    """Names of the objects that the runs and promotions of *history* rest on."""
+    files = [entry for run in history.runs.values() for entry in run.manifest.get("files", [])]
+    files += [entry["decision"]["file"] for entry in history.entries if entry["kind"] == PROMOTION]
+    return set(map(entry_object, files))
+
+
+def clear_unfinished(folder: str) -> None:
+    """Takes away what a stopped recording left in *folder*, or finishes it where the ledger has its entry already."""
+    path = os.path.join(folder, UNFINISHED_FILE)
+    if not os.path.lexists(path):
+        return
+    document = read_json_object(path)
+    objects, run_id, number = document.get("objects"), document.get("run"), document.get("entries")
+    if not isinstance(objects, list) or not isinstance(run_id, str) or not isinstance(number, int):
+        raise RefusedError(f"{shown_path(path)}: is not what a recording writes", "look at it, then remove it", "invalid_file")
+    has_ledger = os.path.lexists(os.path.join(folder, LEDGER_FILE))
+    history = load_history(folder) if has_ledger else History(folder, [], {})
+    if has_ledger and number + 1 == len(history.entries):
+        write_file(os.path.join(folder, CHAMPION_FILE), champion_text(history.entries))
+    kept = kept_objects(history)
+    for name in objects:
+        if isinstance(name, str) and re.fullmatch(OBJECT_NAME, name) and name not in kept:
+            refuse_leaving(folder, os.path.join(folder, name))
+            discard_unfinished(os.path.join(folder, *name.split("/")))
+            sweep_half_written(os.path.join(folder, os.path.dirname(name)))
+    if re.fullmatch(RUN_ID, run_id):
+        place = os.path.join(folder, RUNS_FOLDER, run_id)
+        refuse_leaving(folder, place)
+        if run_id in history.runs:
+            sweep_half_written(place)
+        elif os.path.isdir(place) and int(run_id.split("-")[0]) > len(history.entries):
+            remove_folder(place)
+    discard_unfinished(path)
+
+
+def sweep_half_written(folder: str) -> None:
+    """Removes the half-written files in *folder*; the caller holds the history's lock."""
+    if not os.path.isdir(folder):
+        return
+    for name in list_folder(folder):
+        if re.fullmatch(HALF_WRITTEN, name) and not name.startswith(".dashboard."):
+            discard_unfinished(os.path.join(folder, name))
+
+# endregion
+
+# region history/promotion.py
+# =============================================================================
+# When a run may become champion, and what to do when it may not.
+#
+# Every rule must hold; there is no way around one. Past promotions are judged by the same
+# rules when a history is validated.
+# =============================================================================
+
+ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
+
+
+class Obstacle(NamedTuple):
+    """What keeps a run from being promoted: reason code, one sentence, what to do."""
+
+    code: str
+    text: str
+    hint: str
+
+
+def promotion_obstacle(history: History, run: HistoryRun, decision: Decision | None, stale: str) -> Obstacle | None:
+    """The first thing that keeps *run* from being promoted under *decision*; None when nothing does.
+
+    *stale* says how the improvement's files differ from the recorded ones, '' when they do not.
+    """
+    return hash_obstacle(history, run) or stale_obstacle(run, stale) or rule_obstacle(history, run) or decision_obstacle(run, decision)
+
+
+def hash_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """A file of *run*, or of the run it must have been compared with, that is not what was recorded."""
+    reference = history.champion() or history.anchor(run.cohort())
+    for each in (run, reference):
+        problems = run_problems(history, each) if each else []
+        if problems:
+            return Obstacle(
+                "hash_mismatch", problems[0], "put the recorded file back (git checkout, or a copy); see: kaizen history validate"
+            )
+    return None
+
+
+def stale_obstacle(run: HistoryRun, stale: str) -> Obstacle | None:
+    """The improvement has moved on since *run* was recorded."""
+    if not stale:
+        return None
+    hint = "run: kaizen evaluate, kaizen review, kaizen decide, then kaizen history record: what is there now is another run"
+    return Obstacle("stale_evidence", f"{run.id}: the evidence is stale: {stale}", hint)
+
+
+def rule_obstacle(history: History, run: HistoryRun) -> Obstacle | None:
+    """What the rules about cohort, comparison and recommendation say of *run*, which its history is loaded with."""
+    if run.entry["kind"] == ANCHOR or "baseline" not in run.manifest["stages"]:
+        hint = "record the candidate: kaizen history record IMPROVEMENT --agent-version V"
+        return Obstacle("not_compared", f"{run.id}: was recorded alone, compared with nothing", hint)
+    champion = history.champion()
+    if champion and champion.id == run.id:
+        return Obstacle("already_champion", f"{run.id}: is the champion already", "there is nothing to do")
+    anchor = history.anchor(run.cohort())
+    if anchor is None:
+        return cohort_obstacle(history, run)
+    wanted = champion or anchor
+    if not is_compared_with(history, run, wanted):
+        version = quoted(wanted.manifest.get("agent_version", "?"))
+        role = f"the version promoted last ({version}, {wanted.id})" if champion else f"the anchor of its cohort ({version}, {wanted.id})"
+        hint = (
+            f"run version {version} as the baseline of this improvement, then evaluate, review, decide and record again; "
+            "a stage that runs it anew is made known with: kaizen history record IMPROVEMENT --stage S --agent-version V"
+        )
+        return Obstacle("not_compared_with_champion", f"{run.id}: its baseline is not {role}", hint)
+    if run.manifest["recommendation"] != "eligible":
+        reasons = [entry["text"] for entry in run.manifest["reasons"]]
+        because = f": {visible(reasons[0])}" if reasons else ""
+        hint = "change the agent until it is eligible, or the policy in evaluation.json, which makes other evidence to decide about"
+        return Obstacle(
+            "not_eligible", f"{run.id}: the recommendation is {visible(str(run.manifest['recommendation']), 40)}{because}", hint
+        )
+    return None
+
+
+def improvement_argument(run: HistoryRun) -> str:
+    """The improvement of *run* as a command that is printed for a shell names it."""
+    from shlex import quote
+
+    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+
+
+def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
+    """The cohort of *run* has no anchor; says how it differs from the cohort that was begun last."""
+    name = improvement_argument(run)
+    hint = f"begin its cohort with its baseline: kaizen history init {name} --agent-version V"
+    others = [each for each in history.runs.values() if each.entry["kind"] == ANCHOR and each.manifest]
+    if not others:
+        return Obstacle("other_cohort", f"{run.id}: its cohort {run.cohort()} has no anchor, nor has any other", hint)
+    how = difference_text(cohort_difference(history, run, others[-1]))
+    text = f"{run.id}: its cohort {run.cohort()} has no anchor; it differs from {others[-1].cohort()} ({others[-1].id}): {how}"
+    return Obstacle("other_cohort", text, hint)
+
+
+def is_compared_with(history: History, run: HistoryRun, wanted: HistoryRun) -> bool:
+    """True when the baseline of *run* is the version of *wanted*: by its observations, or by a run of the cohort that has them.
+
+    Such a run was recorded under the same agent version.
+    """
+    digest = run.digest("baseline")
+    if digest is None or digest == wanted.digest("candidate"):
+        return digest is not None
+    version = wanted.manifest.get("agent_version")
+    same = [each for each in history.runs.values() if each.cohort() == run.cohort() and each.digest("candidate") == digest]
+    return any(each.manifest["agent_version"] == version for each in same)
+
+
+def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | None:
+    """What *decision* lacks for a promotion of *run*; None when it accepts exactly its evidence."""
+    name = improvement_argument(run)
+    decide = f"run: kaizen decide {name} --status accepted --by NAME --because TEXT"
+    if decision is None:
+        return Obstacle(
+            "no_decision", f"{run.id}: nobody has decided about it", f"run: kaizen review {name}, look at the page, then {decide}"
+        )
+    if decision.status == "pending":
+        return Obstacle("pending", f"{run.id}: the decision is pending", f"a person decides; {decide}")
+    if decision.evidence != run.manifest["evidence"]:
+        found, wanted = (visible(text, 19) for text in (decision.evidence, run.manifest["evidence"]))
+        text = f"{run.id}: the decision is about other evidence ({found} instead of {wanted})"
+        return Obstacle("stale_decision", text, f"run: kaizen review {name}, look at the page, then {decide}")
+    if decision.status not in ACCEPTED_STATUSES:
+        by = f" by {quoted(decision.decided_by)}" if decision.decided_by else ""
+        return Obstacle(
+            "rejected",
+            f"{run.id}: was {visible(decision.status, 40)}{by}",
+            "a rejected version is not promoted; make a better one, and record that",
+        )
+    return None
+
+
+def stated_decision(decision: Decision | None) -> JsonObject | None:
+    """What a manifest or a promotion says of *decision*; None when there is none."""
+    if decision is None:
+        return None
+    return {key: value for key, value in decision._asdict().items() if key != "path"}
+
+# endregion
+
+# region history/validation.py
+# =============================================================================
+# Whether a history is still what was written: every file, every byte, every rule.
+#
+# Each problem names the file. A history that lost its end looks like a shorter one that never
+# had it; champion.json and the folders of the lost runs tell, and where somebody removed those
+# too, only an anchor digest that is kept elsewhere does.
+# =============================================================================
+
+DASHBOARD_FILE = "dashboard.html"
+NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
+
+
+def history_problems(folder: str, anchor: str = "") -> tuple[History, list[LedgerProblem]]:
+    """(the history in *folder* as far as it can be read, everything that is wrong with it); *anchor* is a digest it must extend.
+
+    Raises InputError when there is no ledger or *anchor* is none, RefusedError for a schema newer than this program.
+    """
+    path = os.path.join(folder, LEDGER_FILE)
+    shown = shown_path(path)
+    entries, problems = parsed_ledger(ledger_data(path), shown)
+    unique = list({entry["run"]: entry for entry in reversed(entries) if entry["kind"] != PROMOTION}.values())
+    history = History(folder, entries, runs_of(entries, {entry["run"]: loaded_run(folder, entry) for entry in reversed(unique)}))
+    problems += champion_problems(folder, entries, bool(problems))
+    problems += attribute_problems(folder)
+    problems += run_file_problems(history)
+    problems += promotion_problems(history, shown)
+    problems += stray_problems(history)
+    found = anchor_problem(entries, anchor, shown) if anchor and entries else None
+    return history, problems + ([found] if found else [])
+
+
+def fixed_problem(path: str, expected: bytes, code: str, words: str) -> list[LedgerProblem]:
+    """The problem of the file *path*, when it does not hold *expected*."""
+    shown = shown_path(path)
+    if os.path.islink(path):
+        return []  # named with the other links
+    if not os.path.isfile(path):
+        return [LedgerProblem(shown, 0, code, "is missing")]
+    data = read_bytes(path)
+    if data == expected:
+        return []
+    if data.startswith(CONFLICT_MARKS) or any(b"\n" + mark in data for mark in CONFLICT_MARKS):
+        return [LedgerProblem(shown, 0, "conflict_markers", "holds the marks of a merge conflict", FORK_HINT)]
+    if data.replace(b"\r\n", b"\n") == expected:
+        return [LedgerProblem(shown, 0, "line_ends", "only its line ends differ: CRLF for LF", LINE_ENDS_HINT)]
+    return [LedgerProblem(shown, 0, code, words)]
+
+
+def champion_problems(folder: str, entries: list[JsonObject], is_broken: bool) -> list[LedgerProblem]:
+    """What is wrong with champion.json beside the *entries* of the ledger, which *is_broken* when not all could be read."""
+    path = os.path.join(folder, CHAMPION_FILE)
+    known = stated_entries(path)
+    words = "does not agree with the ledger"
+    if not is_broken and known is not None and known != len(entries):
+        words += f": it knows {known} entries, the ledger has {len(entries)}"
+        words += "; the last ones are gone" if known > len(entries) else "; entries were added, or a recording was stopped"
+    if is_broken and known is not None and os.path.isfile(path) and known != len(entries):
+        return []  # the ledger's own problems say more
+    return fixed_problem(path, champion_text(entries).encode("utf-8"), "champion_mismatch", words)
+
+
+def stated_entries(path: str) -> int | None:
+    """The number of entries that champion.json at *path* knows; None when it does not say."""
+    try:
+        refuse_link_out(path)
+        document = parse_json(read_bytes(path).decode("utf-8"))
+        return int(document["entries"])
+    except (KaizenError, JsonError, UnicodeDecodeError, TypeError, KeyError, ValueError):
+        return None
+
+
+def attribute_problems(folder: str) -> list[LedgerProblem]:
+    """What is wrong with .gitattributes."""
+    return fixed_problem(os.path.join(folder, ATTRIBUTES_FILE), ATTRIBUTES.encode("utf-8"), "attributes_changed", "was changed")
+
+
+def run_file_problems(history: History) -> list[LedgerProblem]:
+    """What is wrong with the manifests and the archived files, each file once."""
+    known: dict[str, str] = {}
+    found = []
+    for run in history.runs.values():
+        if run.problem:
+            found.append(told_problem(run.problem))
+        for entry in archived_entries(run):
+            if entry_object(entry) not in known:
+                words = known[entry_object(entry)] = object_problem(history.folder, entry, {})
+                found += [told_problem(f"{words} ({entry['name']} of {run.id})")] if words else []
+    return found
+
+
+def told_problem(text: str) -> LedgerProblem:
+    """The problem that *text*, 'path: words', tells."""
+    path, _, words = text.partition(": ")
+    is_crlf = words.startswith("only its line ends")
+    return LedgerProblem(path, 0, "line_ends" if is_crlf else "hash_mismatch", words, LINE_ENDS_HINT if is_crlf else RESTORE_HINT)
+
+
+def archived_entries(run: HistoryRun) -> list[JsonObject]:
+    """The entries of all files that *run* and its promotions rest on."""
+    return [*run.manifest.get("files", []), *(entry["decision"]["file"] for entry in run.promotions)]
+
+
+def promotion_problems(history: History, shown: str) -> list[LedgerProblem]:
+    """Promotions that the rules did not allow when they were written."""
+    found = []
+    for entry in history.entries:
+        if entry["kind"] != PROMOTION:
+            continue
+        before = history.before(entry["seq"] - 1)
+        run = before.runs.get(entry["run"])
+        if run is None:
+            words = f"promotes {entry['run']}, which was not recorded before"
+        elif not run.manifest:
+            continue  # its manifest is named already
+        else:
+            obstacle = rule_obstacle(before, run) or decision_obstacle(run, Decision(**entry["decision"]["stated"], path=""))
+            words = f"a promotion that the rules do not allow: {obstacle.text}" if obstacle else ""
+        if words:
+            found.append(LedgerProblem(shown, entry["seq"], "forged_promotion", words))
+    return found
+
+
+def stray_problems(history: History) -> list[LedgerProblem]:
+    """Files that no part of the history names, links, and what a stopped recording left."""
+    expected = {ATTRIBUTES_FILE, LEDGER_FILE, CHAMPION_FILE, *NOT_HISTORY}
+    for run in history.runs.values():
+        expected.add(f"{RUNS_FOLDER}/{run.id}/{MANIFEST_FILE}")
+        expected.update(map(entry_object, archived_entries(run)))
+    broken = {run.id for run in history.runs.values() if not run.manifest}
+    found: list[LedgerProblem] = []
+    for name, mode in sorted(found_names(history.folder)):
+        shown = shown_path(os.path.join(history.folder, *name.split("/")))
+        if stat.S_ISLNK(mode):
+            found.append(
+                LedgerProblem(shown, 0, "link", "is a symbolic link, which a history never holds", "put the file itself in its place")
+            )
+        elif name == UNFINISHED_FILE or re.fullmatch(HALF_WRITTEN, os.path.basename(name)):
+            words = "a recording is under way or was stopped; the ledger is as it was before or after it"
+            found.append(LedgerProblem(shown, 0, "unfinished", words, "record again: that clears away what was left"))
+        elif name not in expected and not (broken and name.startswith("objects/")):
+            words = "is named nowhere in the history: it was added, or what named it is gone"
+            found.append(LedgerProblem(shown, 0, "added", words, f"if it came with a merge: {FORK_HINT}; else remove it"))
+    return found
+
+
+def found_names(folder: str) -> list[tuple[str, int]]:
+    """(path from *folder* with '/', mode) of everything below it but folders; links are named and not followed."""
+    found, waiting = [], [folder]
+    while waiting:
+        place = waiting.pop()
+        try:
+            with os.scandir(place) as entries:
+                modes = [(entry.path, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
+        except OSError as error:
+            refuse_reading(place, error)
+        waiting += [path for path, mode in modes if stat.S_ISDIR(mode)]
+        found += [(os.path.relpath(path, folder).replace(os.sep, "/"), mode) for path, mode in modes if not stat.S_ISDIR(mode)]
+    return found
+
+# endregion
+
+# region history/restoring.py
+# =============================================================================
+# An archived run put back as an improvement folder, to be evaluated again.
+# =============================================================================
+
+REFERENCE = "$file/"  # before the name of a file that evaluation.json or a case refers to
+PLAIN_NAME = r"[A-Za-z0-9_][\w.-]{0,200}"
+
+
+def restore_run(history: History, run: HistoryRun, folder: str, policy: JsonObject) -> Improvement:
+    """The improvement that *run* archived, written into the empty *folder*, with the blocks of *policy* (None: without it).
+
+    All its cases are its own then, also those that came from included files. Raises ArchiveError when a file is not what
+    was recorded or its name leads elsewhere.
+    """
+    for entry in run.manifest["files"]:
+        path = restored_path(folder, entry["name"])
+        make_folder(os.path.dirname(path))
+        if not is_inside(folder, path):
+            raise ArchiveError(f"{run.id}: {quoted(entry['name'])} leads out of the folder; not restored", "", "link_leaves_folder")
+        if entry["name"] == EVALUATION_FILE:
+            document = {**object_json(history.folder, entry), **policy, "include": None, "optimization": None}
+            write_json(path, {key: value for key, value in document.items() if value is not None})
+            continue
+        with replacing(path) as stream:
+            for block in object_blocks(history.folder, entry):
+                stream.write(block)
+    return Improvement(folder)
+
+
+def restored_path(folder: str, name: str) -> str:
+    """Where the archived file *name* goes in *folder*. Raises ArchiveError for a name that no recording gives."""
+    if name.startswith(REFERENCE):
+        return os.path.normpath(os.path.join(folder, *name[len(REFERENCE) :].split("/")))
+    if not re.fullmatch(PLAIN_NAME, name, re.ASCII):
+        raise ArchiveError(f"{quoted(name)}: is no name of an archived file", "", "invalid_file")
+    return os.path.join(folder, CASES_FILE if name == CASES_ARCHIVED else name)
+
+# endregion
+
+# region lab/workspace.py
+# =============================================================================
+# The workspace: `kaizen/` in a repository, and the one store its worktrees share.
+#
+#     kaizen/config.json      format version and defaults, committed
+#     kaizen/systems/<id>/    one folder a system, committed
+#     kaizen/.kaizen/         the store: git-ignored, only the engine writes
+#
+# The store of a linked worktree is that of the main one; a clone below `kaizen/.kaizen/work/`
+# uses the store around it. Both are found by reading git's files, without starting git.
+# =============================================================================
+
+WORKSPACE_FOLDER = "kaizen"
+STORE_NAME = ".kaizen"
+CONFIG_FILE = "config.json"
+STORE_MARK = "store.json"
+STORE_TEXT = '{"kind": "kaizen-lab-store", "version": 1}\n'
+CONFIG_TEXT = r"""{
+  "version": 1,
+  "seed": 20260101,
+  "silence_seconds": 60,
+  "item_timeout_seconds": 60,
+  "run_timeout_seconds": null,
+  "slots": null
+}
+"""
+CONFIG_FIELDS = {
+    "version": Kind(lambda value: value == 1 and value is not True, "1", shows_value=True),
+    "seed": COUNT,
+    "silence_seconds": RATIO,
+    "item_timeout_seconds": RATIO,
+    "run_timeout_seconds": or_null(RATIO),
+    "slots": or_null(POSITIVE_COUNT),
+}
+CONFIG_DEFAULTS: JsonObject = {
+    "version": 1,
+    "seed": 20260101,
+    "silence_seconds": 60,
+    "item_timeout_seconds": 60,
+    "run_timeout_seconds": None,
+    "slots": None,
+}
+NESTED_CLONE = re.compile(rf"(.*/{WORKSPACE_FOLDER}/\{STORE_NAME})/work/[^/]+(?:/|\Z)", re.DOTALL)
+
+
+class Workspace(NamedTuple):
+    """`root` holds `kaizen/` in the tree at hand; `store_folder` is the one store of all trees; `config` has every key."""
+
+    root: str
+    store_folder: str
+    config: JsonObject
+
+    def path(self, *parts: str) -> str:
+        """Absolute path of a file below `root`."""
+        return os.path.join(self.root, *parts)
+
+
+def find_workspace(start: str = ".") -> Workspace:
+    """The workspace at or above the folder *start*, inside its repository. Raises InputError (`no_workspace`) when there is none."""
+    folder = os.path.realpath(start)
+    while not os.path.isfile(os.path.join(folder, WORKSPACE_FOLDER, CONFIG_FILE)):
+        above = os.path.dirname(folder)
+        if above == folder or os.path.lexists(os.path.join(folder, ".git")):
+            raise InputError(f"{shown_path(start)}: there is no workspace here", "make one with: kaizen init", "no_workspace")
+        folder = above
+    return Workspace(folder, store_of(folder), read_config(os.path.join(folder, WORKSPACE_FOLDER, CONFIG_FILE)))
+
+
+def read_config(path: str) -> JsonObject:
+    """The settings in *path*, with the defaults of those that are absent. Raises BreachesError."""
+    breaches = Breaches()
+    found = checked_object(path, breaches)
+    if found:
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(shown_path(path), None, pointer, message, hint)
+
+        check_fields(found[1], CONFIG_FIELDS, "", report, ["version"])
+        check_no_others(found[1], CONFIG_FIELDS, "", report)
+    breaches.raise_if_any()
+    return {**CONFIG_DEFAULTS, **(found[1] if found else {})}
+
+
+def store_of(root: str) -> str:
+    """The store for the workspace at *root*: that around a nested clone, that of the main worktree, or its own."""
+    nested = NESTED_CLONE.match(root)
+    if nested:
+        return nested.group(1)
+    tree = root
+    while not os.path.lexists(os.path.join(tree, ".git")):
+        above = os.path.dirname(tree)
+        if above == tree:
+            return os.path.join(root, WORKSPACE_FOLDER, STORE_NAME)
+        tree = above
+    return os.path.normpath(os.path.join(main_tree(tree), os.path.relpath(root, tree), WORKSPACE_FOLDER, STORE_NAME))
+
+
+def main_tree(tree: str) -> str:
+    """The main worktree of the repository whose worktree is *tree*; its git folder when it has no main worktree (bare)."""
+    link = os.path.join(tree, ".git")
+    if not os.path.isfile(link):
+        return tree
+    git_folder = os.path.normpath(os.path.join(tree, git_line(link).removeprefix("gitdir:").strip()))
+    common_file = os.path.join(git_folder, "commondir")
+    if not os.path.isfile(common_file):  # a submodule, or a git folder kept elsewhere: this is the main one
+        return tree
+    common = os.path.normpath(os.path.join(git_folder, git_line(common_file)))
+    if os.path.basename(common) == ".git":
+        return os.path.dirname(common)
+    config = os.path.join(common, "config")  # a submodule's says where its files are
+    found = re.search(r"^\s*worktree\s*=\s*(.+?)\s*$", git_line(config), re.MULTILINE) if os.path.isfile(config) else None
+    return os.path.normpath(os.path.join(common, found.group(1))) if found else common
+
+
+def git_line(path: str) -> str:
+    """The text of a small file of git's, without the last line end; a path may hold any bytes."""
+    return os.fsdecode(read_bytes(path)).rstrip("\n")
+
+
+def init_workspace(folder: str) -> tuple[Workspace, list[str]]:
+    """The workspace in *folder*, and the files that were made; existing ones stay. Raises RefusedError or InputError.
+
+    Refused: a folder inside another workspace, and a store that another program has made.
+    """
+    root = os.path.realpath(folder)
+    try:
+        around = find_workspace(root)
+    except InputError as error:
+        if error.reason != "no_workspace":
+            raise
+    else:
+        if around.root != root:
+            message = f"{shown_path(around.root)}: is a workspace already, and holds this folder; nothing was changed"
+            raise RefusedError(message, "use that one: its commands work from here", "existing_workspace")
+    config = os.path.join(root, WORKSPACE_FOLDER, CONFIG_FILE)
+    refuse_foreign_store(store_of(root))
+    made = []
+    make_folder(os.path.dirname(config))
+    if create_file(config, CONFIG_TEXT):
+        made.append(config)
+    workspace = find_workspace(root)
+    return workspace, made + make_store(workspace)
+
+
+def refuse_foreign_store(store: str) -> None:
+    """Raises RefusedError when *store* is there and is not ours."""
+    is_empty = not os.path.lexists(store) or os.path.isdir(store) and not list_folder(store)
+    if not is_empty and not os.path.isfile(os.path.join(store, STORE_MARK)):
+        raise RefusedError(
+            f"{shown_path(store)}: belongs to another program: it has no {STORE_MARK} of Kaizen; nothing was written",
+            "move it away, or make the workspace in another folder",
+            "foreign_store",
+        )
+
+
+def make_store(workspace: Workspace) -> list[str]:
+    """Makes the store if it is not there, ignored by git; the files that were made. Raises RefusedError for one that is not ours."""
+    store = workspace.store_folder
+    refuse_foreign_store(store)
+    make_folder(store)
+    contents = {os.path.join(store, STORE_MARK): STORE_TEXT, os.path.join(store, ".gitignore"): "*\n"}
+    return [path for path, text in contents.items() if create_file(path, text)]
+
+# endregion
+
+# region lab/system.py
+# =============================================================================
+# A system: what is improved, how it is scored, which files may change and which may not.
+#
+# `kaizen/systems/<id>/system.md` opens with lines between two `---`, in the small YAML of
+# foundation/frontmatter.py; below them stands text for people and agents. Paths and globs are
+# relative to the folder that holds `kaizen/`.
+#
+#     metric: accuracy            name of what `score` measures
+#     aggregation: mean           how a run's items become one number
+#     direction: higher           higher or lower is better
+#     minimum: 0                  range of a score; none: no bound
+#     maximum: 1
+#     worst: 0                    score of an item on which the system failed (default: the bad end of the range)
+#     dataset: kaizen/systems/refunds/items.jsonl
+#     eval:                       command of the eval (default: eval.py of the folder)
+#       - node
+#       - kaizen/systems/refunds/eval.mjs
+#     mutable:                    globs of what a variant may change
+#       - src/**
+#     locked:                     globs of what decides the score, besides the system's own folder
+#       - rubrics/**
+#     best_run: r0007             written by `kaizen keep` alone
+# =============================================================================
+
+SYSTEMS_FOLDER = "systems"
+SYSTEM_FILE, SYSTEM_PROGRAM, EVAL_PROGRAM = "system.md", "system.py", "eval.py"
+SYSTEM_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+AGGREGATIONS = ("mean", "median", "percentile", "precision", "recall", "f0.5", "f1", "f2")
+COUNT_AGGREGATIONS = AGGREGATIONS[3:]  # of {tp, fp, fn} instead of numbers
+BOUND = Kind(lambda value: value == "none" or isinstance(value, str) and as_number(value) is not None, "a number, or none")
+COMMAND = Kind(lambda value: value not in ("", []), "a command: one word, or a list of words")
+SYSTEM_FIELDS = {
+    "id": TEXT,
+    "metric": TEXT,
+    "aggregation": one_of(*AGGREGATIONS),
+    "percentile": Kind(lambda value: isinstance(value, str) and 0 < (as_number(value) or 0) <= 100, "a number above 0, at most 100"),
+    "direction": one_of("higher", "lower"),
+    "minimum": BOUND,
+    "maximum": BOUND,
+    "worst": BOUND,
+    "best_run": ANY_TEXT,
+    "dataset": TEXT,
+    "eval": COMMAND,
+    "improvement": TEXT,
+    "runner": COMMAND,
+    "mutable": list_of(TEXT, "globs"),
+    "locked": list_of(TEXT, "globs"),
+}
+PATHS_HINT = "paths are relative to the folder that holds kaizen/"
+EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
+# Notes in a system's folder that decide nothing.
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md")
+
+
+class Metric(NamedTuple):
+    """What a run's items add up to: name, aggregation, its percentile, whether higher is better, range, and the worst score.
+
+    A bound is None where there is none; `worst` is None for aggregations of counts.
+    """
+
+    name: str
+    aggregation: str
+    percentile: float | None
+    is_higher_better: bool
+    minimum: float | None
+    maximum: float | None
+    worst: float | None
+
+    def holds(self, score: float) -> bool:
+        """True when *score* lies in the range."""
+        return (self.minimum is None or score >= self.minimum) and (self.maximum is None or score <= self.maximum)
+
+    def document(self) -> JsonObject:
+        """The metric as run.json names it."""
+        direction = "higher" if self.is_higher_better else "lower"
+        found: JsonObject = {"name": self.name, "aggregation": self.aggregation, "direction": direction}
+        return {**found, "percentile": self.percentile} if self.percentile is not None else found
+
+
+class System(NamedTuple):
+    """A loaded system; `folder` is absolute, `kind` is eval, improvement or typed; paths and globs are relative to the root."""
+
+    id: str
+    folder: str
+    kind: str
+    metric: Metric
+    best_run: str
+    dataset: str
+    command: tuple[str, ...]
+    improvement: str
+    runner: tuple[str, ...]
+    mutable: tuple[str, ...]
+    locked: tuple[str, ...]
+    text: str
+
+
+def system_ids(workspace: Workspace) -> list[str]:
+    """The ids of the systems of *workspace*, sorted."""
+    folder = workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER)
+    names = list_folder(folder) if os.path.isdir(folder) else []
+    return [name for name in names if SYSTEM_ID.match(name) and os.path.isfile(os.path.join(folder, name, SYSTEM_FILE))]
+
+
+def load_system(workspace: Workspace, name: str) -> System:
+    """The system *name*, checked. Raises InputError (`no_system`), or BreachesError with every breach."""
+    folder = workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER, name)
+    if not SYSTEM_ID.match(name) or not os.path.isfile(os.path.join(folder, SYSTEM_FILE)):
+        known = system_ids(workspace)
+        hint = did_you_mean(name, known) if known else f"make it with: kaizen create system {name if SYSTEM_ID.match(name) else 'ID'}"
+        raise InputError(f"there is no system {quoted(name)}", hint, "no_system")
+    path = os.path.join(folder, SYSTEM_FILE)
+    shown = shown_path(path)
+    values, text = front_matter(read_text(path), shown)
+    breaches = Breaches()
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breaches.add(shown, None, pointer, message, hint)
+
+    values = {key: [] if key in ("mutable", "locked") and value == "" else value for key, value in values.items()}
+    check_fields(values, SYSTEM_FIELDS, "", report)
+    check_no_others(values, SYSTEM_FIELDS, "", report)
+    if values.get("id", name) != name:
+        message = f"is {quoted(str(values['id']))}, and the folder is called {quoted(name)}"
+        report("/id", message, "the id is the name of the folder; leave it out")
+    breaches.raise_if_any()
+    system = system_of(name, folder, values, text, report)
+    check_globs(system, report)
+    check_places(workspace, system, report)
+    breaches.raise_if_any()
+    return system
+
+
+def front_matter(text: str, shown: str) -> tuple[JsonObject, str]:
+    """(the values between the two `---` that open *text*, what stands below). Raises BreachesError."""
+    lines = text.split("\n")
+    end = lines.index("---", 1) if lines[0] == "---" and "---" in lines[1:] else 0
+    if not end:
+        breaches = Breaches()
+        breaches.add(shown, 1, "", "does not open with its fields between two lines '---'", "see what `kaizen create system` writes")
+        breaches.raise_if_any()
+    return parse_block_yaml("\n".join(["", *lines[1:end]]), shown), "\n".join(lines[end + 1 :]).strip("\n")
+
+
+def as_number(text: str) -> float | None:
+    """*text* as a finite number; None when it is none."""
+    try:
+        return float_or_none(float(text)) if re.fullmatch(r"[-+.0-9eE]+", text) else None
+    except ValueError:
+        return None
+
+
+def command_words(value: object) -> tuple[str, ...]:
+    """The words of a command that is one word or a list of them; none for ''."""
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
+
+
+def system_of(name: str, folder: str, values: JsonObject, text: str, report: Report) -> System:
+    """The system that *values* describe, with the defaults of its kind."""
+    command, improvement = command_words(values.get("eval", "")), values.get("improvement", "")
+    kind = IMPROVEMENT_KIND if improvement else EVAL_KIND
+    if not command and not improvement:
+        if os.path.isfile(os.path.join(folder, EVAL_PROGRAM)):
+            command = (sys.executable, f"{WORKSPACE_FOLDER}/{SYSTEMS_FOLDER}/{name}/{EVAL_PROGRAM}")
+        elif os.path.isfile(os.path.join(folder, SYSTEM_PROGRAM)):
+            kind = TYPED_KIND
+        else:
+            message = "names no eval: there is neither `eval`, eval.py, system.py nor `improvement`"
+            report("", message, f"write {EVAL_PROGRAM}, or name the command in `eval`")
+    if command and improvement:
+        report("/eval", "`eval` and `improvement` exclude each other", "leave out one of them")
+    runner = command_words(values.get("runner", ""))
+    if bool(runner) != bool(improvement):
+        report("/runner", "`runner` and `improvement` need each other", "an improvement is run by the command in `runner`")
+    if kind == EVAL_KIND and not values.get("dataset"):
+        report("", "has no `dataset`", "name the JSONL file that holds the items")
+    default = "pass_rate" if kind == IMPROVEMENT_KIND else "score"
+    return System(
+        name,
+        folder,
+        kind,
+        metric_of(values, default, report),
+        values.get("best_run", ""),
+        values.get("dataset", ""),
+        command,
+        improvement,
+        runner,
+        tuple(values.get("mutable", ())),
+        tuple(values.get("locked", ())),
+        text,
+    )
+
+
+def metric_of(values: JsonObject, default: str, report: Report) -> Metric:
+    """The metric that *values* describe; called *default* when they do not name it."""
+    aggregation, is_higher = values.get("aggregation", "mean"), values.get("direction", "higher") == "higher"
+    minimum, maximum = as_number(values.get("minimum", "0")), as_number(values.get("maximum", "1"))
+    worst = as_number(values["worst"]) if "worst" in values else minimum if is_higher else maximum
+    if minimum is not None and maximum is not None and minimum >= maximum:
+        report("/minimum", "is not below `maximum`", "a range needs two different ends")
+    if aggregation in COUNT_AGGREGATIONS:
+        minimum, maximum, worst = None, None, None
+    elif worst is None:
+        message = "the score of an item on which the system fails is not known"
+        report("/worst", message, "write `worst`: the bad end of the range has no bound")
+    elif (minimum is not None and worst < minimum) or (maximum is not None and worst > maximum):
+        report("/worst", "lies outside the range of a score", "write a number from `minimum` to `maximum`")
+    percentile = as_number(values["percentile"]) if "percentile" in values else None
+    if (aggregation == "percentile") != (percentile is not None):
+        report("/percentile", "`percentile` and the aggregation percentile need each other", "write both, such as percentile: 95")
+    return Metric(values.get("metric", default), aggregation, percentile, is_higher, minimum, maximum, worst)
+
+
+def check_globs(system: System, report: Report) -> None:
+    """Reports each glob of *system* that cannot be one."""
+    for key, globs in (("mutable", system.mutable), ("locked", system.locked)):
+        for index, glob in enumerate(globs):
+            try:
+                glob_test([glob])
+            except ValueError as error:
+                report(f"/{key}/{index}", str(error), PATHS_HINT)
+
+
+def check_places(workspace: Workspace, system: System, report: Report) -> None:
+    """Reports dataset and improvement that do not lie inside the folder that holds `kaizen/`, or are not there."""
+    for key, name, test in (("dataset", system.dataset, os.path.isfile), ("improvement", system.improvement, os.path.isdir)):
+        path = workspace.path(name)
+        if name and (os.path.isabs(name) or not is_inside(workspace.root, path)):
+            report(f"/{key}", f"{quoted(name)} leads out of {shown_path(workspace.root)}", PATHS_HINT)
+        elif name and not test(path):
+            report(f"/{key}", f"{quoted(name)} does not exist", PATHS_HINT)
+
+
+def locked_files(workspace: Workspace, system: System) -> list[str]:
+    """What decides the score of *system*, sorted paths relative to the root, as they are in the tree.
+
+    The system's own folder without its notes and without what it calls mutable, the dataset, the improvement's folder, and
+    what `locked` means; a file that both `locked` and `mutable` mean is locked. Of the improvement its records are left out.
+    """
+    own = os.path.relpath(system.folder, workspace.root)
+    is_note = glob_test(f"{own}/{glob}" for glob in UNLOCKED)
+    is_mutable, is_locked = glob_test(system.mutable), glob_test(system.locked)
+    found = {path for path in files_below(workspace.root, own) if not is_note(path) and not is_mutable(path)}
+    if system.improvement:
+        is_record = glob_test(OWN_FILES)
+        for path in files_below(workspace.root, system.improvement):
+            name = os.path.relpath(path, system.improvement)
+            if name == CASES_FILE or not is_record(name):
+                found.add(path)
+    if system.dataset:
+        found.add(os.path.normpath(system.dataset))
+    if system.locked:
+        found.update(path for path in files_below(workspace.root, "") if is_locked(path))
+    return sorted(found)
+
+
+def files_below(root: str, folder: str) -> list[str]:
+    """The regular files below *folder* of *root*, relative to *root*; nothing of git's, of the store, or of Python's cache."""
+    found = []
+    for place, folders, names in os.walk(os.path.join(root, folder)):
+        folders[:] = [name for name in folders if name not in (".git", ".kaizen", "__pycache__", "node_modules")]
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                found.append(os.path.relpath(path, root))
+    return found
+
+# endregion
+
+# region lab/scaffold.py
+# =============================================================================
+# A new system folder: its description, an eval that runs at once, items, a stand-in.
+# =============================================================================
+
+SYSTEM_MD = r"""---
+metric: accuracy
+aggregation: mean
+direction: higher
+minimum: 0
+maximum: 1
+dataset: kaizen/systems/SYSTEM/items.jsonl
+mutable:
+  - kaizen/systems/SYSTEM/agent.py
+locked: []
+best_run: ""
+---
+# SYSTEM
+
+What the system does, for whom, and what a good answer is.
+
+- `eval.py` asks the system for an answer to each item and scores it. It never changes with a variant: runs use the copy that was committed.
+- `items.jsonl` holds the items, one JSON object a line: `id`, `input`, and `expected`, which only the eval sees.
+- `agent.py` stands for the system. Put your own in its place, name its files under `mutable`, and change COMMAND in `eval.py`.
+"""
+SYSTEM_EVAL = r'''"""The eval of this system: asks it for an answer to each item, scores the answer, reports it.
+
+`kaizen run` starts it in the variant's tree as: eval.py --out-fd N --request FILE
+The system is a child process that does not get descriptor N, so it cannot report about itself.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+COMMAND = [sys.executable, "kaizen/systems/SYSTEM/agent.py"]
+
+
+def score(output, expected):
+    """From 0 to 1: how good *output* is."""
+    return 1 if output == expected else 0
+
+
+def answer(case, seed, seconds):
+    """The fields of the event about one item."""
+    began = time.monotonic()
+    try:
+        request = json.dumps({"input": case["input"], "seed": seed})
+        done = subprocess.run(COMMAND, input=request, capture_output=True, encoding="utf-8", timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return {"status": "timeout"}
+    except OSError as error:  # the system could not be started at all: not its answer
+        return {"status": "infra_error", "feedback": str(error)}
+    latency = round(1000 * (time.monotonic() - began), 3)
+    try:
+        output = json.loads(done.stdout)["output"] if done.returncode == 0 else None
+    except (ValueError, KeyError, TypeError):
+        output = None
+    if output is None:  # it crashed, or printed something else than an answer
+        return {"status": "fail_error", "latency_ms": latency, "feedback": done.stderr[-2000:]}
+    return {"status": "ok", "score": score(output, case.get("expected")), "output": output, "latency_ms": latency}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out-fd", type=int, required=True)
+    parser.add_argument("--request", required=True)
+    args = parser.parse_args()
+    os.set_inheritable(args.out_fd, False)
+    with open(args.request, encoding="utf-8") as stream:
+        request = json.load(stream)
+    with open(request["dataset"], encoding="utf-8") as stream:
+        cases = {case["id"]: case for case in map(json.loads, stream)}
+    with open(args.out_fd, "w", encoding="utf-8", buffering=1) as out:
+
+        def report(event, **fields):
+            print(json.dumps({"event": event, **fields}), file=out)
+
+        report("start", total=len(request["items"]), separation="own_process")
+        for item in request["items"]:
+            found = answer(cases[item["id"]], item["seed"], request["item_timeout_seconds"])
+            report("item", id=item["id"], trial=item["trial"], **found)
+        report("end")
+
+
+main()
+'''
+SYSTEM_ITEMS = r"""{"id": "greeting", "input": "hello", "expected": "HELLO"}
+{"id": "question", "input": "is this on?", "expected": "IS THIS ON?"}
+{"id": "accent", "input": "déjà vu", "expected": "DÉJÀ VU"}
+"""
+SYSTEM_AGENT = r'''"""Stands for the system that is improved: reads {"input": …, "seed": …} and prints its answer as JSON."""
+
+import json
+import sys
+
+request = json.load(sys.stdin)
+print(json.dumps({"output": request["input"].title()}))
+'''
+SYSTEM_TEMPLATES = {"system.md": SYSTEM_MD, "eval.py": SYSTEM_EVAL, "items.jsonl": SYSTEM_ITEMS, "agent.py": SYSTEM_AGENT}
+
+
+def scaffold_system(workspace: Workspace, name: str) -> list[str]:
+    """The files of the new system *name*. Raises UsageError for a name that is no id, RefusedError when something is there already."""
+    if not SYSTEM_ID.match(name):
+        hint = "use 1 to 64 letters, digits, '_' or '-', with a letter or digit in front"
+        raise UsageError(f"{quoted(name)} cannot name a system", hint)
+    folder = workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER, name)
+    if os.path.lexists(folder) and not (os.path.isdir(folder) and not list_folder(folder)):
+        raise RefusedError(f"{shown_path(folder)}: is there already; nothing was changed", "choose another id", "existing_folder")
+    make_folder(folder)
+    for file, text in SYSTEM_TEMPLATES.items():
+        write_file(os.path.join(folder, file), text.replace("SYSTEM/", f"{name}/").replace("# SYSTEM\n", f"# {name}\n"))
+    return [os.path.join(folder, file) for file in SYSTEM_TEMPLATES]
+
+# endregion
+
+# region lab/runstore.py
+# =============================================================================
+# The store of runs: one small interface, and its implementation in files.
+#
+#     runs/<run>/run.json        what the run is, its state and result; written anew beside its place and renamed
+#     runs/<run>/items.jsonl     a line for each answer to an (item, trial, pass), appended, synced at most 200 ms later
+#     runs/<run>/events.jsonl    what happened to the run, each line with the hash of the one before, synced at once
+#     runs/<run>/out.log err.log what the eval printed, capped
+#     runs/<run>/attempt-N/      what these files were before the run was restarted
+#
+# Nobody else knows these paths. A run that is recorded as planned or running, but that no process
+# holds, was interrupted: `read` says so.
+# =============================================================================
+
+PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
+CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted", "tainted"
+RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
+ANSWERED = ("ok", "fail_error")  # statuses that are a measurement
+RUN_NAME = re.compile(r"r\d{4,9}\Z")
+RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
+RUN_LOCK = "lock"
+# What a run has only once it has been started, and no longer when it is restarted.
+RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds")
+Key = tuple[str, int, int]  # item, trial, pass
+
+
+def item_key(line: JsonObject) -> Key:
+    """(item, trial, pass) of a line of items.jsonl."""
+    return line["item"], line["trial"], line["pass"]
+
+
+class RunWriter:
+    """Writes one run, for the one process that holds it."""
+
+    notes: list[str]  # what was mended when the run was opened
+
+    def document(self) -> JsonObject:
+        """run.json as it is."""
+        raise NotImplementedError
+
+    def update(self, **fields: Any) -> None:
+        """Changes fields of run.json."""
+        raise NotImplementedError
+
+    def event(self, kind: str, **body: Any) -> None:
+        """Appends an event, on disk at once."""
+        raise NotImplementedError
+
+    def item(self, line: JsonObject) -> None:
+        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
+        raise NotImplementedError
+
+    def sync_if_due(self) -> None:
+        """Brings answers that have waited 200 ms to the disk."""
+        raise NotImplementedError
+
+    def file(self, name: str) -> str:
+        """Path of a file beside the journals, for logs and the eval's material."""
+        raise NotImplementedError
+
+    def finish(self, state: str, **fields: Any) -> None:
+        """Syncs all answers, appends the event `ended`, and makes *state* the state of the run."""
+        raise NotImplementedError
+
+
+class RunStore:
+    """All runs of a workspace."""
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        raise NotImplementedError
+
+    def create(self, document: JsonObject) -> str:
+        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
+        raise NotImplementedError
+
+    def read(self, run: str) -> JsonObject:
+        """run.json, its state `interrupted` when nobody is at it any more. Raises InputError (`no_run`)."""
+        raise NotImplementedError
+
+    def items(self, run: str) -> Iterator[JsonObject]:
+        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
+        raise NotImplementedError
+
+    def events(self, run: str) -> list[JsonObject]:
+        """The events. Raises RefusedError (`broken_chain`)."""
+        raise NotImplementedError
+
+    def writing(self, run: str) -> Any:
+        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
+        raise NotImplementedError
+
+    def file(self, run: str, name: str) -> str:
+        """Path of the file *name* beside the journals of *run*, to read or, for whoever holds the run, to write."""
+        raise NotImplementedError
+
+    def restart(self, run: str) -> None:
+        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
+        raise NotImplementedError
+
+
+class FolderWriter(RunWriter):
+    """Writes a run into its folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.chain = ChainLog(self.file(EVENTS_FILE))
+        self.notes = [note for note in (self.chain.mended, mend_torn_line(self.file(ITEMS_FILE))) if note]
+        self.answers = AppendLog(self.file(ITEMS_FILE))
+        self.fields = read_json_object(self.file(RUN_DOCUMENT))
+
+    def document(self) -> JsonObject:
+        return self.fields
+
+    def update(self, **fields: Any) -> None:
+        self.fields = {**self.fields, **fields}
+        write_json(self.file(RUN_DOCUMENT), self.fields)
+
+    def event(self, kind: str, **body: Any) -> None:
+        self.chain.append(kind, body)
+
+    def item(self, line: JsonObject) -> None:
+        self.answers.append(line)
+
+    def sync_if_due(self) -> None:
+        self.answers.sync_if_due()
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def finish(self, state: str, **fields: Any) -> None:
+        self.answers.sync()
+        self.event("ended", state=state, reason=fields.get("reason"))
+        self.update(state=state, pid=None, **fields)
+
+    def close(self) -> None:
+        """Closes the journals."""
+        self.chain.close()
+        self.answers.close()
+
+
+class FolderStore(RunStore):
+    """Runs in the folder of the workspace's store."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.runs = os.path.join(workspace.store_folder, "runs")
+
+    def folder(self, run: str) -> str:
+        """The folder of *run*. Raises InputError (`no_run`) when there is no such run."""
+        path = os.path.join(self.runs, run)
+        if not RUN_NAME.match(run) or not os.path.isfile(os.path.join(path, RUN_DOCUMENT)):
+            raise InputError(f"there is no run {quoted(run)}", did_you_mean(run, self.ids()) or "kaizen log lists the runs", "no_run")
+        return path
+
+    def ids(self) -> list[str]:
+        names = list_folder(self.runs) if os.path.isdir(self.runs) else []
+        known = [name for name in names if RUN_NAME.match(name) and os.path.isfile(os.path.join(self.runs, name, RUN_DOCUMENT))]
+        return sorted(known, key=lambda name: int(name[1:]))
+
+    def create(self, document: JsonObject) -> str:
+        make_store(self.workspace)
+        make_folder(self.runs)
+        number = max((int(name[1:]) for name in list_folder(self.runs) if RUN_NAME.match(name)), default=0) + 1
+        while not make_new_folder(os.path.join(self.runs, f"r{number:04d}")):
+            number += 1
+        run = f"r{number:04d}"
+        write_json(os.path.join(self.runs, run, RUN_DOCUMENT), {"version": 1, "id": run, **document, "state": PLANNED, "attempt": 1})
+        return run
+
+    def read(self, run: str) -> JsonObject:
+        folder = self.folder(run)
+        found = read_json_object(os.path.join(folder, RUN_DOCUMENT))
+        if found.get("state") in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
+            found["state"] = BROKEN_OFF
+        return found
+
+    def items(self, run: str) -> Iterator[JsonObject]:
+        path = os.path.join(self.folder(run), ITEMS_FILE)
+        if not os.path.exists(path):
+            return
+        left, shown = torn_tail(path)[0], shown_path(path)
+        with open_for_reading(path) as stream:
+            for number, raw in enumerate(stream, 1):
+                left -= len(raw)
+                if left < 0:
+                    return
+                yield parse_line(raw, f"{shown}:{number}")
+
+    def events(self, run: str) -> list[JsonObject]:
+        return read_chain(os.path.join(self.folder(run), EVENTS_FILE))
+
+    def file(self, run: str, name: str) -> str:
+        return os.path.join(self.folder(run), name)
+
+    @contextmanager
+    def writing(self, run: str) -> Iterator[RunWriter]:
+        folder = self.folder(run)
+        with FileLock(os.path.join(folder, RUN_LOCK), f"run {run}"):
+            writer = FolderWriter(folder)
+            try:
+                yield writer
+            finally:
+                writer.close()
+
+    def restart(self, run: str) -> None:
+        folder = self.folder(run)
+        with FileLock(os.path.join(folder, RUN_LOCK), f"run {run}"):
+            document = read_json_object(os.path.join(folder, RUN_DOCUMENT))
+            attempt = int(document["attempt"])
+            old = os.path.join(folder, f"attempt-{attempt}")
+            make_new_folder(old)  # it is there when a crash broke off an earlier restart, which goes on here
+            if not os.path.exists(os.path.join(old, RUN_DOCUMENT)):
+                copy_file(os.path.join(folder, RUN_DOCUMENT), os.path.join(old, RUN_DOCUMENT))
+            for name in list_folder(folder):
+                if name not in (RUN_DOCUMENT, RUN_LOCK) and not name.startswith(("attempt-", ".")):
+                    move_file(os.path.join(folder, name), os.path.join(old, name))
+            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
+            write_json(os.path.join(folder, RUN_DOCUMENT), {**kept, "state": PLANNED, "attempt": attempt + 1})
+
+
+# endregion
+
+# region lab/git.py
+# =============================================================================
+# Git's answers, or one sentence with a stable reason code why there is none.
+#
+# `git_answer` is the only way in which the lab calls git. It runs nothing that the repository
+# configures (foundation/git.py), and no word of it ever resets, cleans or overwrites a tree.
+# =============================================================================
+
+OLDEST_GIT = (2, 31)  # the first that takes configuration from GIT_CONFIG_COUNT, with which content filters are switched off
+LOOK_UP_SECONDS = 60.0
+GIT_LIMIT = 1 << 26
+# Commands that look into files of the tree, and so would ask content filters.
+FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit"))
+# What git says in the C locale: reason code, sentence, what to do. {0} is the folder.
+GIT_FAILURES = (
+    (r"not a git repository", "not_a_repository", "{0}: is not in a git repository", "run: git init, then commit what is there"),
+    (
+        r"dubious ownership|unsafe repository",
+        "unsafe_repository",
+        "{0}: belongs to another user, so git refuses to read it",
+        "if you trust it: git config --global --add safe.directory FOLDER",
+    ),
+    (r"must be run in a work tree", "no_work_tree", "{0}: has no work tree", "go to a folder with checked-out files"),
+    (
+        r"Read-only file system|Permission denied|insufficient permission|Operation not permitted",
+        "git_read_only",
+        "{0}: git may not write to its repository here",
+        "kaizen lab open makes a clone in which commits work; or run the command outside the sandbox",
+    ),
+    (
+        r"\.lock': File exists|index\.lock",
+        "git_busy",
+        "{0}: another git process is writing to the repository",
+        "wait until it has ended; if none runs, remove the .lock file that git names",
+    ),
+    (
+        r"unknown revision|bad revision|bad object|Invalid symmetric|Needed a single revision|not a valid|invalid reference|missing blob",
+        "unknown_commit",
+        "{0}: the repository does not have that commit",
+        "name one that it has; in a shallow clone, first: git fetch --unshallow",
+    ),
+)
+
+
+class GitError(RefusedError):
+    """Git cannot do or say what is needed; `reason` is a stable code."""
+
+    default_reason = "git_failed"
+
+
+def git_ended(
+    folder: str, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"", seconds: float = LOOK_UP_SECONDS
+) -> Ended:
+    """How `git *words*` in *folder* ended, whatever its exit code; *env* adds to its environment.
+
+    Raises GitError when it could not start or did not end by itself.
+    """
+    if not os.path.isdir(folder):
+        raise GitError(f"{shown_path(folder)}: is no folder", reason="missing_folder")
+    try:
+        settings = filters_off(folder) if words[0] in FILTERING else {}
+        ended = ask_git(list(words), folder, {**settings, **(env or {})}, stdin=stdin, seconds=seconds, limit=GIT_LIMIT)
+    except CannotStart as error:
+        if "No such file" in str(error):
+            raise GitError("git is not installed, or not on PATH", "install git 2.31 or later", "git_missing") from None
+        raise GitError(f"git cannot be started: {visible(str(error))}", reason="git_missing") from None
+    if ended.end == OVERFLOW:
+        raise GitError(f"git {words[0]}: the answer is larger than {GIT_LIMIT >> 20} MiB", reason="git_answer_too_large")
+    if ended.end != EXITED:
+        raise GitError(f"git {words[0]}: no answer within {seconds:g} s", "try again when the machine is less busy", "git_slow")
+    return ended
+
+
+def git_answer(
+    folder: str, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"", seconds: float = LOOK_UP_SECONDS
+) -> str:
+    """Standard output of `git *words*` in *folder*, decoded like file names (os.fsdecode). Raises GitError."""
+    ended = git_ended(folder, *words, env=env, stdin=stdin, seconds=seconds)
+    if ended.exit_code:
+        raise git_error(folder, words[0], ended)
+    return os.fsdecode(ended.stdout)
+
+
+def git_looked_up(folder: str, *words: str) -> str:
+    """The one line that `git *words*` prints of something that may not be there; '' when it is not (exit code 1). Raises GitError."""
+    ended = git_ended(folder, *words)
+    if ended.exit_code not in (0, 1):
+        raise git_error(folder, words[0], ended)
+    return os.fsdecode(ended.stdout).removesuffix("\n")
+
+
+def git_error(folder: str, word: str, ended: Ended) -> GitError:
+    """What the failure of `git *word*` in *folder* means."""
+    said = ended.stderr.decode("utf-8", "replace").strip()
+    for pattern, reason, sentence, hint in GIT_FAILURES:
+        if re.search(pattern, said):
+            return GitError(sentence.format(shown_path(folder)), hint, reason)
+    lines = [line for line in said.split("\n") if line.startswith(("fatal:", "error:"))] or said.split("\n")
+    return GitError(f"git {word}: {visible(lines[0], 200) or f'exit code {ended.exit_code}'}")
+
+
+def git_version() -> tuple[int, int]:
+    """(major, minor) of the installed git. Raises GitError when there is none, or one older than OLDEST_GIT."""
+    said = git_answer(os.path.abspath(os.sep), "version")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    version = (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    if version < OLDEST_GIT:
+        raise GitError(f"git {'.'.join(map(str, version))} is too old", "install git 2.31 or later", "git_too_old")
+    return version
+
+# endregion
+
+# region lab/provenance.py
+# =============================================================================
+# Which commit a folder stands on, what differs from it, and what a variant changed.
+#
+# Only reads. File names are text with surrogates for bytes that are not UTF-8 (os.fsdecode);
+# show them with `visible`.
+# =============================================================================
+
+# What lies in the git directory while something is going on, and its name.
+UNDER_WAY = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+    ("BISECT_LOG", "bisect"),
+)
+GIT_STATUS_WORDS = "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty".split()
+# Entries of `ls-files -v -s -z` that a plain look passes over: assume-unchanged (lower case), skip-worktree (S), submodules.
+SPECIAL_ENTRIES = r"(?:\A|(?<=\0))(?:([a-zS]) \d{6}|. (160000)) [0-9a-f]+ \d\t([^\0]+)"
+DIFF_WORDS = "--no-ext-diff --no-textconv --no-renames --ignore-submodules=none".split()
+
+
+class Checkout(NamedTuple):
+    """A work tree and the commit it stands on.
+
+    `head` is the full commit hash, None before the first commit; `branch` is None when HEAD is detached. `in_progress` is rebase,
+    merge, cherry-pick, revert, bisect or None. `reason` is the code of what forbids a run here (no_commit,
+    merge_in_progress, …), None when nothing does.
+    """
+
+    root: str
+    git_dir: str
+    common_dir: str
+    head: str | None
+    branch: str | None
+    is_detached: bool
+    is_shallow: bool
+    in_progress: str | None
+    reason: str | None
+
+
+class DirtyPath(NamedTuple):
+    """A path, relative to the root, that differs from the commit: staged, unstaged, untracked, submodule, or hidden.
+
+    Hidden is a change that git was told not to look at (assume-unchanged, skip-worktree). A folder in which nothing
+    is tracked is one path that ends in '/'.
+    """
+
+    path: str
+    kind: str
+
+
+def read_checkout(folder: str) -> Checkout:
+    """The checkout around *folder*.
+
+    Raises GitError: git_missing, git_too_old, not_a_repository, unsafe_repository, bare_repository, no_work_tree.
+    """
+    git_version()
+    words = ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
+    is_bare, is_inside, is_shallow = git_answer(folder, *words).split()
+    if is_inside != "true":
+        what = "is a bare repository, without files" if is_bare == "true" else "is not in the work tree of its repository"
+        code = "bare_repository" if is_bare == "true" else "no_work_tree"
+        raise GitError(f"{shown_path(folder)}: {what}", "go to a folder with checked-out files", code)
+    # One path an answer: a path may hold a line end.
+    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
+    common_dir = os.path.realpath(os.path.join(folder, common))
+    head, branch = read_head(folder)
+    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
+    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
+    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+
+
+def read_head(folder: str) -> tuple[str | None, str | None]:
+    """(commit hash, branch) of HEAD; None for no commit yet, None for a detached HEAD. Raises GitError."""
+    branch = git_looked_up(folder, "symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
+    return ref_commit(folder, "HEAD") or None, branch or None
+
+
+def ref_commit(folder: str, ref: str) -> str:
+    """The commit that *ref*, written in full, names in the repository of *folder*; '' when there is no such ref. Raises GitError."""
+    return git_looked_up(folder, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+
+
+def checkout_obstacle(checkout: Checkout) -> GitError | None:
+    """Why nothing can be recorded about *checkout* (its `reason` in a sentence); None when it can."""
+    place = shown_path(checkout.root)
+    if checkout.head is None:
+        return GitError(f"{place}: has no commit yet", "commit what is there, so that a run can name its source", "no_commit")
+    if checkout.in_progress:
+        what = checkout.in_progress
+        ways = "git bisect reset" if what == "bisect" else f"git {what} --continue or git {what} --abort"
+        return GitError(f"{place}: a {what} is in progress", f"end it first: {ways}", checkout.reason or "")
+    return None
+
+
+def dirty_paths(checkout: Checkout) -> list[DirtyPath]:
+    """What in the work tree differs from HEAD, sorted by path; ignored files are exempt, submodules are entered. Raises GitError.
+
+    Content filters (git-lfs) are not run: a file that one would change, and that was written since its checkout, counts as changed.
+    """
+    listed = git_answer(checkout.root, "ls-files", "-v", "-s", "-z")
+    special = [match.groups() for match in re.finditer(SPECIAL_ENTRIES, listed)]
+    hidden = [path for tag, _, path in special if tag]
+    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS), set(hidden))
+    for path in sorted(path for _, mode, path in special if mode):
+        if found.get(path) is None:
+            found.update((inner, "submodule") for inner in submodule_paths(checkout.root, path))
+    return [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+
+
+def status_paths(status: str, hidden: set[str]) -> dict[str, str]:
+    """{path: kind} of the entries of `git status --porcelain=v2 -z`."""
+    found = {}
+    for entry in status.split("\0"):
+        if entry.startswith("? "):
+            found[entry[2:]] = "untracked"
+        elif entry.startswith(("1 ", "u ")):
+            fields = entry.split(" ", 8 if entry[0] == "1" else 10)
+            kind = "submodule" if fields[2].startswith("S") else "staged" if fields[1][0] != "." and entry[0] == "1" else "unstaged"
+            found[fields[-1]] = "hidden" if fields[-1] in hidden and kind == "unstaged" else kind
+    return found
+
+
+def looked_through(checkout: Checkout, hidden: list[str]) -> str:
+    """The status with the assume-unchanged and skip-worktree bits of the paths *hidden* taken away, in a copy of the index.
+
+    What a sparse checkout left out keeps its bit. Raises GitError.
+    """
+    import tempfile
+
+    sparse = git_looked_up(checkout.root, "config", "--type=bool", "--get", "core.sparseCheckout") == "true"
+    looked = [path for path in hidden if not sparse or os.path.lexists(os.path.join(checkout.root, path))]
+    paths = b"".join(os.fsencode(path) + b"\0" for path in looked)
+    with tempfile.TemporaryDirectory(prefix="kaizen-index-") as folder:
+        index, own = os.path.join(folder, "index"), os.path.join(checkout.git_dir, "index")
+        written = os.stat(own)
+        copy_file(own, index)
+        # Git reads a file again that is not older than the index: the copy must not seem younger than it is.
+        os.utime(index, ns=(written.st_atime_ns, written.st_mtime_ns))
+        env = {"GIT_INDEX_FILE": index}
+        for bit in ("--no-assume-unchanged", "--no-skip-worktree"):
+            git_answer(checkout.root, "update-index", bit, "-z", "--stdin", stdin=paths, env=env)
+        return git_answer(checkout.root, *GIT_STATUS_WORDS, env=env)
+
+
+def submodule_paths(root: str, path: str) -> list[str]:
+    """What differs inside the submodule *path* of *root*; one that was never filled has nothing, unless files lie in its folder."""
+    folder = os.path.join(root, path)
+    if os.path.lexists(os.path.join(folder, ".git")):
+        return [f"{path}/{inner.path}" for inner in dirty_paths(read_checkout(folder))]
+    return [f"{path}/"] if os.path.isdir(folder) and os.listdir(folder) else []
+
+
+def dirty_obstacle(paths: list[DirtyPath]) -> GitError | None:
+    """That the tree is not clean, with the first of *paths* by name; None when there are none."""
+    if not paths:
+        return None
+    named = listed([f"{visible(each.path)} ({each.kind})" for each in paths], 5)
+    hint = "commit them, or have git ignore them; git update-index --no-assume-unchanged --no-skip-worktree PATH shows a hidden one"
+    return GitError(f"the work tree is not clean, {counted(len(paths), 'path')}: {named}", hint, "dirty_tree")
+
+
+def tree_hash(checkout: Checkout) -> str:
+    """The hash of the tree that HEAD commits: equal for equal content, however it came about. Raises GitError."""
+    return git_answer(checkout.root, "rev-parse", "--verify", f"{checkout.head}^{{tree}}").strip()
+
+
+def patch_id(checkout: Checkout, base: str) -> str:
+    """`git patch-id --stable` of what HEAD changed since the commit *base*; '' when nothing differs. Raises GitError."""
+    words = ["diff-tree", "-r", "-p", "--binary", "--full-index", *DIFF_WORDS, commit_named(checkout, base), str(checkout.head)]
+    made = git_ended(checkout.root, *words)
+    if made.exit_code:
+        raise git_error(checkout.root, "diff-tree", made)
+    return git_answer(checkout.root, "patch-id", "--stable", stdin=made.stdout).partition(" ")[0]
+
+
+def changed_paths(checkout: Checkout, base: str) -> list[str]:
+    """The paths that HEAD adds, changes or removes against the commit *base*, sorted; of a rename both. Raises GitError."""
+    words = ["diff-tree", "-r", "--name-only", "-z", *DIFF_WORDS, commit_named(checkout, base), str(checkout.head)]
+    return sorted(path for path in git_answer(checkout.root, *words).split("\0") if path)
+
+
+def commit_named(checkout: Checkout, name: str) -> str:
+    """The full hash of the commit *name*, a hash, branch or tag. Raises GitError unknown_commit."""
+    if name.startswith("-"):
+        raise GitError("a commit's name does not begin with '-'", reason="unknown_commit")
+    return git_answer(checkout.root, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}").strip().split("\n")[-1]
+
+
+def git_write_obstacle(checkout: Checkout) -> GitError | None:
+    """What forbids commits in *checkout* and what to do; None when its git directory can be written.
+
+    Tried by making an empty folder and removing it: permissions do not tell of a sandbox.
+    """
+    import tempfile
+
+    for folder in dict.fromkeys([checkout.git_dir, *[os.path.join(checkout.common_dir, name) for name in ("objects", "refs")]]):
+        try:
+            os.rmdir(tempfile.mkdtemp(prefix="kaizen-probe-", dir=folder))
+        except OSError:
+            return GitError(
+                f"{shown_path(folder)}: cannot be written here, so neither commits nor branches can be made in this repository",
+                "kaizen lab open makes a clone in which they can; or run the command outside the sandbox",
+                "git_read_only",
+            )
+    return None
+
+# endregion
+
+# region lab/watch.py
+# =============================================================================
+# Whether a work tree is still what it was when a run began.
+#
+# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look.
+# The next is due after two seconds, or twenty times what the last one took if that is more: git uses
+# one thread for it, so looking costs at most 5 % of one core, however large the repository.
+# =============================================================================
+
+WATCH_SECONDS = 2.0
+WATCH_SHARE = 20
+
+
+class TreeWatch:
+    """Watches *checkout*, and the files of *locked*: {path, relative to its root or absolute: SHA-256 in hexadecimal}. Raises GitError."""
+
+    def __init__(self, checkout: Checkout, locked: dict[str, str]) -> None:
+        self.checkout = checkout
+        self.locked = {os.path.join(checkout.root, path): digest for path, digest in locked.items()}
+        self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
+        self.interval = WATCH_SECONDS
+        self.due = 0.0
+        self.before = set(dirty_paths(checkout))
+
+    def poll(self) -> str | None:
+        """`changed` when a look is due, else None at once."""
+        return self.changed() if monotonic_seconds() >= self.due else None
+
+    def changed(self, is_last: bool = False) -> str | None:
+        """One sentence on what has changed since the watch began; None when nothing has.
+
+        What cannot be looked at counts as changed. A locked file is read again when its time stamps or size differ, and in
+        the last look whatever they say.
+        """
+        began = monotonic_seconds()
+        if is_last:
+            self.seen.clear()
+        try:
+            return self.head_change() or self.locked_change() or self.tree_change()
+        except GitError as error:
+            return f"the work tree can no longer be looked at: {error.message}"
+        finally:
+            ended = monotonic_seconds()
+            self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
+            self.due = ended + self.interval
+
+    def head_change(self) -> str | None:
+        """That HEAD is another commit or branch."""
+        head, branch = read_head(self.checkout.root)
+        if head != self.checkout.head:
+            return f"HEAD moved from {(self.checkout.head or 'no commit')[:12]} to {(head or 'no commit')[:12]}"
+        return None if branch == self.checkout.branch else f"the branch changed to {visible(branch or 'none (detached HEAD)')}"
+
+    def locked_change(self) -> str | None:
+        """That a locked file has other bytes, or is gone."""
+        for path, digest in self.locked.items():
+            try:
+                status = os.stat(path)
+                facts = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+                if self.seen.get(path) == facts:
+                    continue
+                if content_sha256(path) != digest:
+                    return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} changed"
+                self.seen[path] = facts
+            except (OSError, InputError):
+                return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} is gone or cannot be read"
+        return None
+
+    def tree_change(self) -> str | None:
+        """That a path became, or is no longer, different from the commit."""
+        now = set(dirty_paths(self.checkout))
+        changes = sorted(now ^ self.before)
+        if not changes:
+            return None
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        what = changes[0].kind if changes[0] in now else "back to the commit"
+        return f"the work tree changed: {visible(changes[0].path)} ({what}){more}"
+
+
+def content_sha256(path: str) -> str:
+    """The SHA-256 of the file *path* in hexadecimal, read in blocks. Raises InputError."""
+    digest = hashlib.sha256()
+    with open_for_reading(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+# endregion
+
+# region lab/worktrees.py
+# =============================================================================
+# Work trees for variants made side by side, and the refs that keep their commits.
+#
+#     <place>/<campaign>/<variant>        the tree, on branch kaizen/<campaign>/<variant>
+#     refs/kaizen/<campaign>/<variant>    keeps its commit when the tree is gone
+#
+# <place> lies outside the repository: `../<repository>.kaizen-worktrees`, unless another is named. Inside it, git
+# would call the trees untracked. A variant's number is taken by making its folder, which only one of two can do.
+# A tree is removed by `git worktree remove` alone, which refuses one that holds work.
+# =============================================================================
+
+KAIZEN_REFS = "refs/kaizen"
+BRANCH_PREFIX = "kaizen"
+DEFAULT_CAMPAIGN = "lab"  # of work that belongs to no campaign
+DEFAULT_SLOTS = 3
+MAX_VARIANTS = 10_000
+NAME_SHAPE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
+COPY_SECONDS = 600.0  # for git to write a tree or a clone
+# Metrics that trees which run at the same time would disturb.
+SHARED_METRICS = r"(?i)(?:^|[_.-])(?:time|latency|duration|seconds|secs?|ms|cost|usd|dollars|price|throughput|speed)(?:$|[_.-])"
+
+
+class Worktree(NamedTuple):
+    """A work tree of a variant; `head` is its commit, `locked` why git keeps it ('' when it does not)."""
+
+    path: str
+    campaign: str
+    variant: str
+    branch: str
+    head: str
+    locked: str | None
+
+    def label(self) -> str:
+        """'campaign/variant'."""
+        return f"{self.campaign}/{self.variant}"
+
+
+def check_lab_name(name: str, what: str) -> str:
+    """*name*, which becomes part of paths and refs. Raises UsageError."""
+    if not re.match(NAME_SHAPE, name):
+        raise UsageError(f"{what} {quoted(name)}: use letters, digits, '-' and '_', beginning with a letter or digit")
+    return name
+
+
+def default_slots(metrics: Iterable[str]) -> int:
+    """How many variants may be worked on at a time: 1 when the name of a metric speaks of time or cost, else 3."""
+    return 1 if any(re.search(SHARED_METRICS, name) for name in metrics) else DEFAULT_SLOTS
+
+
+def main_root(checkout: Checkout) -> str:
+    """The main work tree of the repository; that of *checkout* where there is none, or in a submodule."""
+    folder, name = os.path.split(checkout.common_dir)
+    return folder if name == ".git" else checkout.root
+
+
+def worktree_place(checkout: Checkout, place: str = "") -> str:
+    """The folder for work trees: *place*, or beside the repository. Raises GitError: place_in_repository, place_unusable."""
+    root = os.path.realpath(main_root(checkout))
+    folder = os.path.realpath(place or f"{root}.kaizen-worktrees")
+    if any(os.path.commonpath([inner, folder]) == inner for inner in (root, os.path.realpath(checkout.root))):
+        raise GitError(f"{shown_path(folder)}: lies inside the repository", "name a place outside it with --place", "place_in_repository")
+    if "\n" in folder:
+        raise GitError(f"{shown_path(folder)}: has a line end in its name", "name another place with --place", "place_unusable")
+    return folder
+
+
+def list_worktrees(checkout: Checkout) -> list[Worktree]:
+    """The work trees of variants of this repository, in git's order, wherever they are; never the main one. Raises GitError."""
+    found = []
+    for block in git_answer(checkout.root, "worktree", "list", "--porcelain").split("\n\n")[1:]:
+        facts = dict(line.partition(" ")[::2] for line in block.split("\n"))
+        parts = facts.get("branch", "").split("/")
+        if parts[:3] == ["refs", "heads", BRANCH_PREFIX] and len(parts) == 5:
+            found.append(Worktree(facts["worktree"], parts[3], parts[4], "/".join(parts[2:]), facts["HEAD"], facts.get("locked")))
+    return found
+
+
+def add_worktree(checkout: Checkout, campaign: str, variant: str = "", *, place: str = "", base: str = "HEAD", slots: int = 3) -> Worktree:
+    """A new work tree of the commit *base* for *variant*, or for the next free number (v001).
+
+    Raises GitError: no_commit, git_read_only, unknown_commit, no_slot, variant_exists, branch_in_the_way, place_in_repository.
+    """
+    check_lab_name(campaign, "campaign")
+    names = [check_lab_name(variant, "variant")] if variant else (f"v{number:03d}" for number in range(1, MAX_VARIANTS))
+    obstacle = checkout_obstacle(checkout._replace(in_progress=None)) or git_write_obstacle(checkout) or blocking_branch(checkout, campaign)
+    if obstacle:
+        raise obstacle
+    commit = commit_named(checkout, base)
+    folder = os.path.join(worktree_place(checkout, place), campaign)
+    make_folder(folder)
+    with FileLock(f"{folder}.lock", "the folder of work trees", 10):
+        taken = [each for each in list_worktrees(checkout) if each.campaign == campaign]
+        if len(taken) >= slots:
+            in_use = "the only slot is" if slots == 1 else f"all {slots} slots are"
+            hint = f"finish one, then: kaizen worktree gc {taken[0].label()}; or ask for more with --slots"
+            raise GitError(f"{in_use} taken in {campaign}: {', '.join(each.variant for each in taken)}", hint, "no_slot")
+        name = next((name for name in names if is_reserved(checkout, folder, campaign, name)), "")
+        if not name:
+            raise GitError(f"{campaign}/{variant}: there is such a variant already", "name another, or none", "variant_exists")
+        path, branch = os.path.join(folder, name), f"{BRANCH_PREFIX}/{campaign}/{name}"
+        try:
+            git_answer(checkout.root, "worktree", "add", "--quiet", "--no-track", "-b", branch, path, commit, seconds=COPY_SECONDS)
+        except BaseException:
+            remove_empty(path)
+            raise
+    return Worktree(path, campaign, name, branch, commit, None)
+
+
+def is_reserved(checkout: Checkout, folder: str, campaign: str, name: str) -> bool:
+    """True when the folder of the variant *name* could be made, and neither branch nor kept ref has the name already."""
+    path = os.path.join(folder, name)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        refuse_writing(path, error)
+    refs = (f"refs/heads/{BRANCH_PREFIX}/{campaign}/{name}", f"{KAIZEN_REFS}/{campaign}/{name}")
+    if any(ref_commit(checkout.root, ref) for ref in refs):
+        remove_empty(path)
+        return False
+    return True
+
+
+def remove_empty(path: str) -> None:
+    """Removes the folder *path* if it is empty."""
+    with suppress(OSError):
+        os.rmdir(path)
+
+
+def blocking_branch(checkout: Checkout, campaign: str) -> GitError | None:
+    """That a branch has the name of a folder of branches that is needed here."""
+    for name in (BRANCH_PREFIX, f"{BRANCH_PREFIX}/{campaign}"):
+        if ref_commit(checkout.root, f"refs/heads/{name}"):
+            return GitError(f"a branch is called '{name}', so git cannot make '{name}/…'", "rename that branch", "branch_in_the_way")
+    return None
+
+
+def keep_commit(checkout: Checkout, campaign: str, variant: str, commit: str) -> str:
+    """The ref under refs/kaizen/ that keeps *commit* from now on; what it kept before stays kept beside it. Raises GitError."""
+    ref = f"{KAIZEN_REFS}/{campaign}/{variant}"
+    old = ref_commit(checkout.root, ref)
+    if old and old != commit and git_ended(checkout.root, "merge-base", "--is-ancestor", old, commit).exit_code:
+        git_answer(checkout.root, "update-ref", f"{ref}.{old[:12]}", old)
+    git_answer(checkout.root, "update-ref", ref, commit, old or "0" * len(commit))
+    return ref
+
+
+def collect_worktree(checkout: Checkout, tree: Worktree) -> str:
+    """Keeps the commit of *tree* under refs/kaizen/ and removes the tree: '' when it is gone, else why it stays.
+
+    Its branch stays, and so does a tree with anything uncommitted, a locked one, and the one the caller stands in.
+    Ignored files go with the tree.
+    """
+    here = os.path.realpath(os.getcwd())
+    if tree.locked is not None:
+        return f"git keeps it locked{f' ({tree.locked})' if tree.locked else ''}; git worktree unlock PATH frees it"
+    if os.path.commonpath([os.path.realpath(tree.path), here]) == os.path.realpath(tree.path):
+        return "it is the folder you are in"
+    try:
+        if os.path.isdir(tree.path):
+            inner = read_checkout(tree.path)
+            paths = dirty_paths(inner)
+            if inner.in_progress:
+                return f"a {inner.in_progress} is in progress"
+            if paths:
+                return f"it holds work that is not committed ({counted(len(paths), 'path')})"
+        keep_commit(checkout, tree.campaign, tree.variant, tree.head)
+        git_answer(checkout.root, "worktree", "remove", tree.path, seconds=COPY_SECONDS)
+    except GitError as error:
+        return error.message
+    remove_empty(os.path.dirname(tree.path))
+    return ""
+
+
+def copy_notes(folder: str) -> list[str]:
+    """What a fresh copy of a commit in *folder* lacks: submodules, and what content filters would have made. Raises GitError."""
+    listed = git_answer(folder, "ls-files", "-s", "-z").split("\0")
+    modules = sum(entry.startswith("160000 ") for entry in listed)
+    notes = [f"{counted(modules, 'submodule')} not filled in: git submodule update --init"] if modules else []
+    if len(filters_off(folder)) > 1:
+        names = "\0".join(entry.partition("\t")[2] for entry in listed)
+        values = git_answer(folder, "check-attr", "-z", "--stdin", "filter", stdin=os.fsencode(names)).split("\0")[2::3]
+        filtered = sum(value not in ("unspecified", "unset", "set") for value in values)
+        notes += [f"{counted(filtered, 'file')} as committed, since content filters (git-lfs) are not run"] if filtered else []
+    return notes
+
+# endregion
+
+# region lab/landing.py
+# =============================================================================
+# A clone inside the workspace, for where the repository's git folder is read-only.
+#
+#     kaizen/.kaizen/work/<campaign>/        the clone, on branch kaizen-<campaign>
+#     kaizen/.kaizen/work/<campaign>.patch   what was landed as a patch
+#
+# Nothing is pushed, and no tree outside the clone is touched: landing gives a branch, or a patch to apply.
+# The clone's ref refs/kaizen/opened names the commit it began with.
+# =============================================================================
+
+WORK_FOLDER = "work"
+OPENED_REF = "refs/kaizen/opened"
+# Settings of the repository that decide how files look, and who commits; a clone does not take them over by itself.
+COPIED_SETTINGS = "user.name user.email core.autocrlf core.eol core.fileMode core.symlinks core.longPaths core.precomposeUnicode".split()
+
+
+class WorkClone(NamedTuple):
+    """A nested clone: its folder, its branch, the commit it began with, whether it was made just now, and what it lacks."""
+
+    path: str
+    branch: str
+    opened: str
+    is_new: bool
+    notes: list[str]
+
+
+class Landed(NamedTuple):
+    """What was landed: the commit, the one the clone began with, the branch or else the patch file, whether it applies as it stands."""
+
+    commit: str
+    opened: str
+    branch: str
+    patch: str
+    applies: bool | None
+
+
+def clone_path(store_folder: str, campaign: str) -> str:
+    """The folder of the nested clone of *campaign*."""
+    return os.path.join(store_folder, WORK_FOLDER, check_lab_name(campaign, "campaign"))
+
+
+def open_clone(checkout: Checkout, store_folder: str, campaign: str, base: str = "HEAD") -> WorkClone:
+    """The nested clone of *campaign*, made of the repository of *checkout* at the commit *base* if it is not there.
+
+    Needs to write nothing in the repository's git folder. Raises GitError: no_commit, unknown_commit, git_failed.
+    """
+    path, branch = clone_path(store_folder, campaign), f"{BRANCH_PREFIX}-{campaign}"
+    obstacle = checkout_obstacle(checkout._replace(in_progress=None))
+    if obstacle:
+        raise obstacle
+    make_folder(os.path.dirname(path))
+    with FileLock(f"{path}.lock", "the clone", 10):
+        if os.path.isdir(path):
+            opened = ref_commit(path, OPENED_REF)
+            return WorkClone(path, branch, opened, False, copy_notes(path))
+        unfinished = f"{path}.unfinished"
+        if os.path.lexists(unfinished):  # its maker is dead, since we hold the lock
+            remove_folder(unfinished)
+        commit = commit_named(checkout, base)
+        words = ["clone", "--quiet", "--no-checkout", "--template=", *copied_settings(checkout)]
+        git_answer(os.path.dirname(path), *words, "--", checkout.root, unfinished, seconds=COPY_SECONDS)
+        git_answer(unfinished, "switch", "--quiet", "--no-track", "-c", branch, commit, seconds=COPY_SECONDS)
+        git_answer(unfinished, "update-ref", OPENED_REF, commit)
+        os.rename(unfinished, path)
+    return WorkClone(path, branch, commit, True, copy_notes(path))
+
+
+def copied_settings(checkout: Checkout) -> list[str]:
+    """Words for `git clone` that give it the repository's own values of COPIED_SETTINGS."""
+    words = []
+    for name in COPIED_SETTINGS:
+        value = git_looked_up(checkout.root, "config", "--local", "--get", name)
+        words += ["-c", f"{name}={value}"] if value else []
+    return words
+
+
+def find_clone(store_folder: str, campaign: str) -> Checkout:
+    """The nested clone of *campaign*. Raises GitError (no_clone) when there is none."""
+    path = clone_path(store_folder, campaign)
+    if not os.path.isdir(os.path.join(path, ".git")):
+        raise GitError(f"there is no clone of {campaign}", f"make one with: kaizen lab open --campaign {campaign}", "no_clone")
+    return read_checkout(path)
+
+
+def landing_commit(clone: Checkout, name: str) -> tuple[str, str]:
+    """(the commit *name* of *clone*, the one the clone began with). Raises GitError: unknown_commit, unrelated_commit, nothing_to_land."""
+    commit, opened = commit_named(clone, name), ref_commit(clone.root, OPENED_REF)
+    if not opened or git_ended(clone.root, "merge-base", "--is-ancestor", opened, commit).exit_code:
+        message = f"{commit[:12]}: does not follow the commit that the clone began with"
+        raise GitError(message, "name a commit made in the clone", "unrelated_commit")
+    if commit == opened:
+        raise GitError("the clone has no commit of its own yet", "commit in it, then land", "nothing_to_land")
+    return commit, opened
+
+
+def land_branch(clone: Checkout, outer: Checkout, name: str, branch: str = "", campaign: str = "lab") -> Landed:
+    """Gives the repository *outer* the commit *name* of *clone* as the new *branch* (kaizen/CAMPAIGN/COMMIT); nothing else changes there.
+
+    Raises GitError: git_read_only, branch_exists, branch_in_the_way, and what `landing_commit` raises.
+    """
+    commit, opened = landing_commit(clone, name)
+    obstacle = git_write_obstacle(outer)
+    if obstacle:
+        raise GitError(obstacle.message, "kaizen lab land --patch FILE needs no branch; or run it outside the sandbox", obstacle.reason)
+    branch = branch or f"{BRANCH_PREFIX}/{campaign}/{commit[:12]}"
+    if git_ended(outer.root, "check-ref-format", "--branch", branch).exit_code or branch.startswith("-"):
+        raise GitError(f"{visible(branch)}: is no name for a branch", "use letters, digits, '-', '_' and '/'", "bad_branch_name")
+    there = ref_commit(outer.root, f"refs/heads/{branch}")
+    if there and there != commit:
+        raise GitError(f"the branch {visible(branch)} exists, at {there[:12]}", "name another with --branch", "branch_exists")
+    parts = branch.split("/")
+    obstacle = blocking_branch(outer, parts[1]) if parts[0] == BRANCH_PREFIX and len(parts) > 2 else None
+    if obstacle:
+        raise obstacle
+    if not there:
+        # By its hash, so that what arrives is what was checked. Both repositories are on this disk.
+        words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options"]
+        git_answer(outer.root, *words, clone.root, f"{commit}:refs/heads/{branch}", seconds=COPY_SECONDS)
+    return Landed(commit, opened, branch, "", None)
+
+
+def land_patch(clone: Checkout, outer: Checkout, name: str, path: str) -> Landed:
+    """Writes what the commit *name* of *clone* changed since the clone began to the file *path*, for `git apply` at the root of *outer*.
+
+    Needs to write nothing in a git folder. Raises GitError as `landing_commit` does.
+    """
+    commit, opened = landing_commit(clone, name)
+    words = ["diff", "--binary", "--full-index", *DIFF_WORDS, "--src-prefix=a/", "--dst-prefix=b/", "--no-color", opened, commit, "--"]
+    made = git_ended(clone.root, *words)
+    if made.exit_code:
+        raise git_error(clone.root, "diff", made)
+    write_file(path, b"From %s\nbase: %s\n\n" % (commit.encode(), opened.encode()) + made.stdout)
+    applies = git_ended(outer.root, "apply", "--check", "--", path).exit_code == 0
+    return Landed(commit, opened, "", path, applies)
+
+# endregion
+
+# region lab/aggregation.py
+# =============================================================================
+# What the items of a run add up to: one number, or the reason why there is none.
+# =============================================================================
+
+
+def aggregated(lines: Iterable[JsonObject], metric: Metric, planned: int) -> JsonObject:
+    """{status, value or reason, n, planned} of the counting *lines* of a run; what is not known is unavailable, never 0."""
+    known = list(lines)
+    if metric.aggregation in COUNT_AGGREGATIONS:
+        value, n = counts_value(known, metric)
+    else:
+        scores = [line["score"] for line in known if line["score"] is not None]
+        value, n = scores_value(scores, metric), len(scores)
+    if value is None or n < len(known):
+        reason = "no_values" if not n else "values_missing" if n < len(known) else "undefined"
+        return {"status": "unavailable", "reason": reason, "n": n, "planned": planned}
+    return {"status": "available", "value": value, "n": n, "planned": planned}
+
+
+def scores_value(scores: list[float], metric: Metric) -> float | None:
+    """Mean, median or percentile of *scores*; None for none."""
+    if metric.aggregation == "percentile":
+        return percentile(scores, metric.percentile or 0.0).value
+    return mean(scores) if metric.aggregation == "mean" else median(scores)
+
+
+def counts_value(lines: list[JsonObject], metric: Metric) -> tuple[float | None, int]:
+    """(precision, recall or F of the counts added up, how many lines have counts); the value is None where it is undefined."""
+    counts = [line["metrics"].get(metric.name) for line in lines]
+    known = [each for each in counts if isinstance(each, dict)]
+    tp, fp, fn = (sum(each[key] for each in known) for key in ("tp", "fp", "fn"))
+    beta = float(metric.aggregation[1:]) if metric.aggregation.startswith("f") else 1.0
+    found = precision_recall(tp, fp, fn, beta)
+    value = {"precision": found.precision, "recall": found.recall}.get(metric.aggregation, found.f)
+    return (None if value is None else float(value)), len(known)
+
+# endregion
+
+# region lab/preflight.py
+# =============================================================================
+# Before a run: whether one may begin here and now; nothing is changed when it may not.
+#
+# The first thing that forbids it is told.
+#
+#     lock_held no_free_slot     another run is at work in this tree, or as many as may be
+#     paused stopped             a person has put PAUSE or STOP into the store
+#     not_a_repository no_commit merge_in_progress …    what lab/provenance.py refuses
+#     dirty_tree                 the tree is not exactly a commit
+# =============================================================================
+
+SIGNS = (
+    ("PAUSE", "paused", "a person has paused the lab", "remove the file {0} to go on"),
+    ("STOP", "stopped", "a person has stopped the lab", "remove the file {0} to go on"),
+)
+
+
+def slots_of(workspace: Workspace, system: System) -> int:
+    """How many runs may be at work at once: as config.json says, else 1 where time or cost is measured, else 3."""
+    return int(workspace.config["slots"] or default_slots([system.metric.name]))
+
+
+@contextmanager
+def held_locks(workspace: Workspace, system: System) -> Iterator[None]:
+    """While the block runs this process has the tree, and one of the slots. Raises RefusedError: lock_held, no_free_slot."""
+    make_store(workspace)
+    store = workspace.store_folder
+    is_main = store == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
+    name = "lock" if is_main else f"lock-{slug(workspace.root)}"
+    with ExitStack() as held:
+        held.enter_context(FileLock(os.path.join(store, name), "this tree"))
+        take_slot(held, store, slots_of(workspace, system))
+        yield
+
+
+def take_slot(held: ExitStack, store: str, slots: int) -> None:
+    """Takes the first free slot for as long as *held*. Raises RefusedError when all are in use."""
+    for number in range(1, slots + 1):
+        try:
+            held.enter_context(FileLock(os.path.join(store, f"slot-{number}"), f"slot {number}", patience=0))
+            return
+        except RefusedError as error:
+            if error.reason != "lock_held":
+                raise
+    raise RefusedError(
+        f"{counted(slots, 'run')} at work already, which is all that may be at once",
+        "wait until one has ended, or raise `slots` in kaizen/config.json",
+        "no_free_slot",
+    )
+
+
+def checked_tree(workspace: Workspace) -> Checkout:
+    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+    for name, reason, sentence, hint in SIGNS:
+        path = os.path.join(workspace.store_folder, name)
+        if os.path.lexists(path):
+            raise RefusedError(sentence, hint.format(shown_path(path)), reason)
+    checkout = read_checkout(workspace.root)
+    obstacle = checkout_obstacle(checkout) or dirty_obstacle(dirty_paths(checkout))
+    if obstacle:
+        raise obstacle
+    return checkout
+
+# endregion
+
+# region lab/session.py
+# =============================================================================
+# One session of a run: what is asked, what comes back, and whether it may go on.
+#
+# An evaluator of items gets `AskedItem`s and hands each event of lab.md section 3 to
+# `RunSession.take`, which checks, masks and journals it; it calls `RunSession.poll` at least
+# every 100 ms and ends when that says so. How the answers come about (an eval script, a typed
+# system, an improvement) is its own affair.
+#
+#     {"event": "start", "total": 50, "separation": "own_process"}
+#     {"event": "item", "id": "d12", "trial": 1, "status": "ok", "score": 1, "metrics": {}, "output": "…", "cost_usd": 0.002}
+#     {"event": "metric", "name": "accuracy", "value": 0.9}     {"event": "log", "message": "…"}     {"event": "end"}
+# =============================================================================
+
+ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
+SEPARATIONS = ("own_process", "in_process", "engine")
+MAX_ATTEMPTS = 3  # an infra_error or timeout is asked for again twice
+MAX_EVENT_BYTES = 8 << 20
+MAX_METRICS = 100
+LOG_LIMIT = 8 << 20
+ANY_NUMBER = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
+MEASURED_AMOUNT = Kind(lambda value: ANY_NUMBER.accepts(value) and not value < 0, "a number, 0 or more")
+EVENT_FIELDS: dict[str, dict[str, Kind]] = {
+    "start": {"total": POSITIVE_COUNT, "separation": one_of(*SEPARATIONS)},
+    "item": {
+        "id": TEXT,
+        "trial": POSITIVE_COUNT,
+        "status": one_of(*ITEM_STATUSES),
+        "score": or_null(ANY_NUMBER),
+        "metrics": or_null(OBJECT),
+        "output": ANYTHING,
+        "cost_usd": or_null(MEASURED_AMOUNT),
+        "latency_ms": or_null(MEASURED_AMOUNT),
+        "trace_id": or_null(ANY_TEXT),
+        "feedback": ANYTHING,
+    },
+    "metric": {"name": TEXT, "value": or_null(ANY_NUMBER)},
+    "log": {"message": ANY_TEXT},
+    "end": {},
+}
+REQUIRED_FIELDS = {"item": ("id", "status"), "metric": ("name", "value"), "log": ("message",)}
+KEPT_FIELDS = ("output", "trace_id", "feedback")
+NOT_FINITE = "not_finite"
+lenient_decode = json.JSONDecoder(object_pairs_hook=unique_pairs).decode
+
+
+class AskedItem(NamedTuple):
+    """One answer that is asked for: item, trial and pass, its seed, the attempt from 1, and its case with the reference."""
+
+    item: str
+    trial: int
+    pass_number: int
+    seed: int
+    attempt: int
+    case: Case
+
+    def key(self) -> Key:
+        """(item, trial, pass)."""
+        return self.item, self.trial, self.pass_number
+
+
+class RunEnd(NamedTuple):
+    """How asking ended: the state that the run gets ('' when all went well), a reason code, one sentence."""
+
+    state: str
+    reason: str
+    message: str
+
+
+ENDED_WELL = RunEnd("", "", "")
+
+
+class EvalFault(Exception):
+    """An event that breaks the protocol: a reason code and one sentence; the run is crashed."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+    def end(self) -> RunEnd:
+        """The end that it makes."""
+        return RunEnd(CRASHED, self.reason, self.message)
+
+
+class Limits(NamedTuple):
+    """Seconds without an event, for the whole run (None: no limit), and for one item."""
+
+    silence_seconds: float
+    run_seconds: float | None
+    item_seconds: float
+
+
+def decode_event(raw: bytes, number: int) -> JsonObject:
+    """The event on one line; NaN and Infinity are kept as they are. Raises EvalFault."""
+    try:
+        return decode_line(raw)
+    except JsonError as error:
+        problem = error.message
+    with suppress(ValueError, RecursionError):
+        text = raw.decode("utf-8")
+        value = lenient_decode(text) if bracket_depth(text) <= MAX_DEPTH else None
+        if isinstance(value, dict):
+            return value
+    raise EvalFault("protocol", f"event {number:,} cannot be read: {problem}")
+
+
+def is_finite(value: Any) -> bool:
+    """True unless *value* holds a NaN or an infinity somewhere."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, float) and each - each != 0.0:
+            return False
+        if isinstance(each, (list, dict)):
+            waiting += each.values() if isinstance(each, dict) else each
+    return True
+
+
+def item_line(event: JsonObject, asked: AskedItem, metric: Metric, exact: Sequence[str]) -> JsonObject:
+    """The line of items.jsonl for an item *event*. Raises EvalFault when it says ok and gives no score."""
+    status, reason = event["status"], ""
+    kept = {name: event[name] for name in KEPT_FIELDS if event.get(name) is not None}
+    metrics = event.get("metrics") or {}
+    if not is_finite(event):
+        status, reason = ("fail_error", NOT_FINITE) if status == "ok" else (status, NOT_FINITE)
+        kept = {name: value for name, value in kept.items() if is_finite(value)}
+        metrics = {name: value for name, value in metrics.items() if is_finite(value)}
+    check_item_metrics(metrics)
+    score = measured_score(event, metrics, metric) if status == "ok" else None
+    if score is not None and not metric.holds(score):
+        status, reason = "fail_error", "out_of_range"
+    if status == "fail_error":
+        score = metric.worst
+    masked, hits = redact_evidence({"metrics": metrics, **kept}, exact)
+    amounts = {name: event.get(name) if is_finite(event.get(name)) else None for name in ("cost_usd", "latency_ms")}
+    line = {"item": asked.item, "trial": asked.trial, "pass": asked.pass_number, "attempt": asked.attempt, "status": status, "score": score}
+    return {**line, **({"reason": reason} if reason else {}), **masked, **amounts, **({"redacted": hits} if hits else {})}
+
+
+def check_item_metrics(metrics: JsonObject) -> None:
+    """Raises EvalFault unless each of *metrics* is a number or counts {tp, fp, fn}."""
+    for name, value in metrics.items():
+        is_counts = isinstance(value, dict) and value.keys() == {"tp", "fp", "fn"} and all(is_whole(n) and n >= 0 for n in value.values())
+        if not is_counts and not is_number(value):
+            raise EvalFault("protocol", f"metric {quoted(name, 40)} of an item is neither a number nor counts {{tp, fp, fn}}")
+
+
+def measured_score(event: JsonObject, metrics: JsonObject, metric: Metric) -> float | None:
+    """The score of an item that is ok: `score`, else the metric of the system's name; None where counts are what counts."""
+    value = metrics.get(metric.name)
+    if metric.aggregation in COUNT_AGGREGATIONS:
+        if not isinstance(value, dict):
+            raise EvalFault("protocol", f"an item with status ok has no counts {{tp, fp, fn}} in metrics {quoted(metric.name, 40)}")
+        return event.get("score")
+    score = value if event.get("score") is None else event["score"]
+    if not is_number(score):
+        raise EvalFault("protocol", f"an item with status ok has neither a score nor a number as metric {quoted(metric.name, 40)}")
+    return float(score) if isinstance(score, float) else score
+
+
+class CappedLog:
+    """A log file of at most 8 MiB more than it has, secrets masked; `write` takes blocks of bytes."""
+
+    def __init__(self, path: str, exact: Sequence[str]) -> None:
+        self.path = path
+        self.descriptor = open_for_appending(path)
+        self.masker = CopyMasker(exact)
+        self.left, self.lost = LOG_LIMIT, 0
+
+    def write(self, data: bytes) -> None:
+        """Keeps what there is room for; what is left out is counted."""
+        self.lost += max(0, len(data) - self.left)
+        data = data[: self.left]
+        self.left -= len(data)
+        if data:
+            write_all(self.descriptor, self.masker(data), self.path)
+
+    def close(self) -> None:
+        """Writes what is held, and how much was left out."""
+        with suppress(Exception):
+            write_all(self.descriptor, self.masker(b""), self.path)
+            if self.lost:
+                write_all(self.descriptor, f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode(), self.path)
+        os.close(self.descriptor)
+
+
+class RunSession:
+    """The one asking of items of a run by this process; `begin` opens a round of it."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        system: System,
+        writer: RunWriter,
+        watch: TreeWatch,
+        stop: StopSwitch,
+        limits: Limits,
+        environment: dict[bytes, bytes],
+        exact: Sequence[str],
+    ) -> None:
+        document = writer.document()
+        self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
+        self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), workspace.root
+        self.locked_folder = writer.file("locked")
+        self.limits, self.environment, self.exact = limits, environment, exact
+        self.locked: dict[str, str] = document["hashes"]["locked"]
+        self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
+        self.asked: dict[Key, AskedItem] = {}
+        self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
+        self.metrics: JsonObject = {}
+        self.separation = ""
+        self.events = 0
+        self.has_ended = False
+        self.started = self.heard_at = monotonic_seconds()
+        self.open: set[Key] = set()  # asked in this round and not answered
+
+    def begin(self, asked: list[AskedItem]) -> None:
+        """Opens a round in which *asked*, and nothing else, may be answered once each."""
+        self.asked = {each.key(): each for each in asked}
+        self.open = set(self.asked)
+        self.has_ended, self.events = False, 0
+        self.heard_at = monotonic_seconds()
+
+    def take(self, event: JsonObject) -> None:
+        """Checks and keeps one *event*. Raises EvalFault when it breaks the protocol."""
+        self.events += 1
+        self.heard_at = monotonic_seconds()
+        kind = event.get("event")
+        fields = EVENT_FIELDS.get(kind) if isinstance(kind, str) else None
+        if fields is None or not isinstance(kind, str):
+            raise EvalFault("protocol", f"event {self.events:,} has no `event` of {', '.join(EVENT_FIELDS)}")
+        if self.has_ended:
+            raise EvalFault("protocol", f"event {self.events:,} comes after the end")
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            raise EvalFault("protocol", f"event {self.events:,} ({kind}){pointer and ' ' + visible(pointer, 80)}: {message}")
+
+        check_fields(event, fields, "", report, REQUIRED_FIELDS.get(kind, ()))
+        if kind == "item":
+            self.take_item(event)
+        elif kind == "metric":
+            self.take_metric(event["name"], event["value"])
+        elif kind == "log":
+            self.log(event["message"])
+        elif kind == "start":
+            self.separation = event.get("separation", self.separation)
+        else:
+            self.has_ended = True
+
+    def take_item(self, event: JsonObject) -> None:
+        """Journals the answer in *event*. Raises EvalFault when it was not asked for, or comes twice."""
+        asked = self.asked.get((event["id"], event.get("trial", 1), self.pass_number()))
+        if asked is None:
+            raise EvalFault("unasked_item", f"event {self.events:,} is about an item and trial that were not asked for")
+        key = asked.key()
+        if key not in self.open:
+            raise EvalFault("repeated_item", f"event {self.events:,} answers item {quoted(asked.item, 40)} a second time")
+        line = item_line(event, asked, self.system.metric, self.exact)
+        self.writer.item(line)
+        self.open.discard(key)
+        self.last[key] = line
+
+    def pass_number(self) -> int:
+        """The pass of this round."""
+        return next(iter(self.asked))[2] if self.asked else 1
+
+    def take_metric(self, name: str, value: Any) -> None:
+        """Keeps a metric of the whole run; one that is not finite is null. Raises EvalFault beyond 100 names."""
+        if name not in self.metrics and len(self.metrics) >= MAX_METRICS:
+            raise EvalFault("protocol", f"more than {MAX_METRICS} metrics")
+        self.metrics[redact_text(name, self.exact)[0][:200]] = value if is_finite(value) else None
+
+    def log(self, message: str) -> None:
+        """Writes *message*, made safe, into out.log."""
+        self.out.write(visible_lines(message).encode("utf-8", "replace") + b"\n")
+
+    def poll(self) -> RunEnd | None:
+        """Syncs what is due; the end that the run must come to now, or None. To be called at least every 100 ms."""
+        self.writer.sync_if_due()
+        if self.stop.is_requested:
+            return RunEnd(BROKEN_OFF, "stopped", "stopped by a signal")
+        now = monotonic_seconds()
+        if now - self.heard_at > self.limits.silence_seconds:
+            return RunEnd(TIMED_OUT, "silence", f"no event for {duration(self.limits.silence_seconds)}")
+        if self.limits.run_seconds is not None and now - self.started > self.limits.run_seconds:
+            return RunEnd(TIMED_OUT, "run_timeout", f"not done after {duration(self.limits.run_seconds)}")
+        changed = self.watch.poll()
+        return tree_changed(changed) if changed else None
+
+    def close(self) -> None:
+        """Closes the logs."""
+        self.out.close()
+        self.err.close()
+
+
+def tree_changed(what: str) -> RunEnd:
+    """The end of a run whose tree changed, which is *what* in a sentence."""
+    return RunEnd(TAINTED, "tree_changed", what)
+
+
+class ItemEvaluator:
+    """Answers items; `separation` is own_process, in_process, engine, or '' where only its answers say."""
+
+    separation = ""
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        """Has *asked* answered through `session.take`; how that ended."""
+        raise NotImplementedError
+
+
+MakeEvaluator = Callable[[Workspace, System], ItemEvaluator]
+
+
+def final_answers(lines: Iterable[JsonObject]) -> dict[Key, JsonObject]:
+    """The line that counts of each (item, trial, pass): the last; in the order of their first."""
+    found: dict[Key, JsonObject] = {}
+    for line in lines:
+        found[item_key(line)] = line
+    return found
+
+
+def is_answered(line: JsonObject | None) -> bool:
+    """True when *line* is a measurement."""
+    return line is not None and line["status"] in ANSWERED
+
+# endregion
+
+# region lab/eval_runner.py
+# =============================================================================
+# The eval script: started in the variant's tree, its code from the locked copy.
+#
+# It is heard on a descriptor of its own, and called with `--out-fd N --request FILE`. The request names a JSONL file that holds just
+# the cases of the items asked for, in the case format. What it prints goes into capped files.
+# =============================================================================
+
+LAB_PROTOCOL = "1.0"
+RUN_MARK = b"KAIZEN_RUN_MARK"
+
+
+class EvalScript(ItemEvaluator):
+    """Answers items by the command in `eval`."""
+
+    def __init__(self, workspace: Workspace, system: System) -> None:
+        self.command = system.command
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        request = write_request(asked, session)
+        words = [locked_word(word, session) for word in self.command]
+        return supervised(words, ["--request", request], session)
+
+
+def locked_word(word: str, session: RunSession) -> str:
+    """*word* of a command; one that names a locked file is led to the locked copy."""
+    path = os.path.normpath(word)
+    return os.path.join(session.locked_folder, path) if path in session.locked else word
+
+
+def write_request(asked: list[AskedItem], session: RunSession) -> str:
+    """The path of a new request file about *asked*, which names a file with their cases."""
+    folder = session.writer.file("requests")
+    make_folder(folder)
+    number = sum(name.endswith(".json") for name in list_folder(folder)) + 1
+    path, cases = (os.path.join(folder, f"{number}{suffix}") for suffix in (".json", ".items.jsonl"))
+    with replacing(cases) as stream:
+        for document in {each.item: each.case.document for each in asked}.values():
+            stream.write(encode_compact(document).encode("utf-8") + b"\n")
+    request: JsonObject = {
+        "protocol": LAB_PROTOCOL,
+        "run": session.run,
+        "system": session.system.id,
+        "variant": session.variant,
+        "pass": asked[0].pass_number,
+        "item_timeout_seconds": session.limits.item_seconds,
+        "dataset": cases,
+        "items": [{"id": each.item, "trial": each.trial, "seed": each.seed} for each in asked],
+    }
+    write_file(path, encode_compact(request) + "\n")
+    return path
+
+
+class EventLines:
+    """Cuts what comes from the eval into lines and hands each event on; the first fault is kept, and what follows it dropped."""
+
+    def __init__(self, session: RunSession) -> None:
+        self.session = session
+        self.rest = b""
+        self.fault: EvalFault | None = None
+
+    def write(self, data: bytes) -> None:
+        """Takes the next block."""
+        if self.fault:
+            return
+        *lines, self.rest = (self.rest + data if self.rest else data).split(b"\n")
+        try:
+            for line in lines:
+                self.take(line)
+            if len(self.rest) > MAX_EVENT_BYTES:
+                raise EvalFault("event_too_large", f"event {self.session.events + 1:,} is longer than {MAX_EVENT_BYTES >> 20} MiB")
+        except EvalFault as fault:
+            self.fault, self.rest = fault, b""
+
+    def take(self, line: bytes) -> None:
+        """Hands on the event on *line*, if there is one."""
+        if line.strip():
+            self.session.take(decode_event(line, self.session.events + 1))
+
+    def close(self) -> None:
+        """Takes a last line that has no line end."""
+        self.write(b"\n")
+
+
+def supervised(command: list[str], further: list[str], session: RunSession) -> RunEnd:
+    """How *command* ended, which was started in the variant's tree with `--out-fd N` and *further* behind it and spoke to *session*."""
+    lines = EventLines(session)
+    called: list[RunEnd] = []
+
+    def may_go_on() -> bool:
+        end = lines.fault.end() if lines.fault else session.poll()
+        called.extend([end] if end else [])
+        return end is None
+
+    try:
+        ended = supervise_program(
+            lambda descriptor: [*command, "--out-fd", str(descriptor), *further],
+            Sinks(session.out.write, session.err.write, lines.write),
+            may_go_on,
+            cwd=session.tree,
+            environment=session.environment,
+            stop=session.stop,
+            mark=RUN_MARK + b"=" + session.environment[RUN_MARK],
+        )
+    except CannotStart as error:
+        return RunEnd(CRASHED, "cannot_start", f"the eval {visible(command[0])} cannot be started: {error}")
+    if called and ended.end == CALLED_OFF:
+        return called[0]
+    if ended.end == STOPPED:
+        return RunEnd(BROKEN_OFF, "stopped", "stopped by a signal")
+    lines.close()
+    return lines.fault.end() if lines.fault else end_of(ended, session)
+
+
+def end_of(ended: Ended, session: RunSession) -> RunEnd:
+    """The end of a run whose eval *ended* by itself: well only with exit code 0 and the event `end`."""
+    code = ended.exit_code or 0
+    if code < 0:
+        return RunEnd(CRASHED, "signal", f"the eval was ended by {signal_name(-code)}")
+    if code:
+        return RunEnd(CRASHED, "exit_code", f"the eval ended with exit code {code}")
+    if not session.has_ended:
+        return RunEnd(CRASHED, "no_end", "the eval stopped without the event end: it may have stopped anywhere")
+    return ENDED_WELL
+
+# endregion
+
+# region lab/execution.py
+# =============================================================================
+# The life of a run: planned, running, and then exactly one of six ends.
+#
+#     completed    every item is measured, but for at most max(1, 2 %)
+#     incomplete   more are missing: not reported, or infra_error or timeout three times
+#     crashed      the eval ended with an error, or broke the protocol
+#     timed_out    no event for too long
+#     interrupted  stopped by a signal, or the process that was at it is gone
+#     tainted      the tree, HEAD or a locked file changed meanwhile
+#
+# What was answered stays answered: `resume_run` asks for the rest, from the same commit and locked
+# files. A tainted run can only be restarted; its journals move to `attempt-N`.
+# =============================================================================
+
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript}
+MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
+SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
+
+
+class RunOptions(NamedTuple):
+    """What `kaizen run --system` was asked for; *max_items* is None for all."""
+
+    system: str
+    variant: str
+    title: str = ""
+    description: str = ""
+    hypothesis: str = ""
+    is_diagnostic: bool = False
+    max_items: int | None = None
+
+
+class RunOutcome(NamedTuple):
+    """What became of a run: run.json, and what the user should know besides."""
+
+    document: JsonObject
+    notes: list[str]
+
+
+class ItemSet(NamedTuple):
+    """The items of a system in order, without those of the holdout, which are counted; the fingerprint is that of all."""
+
+    cases: dict[str, Case]
+    fingerprint: str
+    holdout: int
+
+
+# --- What a run is made from -----------------------------------------------------------
+
+
+def load_items(workspace: Workspace, system: System) -> ItemSet:
+    """The items of *system*: the cases of its dataset or of its improvement. Raises BreachesError, or InputError for none."""
+    breaches = Breaches()
+    if system.improvement:
+        improvement = Improvement(workspace.path(system.improvement))
+        evaluation = load_evaluation(improvement, breaches)
+        dataset = load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+    else:
+        cases: dict[str, Case] = {}
+        add_cases(workspace.path(system.dataset), cases, breaches)
+        holdout = frozenset(name for name, case in cases.items() if is_holdout(case.document))
+        dataset = Dataset(cases, dataset_fingerprint(cases), False, holdout)
+    breaches.raise_if_any()
+    kept = {name: case for name, case in dataset.cases.items() if name not in dataset.holdout}
+    if not kept:
+        place = shown_path(workspace.path(system.improvement or system.dataset))
+        hint = 'write one a line: {"id": "…", "input": …, "expected": …}'
+        raise InputError(f"{place}: holds no item outside the holdout", hint, "no_items")
+    return ItemSet(kept, dataset.fingerprint, len(dataset.holdout))
+
+
+def locked_hashes(workspace: Workspace, system: System) -> dict[str, str]:
+    """{path relative to the root: SHA-256 in hexadecimal} of the locked files as they are in the tree."""
+    return {path: content_sha256(workspace.path(path)) for path in locked_files(workspace, system)}
+
+
+def item_seed(seed: int, item: str, trial: int, pass_number: int) -> int:
+    """The seed of one answer, in 0..2^31-1; it depends on nothing else, so all variants get the same."""
+    return trial_seed(seed, item if pass_number == 1 else f"{item}\n{pass_number}", trial)
+
+
+def run_document(
+    workspace: Workspace, system: System, options: RunOptions, checkout: Checkout, items: ItemSet, evaluator: ItemEvaluator
+) -> JsonObject:
+    """run.json of the planned run, without what the store adds."""
+    locked = locked_hashes(workspace, system)
+    selected = list(items.cases)[: options.max_items]
+    return {
+        "system": system.id,
+        "variant": options.variant,
+        "title": options.title,
+        "description": options.description,
+        "hypothesis": options.hypothesis,
+        "diagnostic": options.is_diagnostic,
+        "limited": len(selected) < len(items.cases),
+        "max_items": options.max_items,
+        "commit": {"hash": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached},
+        "tree": tree_hash(checkout),
+        "patch_id": None,
+        "hashes": {
+            "dataset": items.fingerprint,
+            "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
+            "system": fingerprint(system.metric.document()),
+            "locked": locked,
+        },
+        "population": {"dataset_size": len(items.cases), "selected_item_ids": selected},
+        "passes": 1,
+        "seed": workspace.config["seed"],
+        "created_at": utc_now(),
+        "metric": system.metric.document(),
+        "verdict": "unjudged",
+        "separation": evaluator.separation or "not_stated",
+        "engine": version_line(),
+        "mark": os.urandom(12).hex(),
+    }
+
+
+def copy_locked(workspace: Workspace, writer: RunWriter) -> None:
+    """Makes the locked copy of the run anew. Raises RefusedError when a locked file is not the one that the run was planned with."""
+    folder = writer.file("locked")
+    if os.path.isdir(folder):
+        remove_folder(folder)
+    for path, digest in writer.document()["hashes"]["locked"].items():
+        target = os.path.join(folder, path)
+        make_folder(os.path.dirname(target))
+        if copy_file(workspace.path(path), target)[0] != digest:
+            raise other_locked(path)
+
+
+def other_locked(path: str) -> RefusedError:
+    """The refusal to go on with other locked files than the run began with."""
+    return RefusedError(
+        f"the locked file {quoted(path)} is not the one this run began with",
+        "put it back, or begin anew with: kaizen resume RUN --restart",
+        "locked_changed",
+    )
+
+
+# --- Beginning, and going on -----------------------------------------------------------
+
+
+def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
+    """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
+    system = load_system(workspace, options.system)
+    store = FolderStore(workspace)
+    with held_locks(workspace, system):
+        checkout = checked_tree(workspace)
+        items = load_items(workspace, system)
+        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        document = run_document(workspace, system, options, checkout, items, evaluator)
+        document["patch_id"], patch = patch_since_best(store, system, checkout)
+        run = store.create(document)
+        with store.writing(run) as writer:
+            writer.event("planned", commit=checkout.head, tree=document["tree"])
+            if patch:
+                write_file(writer.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+            return execute(workspace, system, checkout, items, evaluator, store, writer)
+
+
+def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tuple[str | None, str]:
+    """(patch id, patch) of what HEAD changes since the commit of the system's best run; (None, '') when that is not known."""
+    try:
+        base = str(store.read(system.best_run)["commit"]["hash"]) if system.best_run else ""
+        if not base:
+            return None, ""
+        return patch_id(checkout, base), git_answer(checkout.root, "diff", "--no-ext-diff", "--no-textconv", base, str(checkout.head))
+    except (GitError, InputError):
+        return None, ""
+
+
+def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
+    """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
+    store = FolderStore(workspace)
+    before = store.read(run)
+    refuse_state(before, is_restart)
+    system = load_system(workspace, before["system"])
+    with held_locks(workspace, system):
+        checkout = checked_tree(workspace)
+        if checkout.head != before["commit"]["hash"]:
+            raise RefusedError(
+                f"{run} was made from commit {str(before['commit']['hash'])[:12]}, and HEAD is {str(checkout.head)[:12]}",
+                f"check that commit out, here or in a worktree: git switch --detach {str(before['commit']['hash'])[:12]}",
+                "other_commit",
+            )
+        items = load_items(workspace, system)
+        if set(before["population"]["selected_item_ids"]) - items.cases.keys() or items.fingerprint != before["hashes"]["dataset"]:
+            raise other_locked(system.dataset or system.improvement)
+        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        if is_restart:
+            store.restart(run)
+        with store.writing(run) as writer:
+            writer.event("resumed", after=before["state"], restart=is_restart, mended=writer.notes)
+            kill_marked(RUN_MARK + b"=" + str(before["mark"]).encode())  # an eval that outlived its engine
+            has_new_chance = before["state"] in (INCOMPLETE, TIMED_OUT)
+            return execute(workspace, system, checkout, items, evaluator, store, writer, has_new_chance)
+
+
+def refuse_state(document: JsonObject, is_restart: bool) -> None:
+    """Raises RefusedError unless a run of this state can be gone on with, or begun anew."""
+    run, state = document["id"], document["state"]
+    if state == DONE:
+        raise RefusedError(f"{run} is completed; asking again until the score is right is no measurement", "start another run", "completed")
+    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, "crashed"):
+        raise RefusedError(f"{run} is {state}", "wait until it has ended", "lock_held")
+    if state == TAINTED and not is_restart:
+        hint = f"begin it anew from its commit: kaizen resume {run} --restart"
+        raise RefusedError(f"{run} is tainted: what it measured was not one commit", hint, "tainted")
+
+
+# --- One session -----------------------------------------------------------------------
+
+
+def execute(
+    workspace: Workspace,
+    system: System,
+    checkout: Checkout,
+    items: ItemSet,
+    evaluator: ItemEvaluator,
+    store: RunStore,
+    writer: RunWriter,
+    has_new_chance: bool = False,
+) -> RunOutcome:
+    """Asks for what is missing of the run that *writer* holds, and records how that ended."""
+    document = writer.document()
+    copy_locked(workspace, writer)
+    stop = StopSwitch()
+    secrets = environment_secrets(os.environ)
+    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
+    with WorkFolders() as folders, heeding_signals(stop):
+        environment = run_environment(document, folders.make())
+        limits = run_limits(workspace, system, store)
+        session = RunSession(workspace, system, writer, watch, stop, limits, environment, secrets)
+        session.last = final_answers(store.items(document["id"]))
+        writer.update(state=RUNNING, started_at=document.get("started_at") or utc_now(), pid={"pid": os.getpid(), "started": utc_now()})
+        writer.event("started", attempt=document["attempt"], answered=sum(map(is_answered, session.last.values())))
+        try:
+            end = ask_rounds(session, evaluator, items, has_new_chance)
+        finally:
+            session.close()
+    stop.close()
+    finish_run(session, end, evaluator)
+    return RunOutcome(writer.document(), run_notes(writer, items))
+
+
+def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
+    """The environment of whoever answers: the caller's without git's variables, a temporary folder of its own, what run this is."""
+    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_")}
+    given = {
+        "KAIZEN_RUN": document["id"],
+        "KAIZEN_SYSTEM": document["system"],
+        "KAIZEN_VARIANT": document["variant"],
+        "KAIZEN_WORKDIR": folder,
+        "TMPDIR": folder,
+        "PYTHONDONTWRITEBYTECODE": "1",  # a cache beside the variant's files would change its tree
+    }
+    return {**kept, **{name.encode(): os.fsencode(value) for name, value in given.items()}, RUN_MARK: str(document["mark"]).encode()}
+
+
+def run_limits(workspace: Workspace, system: System, store: RunStore) -> Limits:
+    """The limits of config.json; silence may last five times as long as the slowest item of the system's best run took."""
+    config, slowest = workspace.config, 0.0
+    if system.best_run in store.ids():
+        slowest = max((line["latency_ms"] or 0.0 for line in store.items(system.best_run)), default=0.0) / 1000
+    return Limits(max(config["silence_seconds"], SLOWEST_TIMES * slowest), config["run_timeout_seconds"], config["item_timeout_seconds"])
+
+
+def planned_items(document: JsonObject, items: ItemSet) -> Iterator[AskedItem]:
+    """Every answer that the run asks for, in order, as its first attempt."""
+    for pass_number in range(1, document["passes"] + 1):
+        for name in document["population"]["selected_item_ids"]:
+            yield AskedItem(name, 1, pass_number, item_seed(document["seed"], name, 1, pass_number), 1, items.cases[name])
+
+
+def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, has_new_chance: bool) -> RunEnd:
+    """Asks for what is missing, and again for what ended in infra_error or timeout; how the last round ended."""
+    planned = list(planned_items(session.writer.document(), items))
+    spent = {key: 0 if has_new_chance else line["attempt"] for key, line in session.last.items()}
+    silent: set[Key] = set()
+    end = ENDED_WELL
+    while not end.state:
+        asked = [
+            each._replace(attempt=spent.get(each.key(), 0) + 1)
+            for each in planned
+            if not is_answered(session.last.get(each.key())) and spent.get(each.key(), 0) < MAX_ATTEMPTS and each.key() not in silent
+        ]
+        if not asked:
+            break
+        session.begin(asked)
+        end = evaluator.answer(asked, session)
+        silent |= session.open
+        spent.update((key, each.attempt) for key, each in session.asked.items() if key not in session.open)
+    changed = session.watch.changed(is_last=True) if end.state != TAINTED else None
+    return tree_changed(changed) if changed else end
+
+
+def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> None:
+    """Counts what there is, and records the end."""
+    writer, document = session.writer, session.writer.document()
+    ids, passes = document["population"]["selected_item_ids"], document["passes"]
+    lines = [session.last.get((name, 1, number)) for number in range(1, passes + 1) for name in ids]
+    statuses = [line["status"] if line else "missing" for line in lines]
+    counts = {status: statuses.count(status) for status in ("ok", "fail_error", "infra_error", "timeout", "missing")}
+    answered = [line for line in lines if line is not None and is_answered(line)]
+    missing = len(lines) - len(answered)
+    if not end.state:
+        message = f"{missing:,} of {counted(len(lines), 'item')} missing"
+        is_whole = bool(answered) and missing <= max(1, MISSING_SHARE * len(lines))
+        end = RunEnd(DONE, "", "") if is_whole else RunEnd(INCOMPLETE, "too_many_missing", message)
+    costs = [line["cost_usd"] for line in lines if line is not None]
+    writer.finish(
+        end.state,
+        reason=end.reason or None,
+        message=end.message,
+        ended_at=utc_now(),
+        seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        counts=counts,
+        result=aggregated(answered, session.system.metric, len(lines)),
+        cost_usd=None if None in costs or not costs else float(sum(costs)),
+        metrics=session.metrics,
+        separation=evaluator.separation or session.separation or "not_stated",
+        items=items_digest(writer),
+    )
+
+
+def items_digest(writer: RunWriter) -> JsonObject:
+    """{lines, sha256} of items.jsonl as it is on the disk."""
+    digest, count = hashlib.sha256(), 0
+    with open_for_reading(writer.file("items.jsonl")) as stream:
+        for line in stream:
+            digest.update(line)
+            count += 1
+    return {"lines": count, "sha256": digest.hexdigest()}
+
+
+def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
+    """What the user should know besides the result."""
+    held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
+    return [*writer.notes, *held_back]
 
 # endregion
 
@@ -28942,6 +34372,1356 @@ def latency_text(entry: JsonObject) -> str:
 
 # endregion
 
+# region web/dashboard_data.py
+# =============================================================================
+# What dashboard.html shows: runs, hash status, open decisions, cases × runs.
+#
+#     board = read_board(folder, open_decision)
+#
+# A history that is broken is read as far as it can be, and `problems` says what is wrong. Ids that
+# are of the holdout in any run leave this module nowhere: they are only counted.
+# =============================================================================
+
+# Characters that stand for themselves in JSON and in a script element; states beyond these get a rarer one of four bytes.
+PLAIN_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"&<>\\')
+RARE_CHARACTERS = 0x20000
+RECOMMENDATIONS = ("eligible", "rejected", "manual_review")
+COUNTED_CHANGES = ("cases", "improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
+NO_NUMBERS = "has not the numbers of a comparison"
+
+
+class OpenDecision(NamedTuple):
+    """A decision to be made: the run's row, a sentence, the command that goes on ('' for none), whether a rule forbids promotion."""
+
+    row: JsonObject
+    text: str
+    command: str
+    is_blocked: bool
+
+
+class CaseMap:
+    """Cases × runs: one character a cell, which stands for (change, passed trials, valid trials)."""
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[str | None, int, int], str] = {}
+        self.orders: dict[tuple[str, ...], int] = {}  # each list of case ids that runs have, once
+        self.columns: dict[str, tuple[int, str]] = {}  # run: (list of ids, a character for each of them)
+        self.hidden: set[str] = set()
+
+    def add_run(self, history: History, run: HistoryRun) -> None:
+        """Reads the outcomes of *run*. Raises ArchiveError."""
+        names, cells = [], []
+        for outcome in run_outcomes(history, run):
+            state = (outcome.change, *outcome.candidate)
+            if state not in self.states:
+                self.states[state] = state_character(len(self.states))
+            names.append(outcome.id)
+            cells.append(self.states[state])
+            if outcome.is_holdout:
+                self.hidden.add(outcome.id)
+        self.columns[run.id] = (self.orders.setdefault(tuple(names), len(self.orders)), "".join(cells))
+
+    def seal(self) -> None:
+        """Takes out every case that is of the holdout in some run; called once, when all runs are read."""
+        keeps = [[name not in self.hidden for name in names] for names in self.orders]
+        self.columns = {run: (order, "".join(compress(cells, keeps[order]))) for run, (order, cells) in self.columns.items()}
+        self.lists = [list(compress(names, keep)) for names, keep in zip(self.orders, keeps, strict=True)]
+        self.meanings = {character: state for state, character in self.states.items()}
+        self.orders, self.states = {}, {}
+
+    def cells(self, run_id: str) -> dict[str, tuple[str | None, int, int]]:
+        """{case id: (change, passed, valid)} of the run, in the order of its cases; {} for a run that could not be read."""
+        order, cells = self.columns.get(run_id, (0, ""))
+        return {name: self.meanings[cell] for name, cell in zip(self.lists[order], cells, strict=True)} if cells else {}
+
+    def document(self) -> JsonObject:
+        """{"cases": [ids], "lists": [spans of cases], "states": [[character, change, passed, valid]], "columns": {run: [list, cells]}}."""
+        places: dict[str, int] = {}
+        lists = [[places.setdefault(name, len(places)) for name in names] for names in self.lists]
+        states = [[character, *state] for character, state in self.meanings.items()]
+        return {"cases": list(places), "lists": list(map(position_spans, lists)), "states": states, "columns": self.columns}
+
+
+class Board(NamedTuple):
+    """Everything that the page shows.
+
+    `rows` are those of `run_row` in the order recorded, with "delta_reason", "is_track" (the champion's line runs through it) and
+    "other_version" (the champion's version, when an anchor is of another). `checks` has by run what is wrong with its files;
+    `differences` has by cohort how it differs from the one before.
+    """
+
+    name: str
+    entries: int
+    anchor: str
+    rows: list[JsonObject]
+    problems: list[LedgerProblem]
+    checks: dict[str, list[str]]
+    differences: dict[str, str]
+    decisions: list[OpenDecision]
+    cases: CaseMap
+
+
+DescribeOpen = Callable[[History, HistoryRun, JsonObject], OpenDecision | None]
+
+
+def read_board(folder: str, describe: DescribeOpen) -> Board:
+    """What the history in *folder* holds; *describe* says what is open about an undecided run, None for nothing.
+
+    Raises RefusedError when the history is newer than this program, InputError when there is no folder.
+    """
+    history, problems = readable_history(folder)
+    newer = next((each for each in problems if each.code == "newer_version"), None)
+    if newer:
+        raise RefusedError(newer.text(), newer.hint, newer.code)
+    checks = run_checks(history, problems)
+    rows = board_rows(history)
+    problems = problems + [broken_problem(folder, row) for row in rows if row["problem"] == NO_NUMBERS]
+    cases = CaseMap()
+    for run in history.runs.values():
+        if run.manifest:
+            try:
+                cases.add_run(history, run)
+            except (ArchiveError, TypeError, ValueError):
+                continue  # what is not what was recorded is named in `problems`; what never was a list of outcomes has no column
+    cases.seal()
+    found = [] if problems else [describe(history, history.runs[row["id"]], row) for row in reversed(rows) if is_undecided(row)]
+    return Board(
+        name=os.path.basename(os.path.abspath(folder)),
+        entries=len(history.entries),
+        anchor=anchor_digest(history.entries) if history.entries else "",
+        rows=rows,
+        problems=[each._replace(path=portable_path(folder, each.path)) for each in problems],
+        checks=checks,
+        differences=cohort_differences(history),
+        decisions=sorted((each for each in found if each), key=lambda each: each.is_blocked),
+        cases=cases,
+    )
+
+
+def readable_history(folder: str) -> tuple[History, list[LedgerProblem]]:
+    """(the history as far as it can be read, what is wrong); an empty folder is an empty history. Raises InputError."""
+    if not os.path.exists(os.path.join(folder, LEDGER_FILE)):
+        others = set(list_folder(folder)) - {DASHBOARD_FILE}
+        words = "is missing, and with it what tells which runs there are"
+        missing = LedgerProblem(shown_path(os.path.join(folder, LEDGER_FILE)), 0, "ledger_cut", words)
+        return History(folder, [], {}), [missing] if others else []
+    return history_problems(folder)
+
+
+def portable_path(folder: str, path: str) -> str:
+    """*path* as seen from beside the history *folder*, so that a page says the same wherever it is made."""
+    relative = os.path.relpath(os.path.abspath(path), os.path.dirname(os.path.abspath(folder)))
+    return path if relative.startswith("..") else relative.replace(os.sep, "/")
+
+
+def run_checks(history: History, problems: list[LedgerProblem]) -> dict[str, list[str]]:
+    """{run id: what is wrong with its manifest and archived files}, [] for a run whose every hash verifies."""
+    wrong = {problem.path: problem.message for problem in problems}
+    found = {}
+    for run in history.runs.values():
+        names = [entry_object(entry) for entry in archived_entries(run)]
+        paths = [manifest_path(history.folder, run.id), *(os.path.join(history.folder, *name.split("/")) for name in names)]
+        shown = dict.fromkeys(map(shown_path, paths)) if wrong else {}
+        found[run.id] = [wrong[path] for path in shown if path in wrong] or ([run.problem.partition(": ")[2]] if run.problem else [])
+    return found
+
+
+def board_rows(history: History) -> list[JsonObject]:
+    """The rows of all runs, in the order recorded."""
+    versions: dict[int, str] = {}  # number of the entry of a promotion: the version that was champion from then on
+    for entry in history.entries:
+        if entry["kind"] == PROMOTION and entry["run"] in history.runs:
+            versions[entry["seq"]] = str(history.runs[entry["run"]].manifest.get("agent_version", ""))
+    rows = []
+    for run in history.runs.values():
+        row = run_row(history, run)
+        if not row["problem"] and not has_numbers(row):
+            row["problem"] = NO_NUMBERS
+        earlier = [version for number, version in versions.items() if number < row["seq"]]
+        champion = earlier[-1] if earlier else None
+        is_anchor = row["kind"] == "anchor" and not row["problem"]
+        row["delta_reason"] = run.manifest.get("delta_reason")
+        row["other_version"] = champion if is_anchor and champion not in (None, row["agent_version"]) else None
+        row["is_track"] = bool(row["promoted_at"]) or (is_anchor and row["other_version"] is None)
+        rows.append(row)
+    return rows
+
+
+def has_numbers(row: JsonObject) -> bool:
+    """True when *row* has the counts and the change that a compared run has; a manifest that nobody forged always does."""
+    if row["recommendation"] is None:
+        return True
+    delta = {"numerator": 0, "denominator": 1} if row["delta"] is None else row["delta"]
+    is_change = is_whole(delta.get("numerator")) and is_whole(delta.get("denominator")) and delta["denominator"] > 0
+    return row["recommendation"] in RECOMMENDATIONS and is_change and all(is_whole(row["counts"].get(key)) for key in COUNTED_CHANGES)
+
+
+def broken_problem(folder: str, row: JsonObject) -> LedgerProblem:
+    """What is wrong with the manifest of a *row* without numbers."""
+    return LedgerProblem(shown_path(manifest_path(folder, row["id"])), 0, "invalid_file", NO_NUMBERS)
+
+
+def is_undecided(row: JsonObject) -> bool:
+    """True when a compared run was never promoted and the recorded decision does not reject it."""
+    if row["problem"] or row["promoted_at"] or row["superseded_by"] or row["recommendation"] is None:
+        return False
+    return row["decision"] is None or row["decision"]["status"] != "rejected"
+
+
+def cohort_differences(history: History) -> dict[str, str]:
+    """{cohort: how it differs from the cohort that began before it}; '' where an archived file cannot be read."""
+    firsts = [runs[0] for cohort, runs in history.cohorts().items() if cohort]
+    found = {}
+    for before, run in pairwise(firsts):
+        try:
+            found[run.cohort()] = difference_text(cohort_difference(history, run, before))
+        except InputError:
+            found[run.cohort()] = ""
+    return found
+
+
+def state_character(number: int) -> str:
+    """The character of the state *number*, no two the same."""
+    rare = number - len(PLAIN_CHARACTERS)
+    return PLAIN_CHARACTERS[number] if rare < 0 else chr(RARE_CHARACTERS + rare)
+
+
+def position_spans(positions: list[int]) -> list[int]:
+    """*positions* as pairs of first and length of each span that counts up by one: [4, 5, 6, 9] is [4, 3, 9, 1]."""
+    spans: list[int] = []
+    for position in positions:
+        if spans and spans[-2] + spans[-1] == position:
+            spans[-1] += 1
+        else:
+            spans += [position, 1]
+    return spans
+
+# endregion
+
+# region web/dashboard_words.py
+# =============================================================================
+# What the dashboard answers in words: better, eligible, regressed, unchanged.
+#
+# Every number was archived with the run that it is of; none is computed here, and none of two
+# cohorts are put together.
+# =============================================================================
+
+NAMED_REGRESSIONS = 6
+
+
+class BoardAnswer(NamedTuple):
+    """A tone, the word that it is for, a sentence, what supports it."""
+
+    tone: str
+    word: str
+    sentence: str
+    lead: str
+
+
+def subject_row(board: Board) -> JsonObject | None:
+    """The run that the page is about: the newest compared one that no later record replaces, else the newest; None without any."""
+    trusted = [row for row in board.rows if not row["problem"]]
+    compared = [row for row in trusted if row["recommendation"] is not None and not row["superseded_by"]]
+    return next(reversed(compared or trusted), None)
+
+
+def champion_row(board: Board) -> JsonObject | None:
+    """The row of the champion; None when there is none."""
+    return next((row for row in board.rows if row["is_champion"]), None)
+
+
+def run_name(row: JsonObject) -> str:
+    """'v2 (run 2)'; the number alone of a run that cannot be trusted."""
+    return f"run {row['seq']}" if row["problem"] else f"{visible(row['agent_version'], 40)} (run {row['seq']})"
+
+
+def day(text: str) -> str:
+    """The day of a recorded time."""
+    return str(text)[:10]
+
+
+def board_verdict(board: Board) -> BoardAnswer:
+    """The sentence at the top of the page."""
+    row, champion = subject_row(board), champion_row(board)
+    if board.problems:
+        lead = "What stands below is shown as far as it can be read. Decide and promote nothing before the history is repaired."
+        return BoardAnswer("bad", "Not what was written", f"{counted(len(board.problems), 'problem')} found in this history.", lead)
+    if row is None:
+        return BoardAnswer("calm", "Nothing is recorded yet", "The first entry is the anchor that candidates are compared with.", "")
+    standing = f"Champion: {run_name(champion)} since {day(champion['promoted_at'][-1])}." if champion else "No version is champion yet."
+    if row["recommendation"] is None:
+        sentence = f"{run_name(row)} passes {rate_percent(row['rates']['candidate']['rate'])}; there is no candidate to compare with it."
+        return BoardAnswer("calm", "Measured, not compared", sentence, standing)
+    lead = f"{change_sentence(row)} {standing}"
+    because = reason_text(row)
+    rejected = row["decision"] is not None and row["decision"]["status"] == "rejected"
+    if row["is_champion"]:
+        said = better_than_before(board, row)
+        return BoardAnswer(said.tone, said.word, said.sentence, change_sentence(row))
+    if row["promoted_at"]:
+        return BoardAnswer("good", "Promoted once", f"{run_name(row)}: {change_of(board, row)}.", lead)
+    if rejected:
+        return BoardAnswer(
+            "bad",
+            "Rejected",
+            f"{run_name(row)} was rejected by {visible(row['decision']['decided_by'] or 'nobody named')}: {because}",
+            lead,
+        )
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    is_open = any(each.row["id"] == row["id"] for each in board.decisions)
+    word = VERDICTS[row["recommendation"]] + (", decision open" if is_open else "")
+    return BoardAnswer(tone, word, f"{run_name(row)}: {because if row['reasons'] else change_of(board, row) + '.'}", lead)
+
+
+def reason_text(row: JsonObject) -> str:
+    """The reason that decided; what was gained when none spoke against it."""
+    if row["reasons"]:
+        return sentence_end(visible(str(row["reasons"][0]["text"]), 300))
+    return f"{counted(row['counts']['improved'], 'improvement')}, no rule speaks against it."
+
+
+def change_of(board: Board, row: JsonObject) -> str:
+    """'pass rate +25 percentage points against v2 (run 4)', as archived with *row*."""
+    against = next((run_name(each) for each in board.rows if each["id"] == row["compared_with"]), "its baseline")
+    return f"pass rate {delta_text(row)} against {against}"
+
+
+def better_than_before(board: Board, row: JsonObject) -> BoardAnswer:
+    """Whether the champion's *row* is better than what it was compared with."""
+    delta = row["delta"]
+    small = f"{rates_text(row)}. Recommendation {str(row['recommendation']).replace('_', ' ')}, {sentence_end(decided_text(row))}"
+    sentence = f"{run_name(row)}: {change_of(board, row)}."
+    if delta is None:
+        return BoardAnswer("odd", "Not measured", sentence, small)
+    sign = (delta["numerator"] > 0) - (delta["numerator"] < 0)
+    tone, word = {1: ("good", "Better than before"), 0: ("calm", "The same as before"), -1: ("warn", "A lower pass rate than before")}[sign]
+    return BoardAnswer(tone, word, sentence, small)
+
+
+def decided_text(row: JsonObject) -> str:
+    """'accepted by Ada on 2026-02-01', or that nobody has decided."""
+    decision = row["decision"]
+    if decision is None or decision["status"] == "pending":
+        return "no decision is recorded"
+    by = f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
+    via = f" from inside {visible(decision['via'], 40)}" if decision["via"] else ""
+    return f"{by}{via} on {visible(day(decision['decided_at'])) or 'an unknown day'}"
+
+
+def rates_text(row: JsonObject) -> str:
+    """'58.33 % before, 83.33 % after', with the interval of the latter."""
+    rates = row["rates"]
+    before = f"{rate_percent(rates['baseline']['rate'])} before, " if "baseline" in rates else ""
+    small = ", ".join(filter(None, (interval_text(rates["candidate"]), basis_text(rates["candidate"]))))
+    return f"{before}{rate_percent(rates['candidate']['rate'])}{' after' if before else ''} ({small})"
+
+
+def board_answers(board: Board) -> list[tuple[str, BoardAnswer]]:
+    """(question, answer) of the four questions that the page is for; a broken history is only quoted."""
+    row, champion = subject_row(board), champion_row(board)
+    compared = row if row and row["recommendation"] is not None else None
+    answers = [
+        ("Are we better than before?", champion_answer(board, champion)),
+        ("Is the candidate eligible?", eligible_answer(board, compared)),
+        ("Did anything regress?", regressed_answer(board, compared)),
+    ]
+    if board.problems:
+        answers = [
+            (question, BoardAnswer("odd", "Not to be relied on", f"The record says: {said.sentence}", "")) for question, said in answers
+        ]
+    return [*answers, ("Has a record been changed?", trust_answer(board))]
+
+
+def champion_answer(board: Board, champion: JsonObject | None) -> BoardAnswer:
+    """The answer to the first question."""
+    if champion is None:
+        return BoardAnswer("calm", "Not known", "No version has been promoted.", "")
+    if champion["problem"]:
+        return BoardAnswer("bad", "Not known", f"the champion is {run_name(champion)}, whose manifest cannot be trusted.", "")
+    return better_than_before(board, champion)
+
+
+def eligible_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
+    """The answer to the second question."""
+    if row is None:
+        return BoardAnswer("calm", "No candidate", "No candidate has been recorded and compared.", "")
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    more = [visible(str(each["text"]), 300) for each in row["reasons"][1:]]
+    small = " ".join([sentence_end(capitalised(decided_text(row))), *[f"Also: {sentence_end(text)}" for text in more]])
+    return BoardAnswer(
+        tone, VERDICTS[row["recommendation"]], f"{run_name(row)}: {reason_text(row)}", f"{capitalised(change_of(board, row))}. {small}"
+    )
+
+
+def regressed_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
+    """The answer to the third question, with the cases that may be named."""
+    if row is None:
+        return BoardAnswer("calm", "Not compared", "There is no candidate to compare.", "")
+    counts = row["counts"]
+    lost = [f"{counted(counts[key], 'case')} {key}" for key in ("regressed", "weakened") if counts[key]]
+    unknown = f"{counted(counts['not_comparable'], 'case')} could not be compared" if counts["not_comparable"] else ""
+    cells = board.cases.cells(row["id"])
+    names = [name for name, cell in cells.items() if cell[0] == "regressed"]
+    small = f"Regressed: {case_names(names, counts['regressed'])}." if counts["regressed"] and cells else change_sentence(row)
+    sentence = f"{run_name(row)}: {listed([*lost, *([unknown] if unknown else [])]) or 'no case passes less often'}."
+    if lost:
+        return BoardAnswer("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, small)
+    return BoardAnswer("odd", "Not all known", sentence, "") if unknown else BoardAnswer("good", "No", sentence, change_sentence(row))
+
+
+def case_names(names: list[str], count: int) -> str:
+    """The first of *names*, and how many of *count* are not named (more, or of the holdout)."""
+    shown = [visible(name, 80) for name in names[:NAMED_REGRESSIONS]]
+    parts = shown + ([f"{len(names) - len(shown):,} more"] if len(names) > len(shown) else [])
+    parts += [counted(count - len(names), "holdout case")] if count > len(names) else []
+    return listed(parts, NAMED_REGRESSIONS + 2)
+
+
+def trust_answer(board: Board) -> BoardAnswer:
+    """The answer to the fourth question."""
+    sizes = f"{counted(board.entries, 'entry', 'entries')}, {counted(len(board.rows), 'run')}"
+    if board.problems:
+        broken = sum(1 for problems in board.checks.values() if problems)
+        small = f"{sizes}; {counted(broken, 'run')} with files that are not what was recorded."
+        return BoardAnswer("bad", "Yes", f"{counted(len(board.problems), 'problem')}, listed at the top.", small)
+    if not board.entries:
+        return BoardAnswer("calm", "Nothing to check", "There is no record yet.", "")
+    return BoardAnswer(
+        "good", "No", f"Every hash verifies: {sizes}.", f"Anchor digest {board.anchor}; compare it with one that was kept elsewhere."
+    )
+
+
+def trial_cost(rates: JsonObject) -> str:
+    """Mean cost of a trial; 'not measured' for none."""
+    return NOT_MEASURED if rates.get("mean_cost_usd") is None else f"{money(rates['mean_cost_usd'])} USD"
+
+
+def trial_time(rates: JsonObject) -> str:
+    """Median duration of a trial; 'not measured' for none."""
+    return NOT_MEASURED if rates.get("median_duration_ms") is None else duration(rates["median_duration_ms"] / 1000)
+
+
+def stated_text(row: JsonObject) -> str:
+    """The decision of *row* in one clause."""
+    if row["superseded_by"] and not row["promoted_at"]:
+        return "recorded again later"
+    if row["recommendation"] is None:
+        return "nothing to decide"
+    decision = row["decision"]
+    if decision is None or decision["status"] == "pending":
+        return "pending"
+    return f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
+
+# endregion
+
+# region web/dashboard_plot.py
+# =============================================================================
+# The picture of the dashboard: quality, cost and duration of every run, as SVG.
+#
+# The runs stand side by side in the order recorded. A band is a stretch of runs of one cohort;
+# the champion's line goes through the runs of a band and never into the next. What each mark
+# means is told by its shape. Every value stands in the table of runs as text.
+# =============================================================================
+
+# Drawn around the middle of a mark, in pixels.
+MARK_SHAPES = {
+    "champion": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0z",
+    "anchor": "M-5 -5h10v10h-10z",
+    "pending": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+    "rejected": "M-4.5 -4.5l9 9M4.5 -4.5l-9 9",
+    "other": "M0 -6l6 6l-6 6l-6 -6z",
+}
+MARK_WORDS = {
+    "champion": "promoted",
+    "anchor": "anchor of a cohort",
+    "pending": "decision open",
+    "rejected": "rejected",
+    "other": "recorded, neither promoted nor rejected",
+}
+RUN_WIDTH = 14  # pixels a run has at least; beyond the width of the page the picture scrolls
+NAMED_APART = 90  # pixels between two versions that are named below
+
+
+class CohortBand(NamedTuple):
+    """A stretch of runs of one cohort: its letter, cohort, first run, and the run behind its last."""
+
+    letter: str
+    cohort: str
+    first: int
+    end: int
+
+
+class Panel(NamedTuple):
+    """One of the pictures: name, values by run (None: not measured), limits by run, text of a value, scale's ends and step."""
+
+    kind: str
+    title: str
+    values: list[float | None]
+    limits: list[tuple[float, float] | None]
+    text: Callable[[float], str]
+    bottom: float
+    top: float
+    step: float
+
+    def height(self, value: float) -> str:
+        """Where *value* stands, from above."""
+        return f"{100 * (self.top - value) / (self.top - self.bottom):.2f}%"
+
+
+def cohort_letters(rows: list[JsonObject]) -> dict[str, str]:
+    """A short name of each cohort in the order of appearance: A, B, … Z, A2, B2 …; '?' for runs that cannot be trusted."""
+    cohorts = dict.fromkeys(row["cohort"] for row in rows if not row["problem"])
+    return {
+        "": "?",
+        **{cohort: chr(65 + number % 26) + (str(number // 26 + 1) if number > 25 else "") for number, cohort in enumerate(cohorts)},
+    }
+
+
+def cohort_bands(rows: list[JsonObject]) -> list[CohortBand]:
+    """The stretches of runs of one cohort, in the order recorded."""
+    letters = cohort_letters(rows)
+    bands: list[CohortBand] = []
+    for number, row in enumerate(rows):
+        cohort = "" if row["problem"] else row["cohort"]
+        if bands and bands[-1].cohort == cohort:
+            bands[-1] = bands[-1]._replace(end=number + 1)
+        else:
+            bands.append(CohortBand(letters[cohort], cohort, number, number + 1))
+    return bands
+
+
+def mark_kind(row: JsonObject) -> str:
+    """The mark that stands for *row*."""
+    if row["promoted_at"]:
+        return "champion"
+    if row["kind"] == "anchor":
+        return "anchor"
+    decision = row["decision"]
+    if row["recommendation"] == "rejected" or (decision and decision["status"] == "rejected"):
+        return "rejected"
+    is_open = row["recommendation"] is not None and not row["superseded_by"] and (decision is None or decision["status"] == "pending")
+    return "pending" if is_open else "other"
+
+
+def mark_svg(kind: str, title: str = "") -> str:
+    """The shape of a mark, with a *title* for the pointer."""
+    told = f"<title>{html_text(title)}</title>" if title else ""
+    return f'<path class="mark {kind}" d="{MARK_SHAPES[kind]}">{told}</path>'
+
+
+def mark_sample(kind: str) -> str:
+    """The mark *kind* in a line of text."""
+    return f'<svg class="sample" aria-hidden="true" focusable="false"><svg x="50%" y="50%">{mark_svg(kind)}</svg></svg>'
+
+
+def run_x(number: int, count: int) -> str:
+    """Where the run *number* of *count* stands, from the left."""
+    return f"{100 * (number + 0.5) / count:.3f}%"
+
+
+def board_panels(rows: list[JsonObject]) -> list[Panel]:
+    """Pass rate, cost and duration of *rows*; a panel without a value is left out, but for the first."""
+    sides = [row["rates"]["candidate"] if not row["problem"] else {} for row in rows]
+    rates = [side["rate"]["value"] if side.get("rate") else None for side in sides]
+    limits = [(side["low"], side["high"]) if side.get("rate") and side.get("low") is not None else None for side in sides]
+    known = [value for value in rates if value is not None] + [end for each in limits if each for end in each]
+    step = round_step(max(0.04, max(known, default=1) - min(known, default=0)))
+    bottom = max(0.0, math.floor(min(known, default=0) / step + 1e-9) * step)
+    top = min(1.0, math.ceil(max(known, default=1) / step - 1e-9) * step)
+    panels = [Panel("quality", "Pass rate", rates, limits, percent_text, bottom, max(top, bottom + step), step)]
+    for kind, title, key, text in (
+        ("cost", "Mean cost of a trial, USD", "mean_cost_usd", money),
+        ("time", "Median duration", "median_duration_ms", time_label),
+    ):
+        values = [side.get(key) for side in sides]
+        most = max((value for value in values if value is not None), default=None)
+        if most is not None:
+            step = round_step(most * 2) if most else 1.0
+            panels.append(Panel(kind, title, values, [None] * len(rows), text, 0.0, max(1, math.ceil(most / step - 1e-9)) * step, step))
+    return panels
+
+
+def percent_text(value: float) -> str:
+    """A label of the scale of rates."""
+    return f"{100 * value:.0f}\u00a0%"
+
+
+def time_label(milliseconds: float) -> str:
+    """A label of the scale of durations."""
+    return duration(milliseconds / 1000)
+
+
+def scale_values(panel: Panel) -> list[float]:
+    """The values that have a line and a label."""
+    return [panel.bottom + number * panel.step for number in range(math.floor((panel.top - panel.bottom) / panel.step + 1e-9) + 1)]
+
+
+def axis_svg(panel: Panel) -> str:
+    """The labels of the scale, which stay when the picture scrolls."""
+    texts = "".join(
+        f'<text x="100%" y="{panel.height(value)}" text-anchor="end" dominant-baseline="middle">{html_text(panel.text(value))}</text>'
+        for value in scale_values(panel)
+    )
+    return f'<svg class="axis {panel.kind}" focusable="false">{texts}</svg>'
+
+
+def panel_svg(panel: Panel, rows: list[JsonObject], bands: list[CohortBand]) -> str:
+    """One picture: bands, scale, the champion's line within each band, intervals, marks."""
+    count = len(rows)
+    shapes = []
+    for number, band in enumerate(bands):
+        left, width = 100 * band.first / count, 100 * (band.end - band.first) / count
+        shapes.append(f'<rect class="band{" odd" if number % 2 else ""}" x="{left:.3f}%" width="{width:.3f}%" y="0" height="100%"/>')
+        if number:
+            shapes.append(f'<line class="border" x1="{left:.3f}%" x2="{left:.3f}%" y1="0" y2="100%"/>')
+    shapes += [f'<line class="rule" x1="0" x2="100%" y1="{y}" y2="{y}"/>' for y in map(panel.height, scale_values(panel))]
+    for band in bands:
+        shapes += track_lines(panel, rows, band)
+    for number, limits in enumerate(panel.limits):
+        if limits:
+            x, low, high = run_x(number, count), panel.height(limits[0]), panel.height(limits[1])
+            shapes.append(f'<line class="range{" track" if rows[number]["is_track"] else ""}" x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>')
+    for number, (row, value) in enumerate(zip(rows, panel.values, strict=True)):
+        if value is not None:
+            shapes.append(f'<svg x="{run_x(number, count)}" y="{panel.height(value)}">{mark_svg(mark_kind(row), run_title(row))}</svg>')
+    return f'<svg class="panel {panel.kind}" focusable="false">{"".join(shapes)}</svg>'
+
+
+def track_lines(panel: Panel, rows: list[JsonObject], band: CohortBand) -> list[str]:
+    """The champion's line through the runs of *band*."""
+    places = [(number, panel.values[number]) for number in range(band.first, band.end) if rows[number]["is_track"]]
+    known = [(run_x(number, len(rows)), panel.height(value)) for number, value in places if value is not None]
+    return [f'<line class="way" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>' for (x1, y1), (x2, y2) in pairwise(known)]
+
+
+def run_title(row: JsonObject) -> str:
+    """What the pointer is told about a run."""
+    rates = row["rates"]["candidate"]
+    parts = [rate_percent(rates["rate"]), interval_text(rates), trial_cost(rates), trial_time(rates), stated_text(row)]
+    return f"{run_name(row)}, {row['label'][:60]}: " + ", ".join(filter(None, parts))
+
+
+def names_svg(rows: list[JsonObject], bands: list[CohortBand]) -> str:
+    """Letters of the bands and, where there is room, the numbers of the runs and the versions that were promoted."""
+    count, texts, last = len(rows), [], -math.inf
+    for band in bands:
+        texts.append(
+            f'<text class="letter" x="{50 * (band.first + band.end) / count:.3f}%" y="0.9em" text-anchor="middle">{band.letter}</text>'
+        )
+    apart = max(1, NAMED_APART // RUN_WIDTH) if count > 12 else 1
+    for number, row in enumerate(rows):
+        is_named = row["promoted_at"] if count > 12 else True
+        if is_named and number - last >= apart:
+            last = number
+            name = f"run {row['seq']}" if row["problem"] else short_name(row["agent_version"])[:10]
+            texts.append(f'<text x="{run_x(number, count)}" y="2.5em" text-anchor="middle">{html_text(name)}</text>')
+    return f'<svg class="names" focusable="false">{"".join(texts)}</svg>'
+
+
+def board_plot(rows: list[JsonObject]) -> str:
+    """The whole picture with its legend."""
+    bands, panels = cohort_bands(rows), board_panels(rows)
+    axes = "".join(f'<div class="cap"></div>{axis_svg(panel)}' for panel in panels)
+    pictures = "".join(f'<p class="cap">{html_text(panel.title)}</p>{panel_svg(panel, rows, bands)}' for panel in panels)
+    kinds = dict.fromkeys(mark_kind(row) for row in rows if not row["problem"])
+    legend = "".join(f"<li>{mark_sample(kind)}{MARK_WORDS[kind]}</li>" for kind in MARK_SHAPES if kind in kinds)
+    lacking = [word for kind, word in (("cost", "costs"), ("time", "durations")) if kind not in [panel.kind for panel in panels]]
+    missing = f"<li>{' and '.join(lacking)}: not measured in any run</li>" if lacking else ""
+    label = f"{listed([panel.title for panel in panels])} of {counted(len(rows), 'run')}; every value stands in the table of runs."
+    spacer = f'<svg class="spacer" width="{RUN_WIDTH * len(rows)}" height="1" focusable="false"></svg>'
+    return (
+        f'<figure><div class="plot"><div class="axes" aria-hidden="true">{axes}</div>'
+        f'<div class="scroll" id="plot" role="img" tabindex="0" aria-label="{html_text(label)}">'
+        f'<div class="pictures">{pictures}{names_svg(rows, bands)}{spacer}</div></div></div>'
+        f'<figcaption><ul class="legend">{legend}'
+        "<li>vertical line: 95 % interval</li><li>letters: cohorts; no line leads from one to another</li>"
+        f"{missing}</ul></figcaption></figure>"
+    )
+
+# endregion
+
+# region web/dashboard.py
+# =============================================================================
+# dashboard.html: are we better, is the candidate eligible, did anything regress.
+#
+# The page is whole without JavaScript but for the map of cases × runs, which the script draws
+# from one character a cell. The same history, and the same open decisions, give the same bytes.
+# =============================================================================
+
+DASHBOARD_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$word:</span> $sentence</h1>
+<p class="lead">$lead</p>
+</section>
+$problems
+<div class="answers">
+$answers
+</div>
+
+<section class="card decisions" aria-labelledby="decisions-title">
+<h2 id="decisions-title">Open decisions</h2>
+$decisions
+</section>
+
+<section class="card" aria-labelledby="look-title">
+<h2 id="look-title">Cases that need a look</h2>
+$cases
+<p class="small">$hidden</p>
+</section>
+
+<section class="card" aria-labelledby="plot-title">
+<h2 id="plot-title">The champion over time</h2>
+$plot
+</section>
+
+<section class="card map" aria-labelledby="map-title">
+<h2 id="map-title">Every case in every run</h2>
+$map
+</section>
+
+<section class="card" aria-labelledby="runs-title">
+<h2 id="runs-title">Every run</h2>
+$runs
+</section>
+"""
+DASHBOARD_CSS = r"""
+/* The dashboard. */
+main > .card, main > .unknown { margin: 0 0 1.25rem; }
+.broken { border-color: var(--bad); }
+.broken ul, .decisions ul { list-style: none; padding: 0; }
+.broken li + li, .decisions li + li { margin-top: 0.9rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }
+.decisions li > * + * { margin-top: 0.5rem; }
+.command { display: flex; gap: 0.5rem; align-items: flex-start; }
+.command pre { flex: 1; min-width: 0; padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+.answers { display: grid; gap: 1.25rem; margin-bottom: 1.25rem; }
+@media (min-width: 34rem) { .answers { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@media (min-width: 66rem) { .answers { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
+.answer { border-top: 3px solid var(--tone); }
+.card.answer > h2 { font-size: 0.875rem; font-weight: 500; color: var(--soft); margin-bottom: 0.3rem; }
+.answer-word { font-size: 1.3rem; font-weight: 640; color: var(--tone); letter-spacing: -0.01em; }
+.answer p + .small { margin-top: 0.5rem; }
+.wide { position: relative; overflow-x: auto; }
+.dot.s { background: linear-gradient(90deg, var(--warn) 50%, transparent 50%); border: 2px solid var(--warn); border-radius: 50%; }
+.look tbody th { width: auto; color: var(--ink); min-width: 9rem; overflow-wrap: anywhere; }
+.look tbody th small { margin-left: 0.3rem; }
+.look td, .look tbody th { padding-top: 0.3rem; padding-bottom: 0.3rem; }
+details { margin-top: 0.8rem; }
+summary { cursor: pointer; font-weight: 540; }
+details > :not(summary) { margin-top: 0.6rem; }
+.look td { white-space: nowrap; font-weight: 400; font-size: 0.875rem; }
+
+/* The picture: one column for the scales, one that scrolls. */
+.plot { display: grid; grid-template-columns: 4.2rem minmax(0, 1fr); gap: 0 0.5rem; }
+.plot .cap { height: 1.9rem; padding-top: 0.5rem; font-size: 0.8125rem; line-height: 1.2; color: var(--soft); position: sticky; left: 0; width: max-content; }
+.plot svg { display: block; width: 100%; overflow: visible; }
+.plot .scroll { overflow-x: auto; overflow-y: hidden; padding-right: 0.5rem; }
+.pictures { min-width: 100%; width: max-content; overflow-x: clip; }
+.plot .quality { height: 15rem; }
+.plot .cost, .plot .time { height: 5rem; }
+.plot .names { height: 3.4rem; margin-top: 0.4rem; }
+.pictures > svg { width: 0; min-width: 100%; }
+.pictures > .spacer { width: auto; min-width: 0; height: 1px; }
+.plot text { fill: var(--soft); font-size: 0.75rem; }
+.plot .letter { fill: var(--ink); font-weight: 640; }
+.plot .band { fill: var(--sunk); opacity: 0.4; }
+.plot .band.odd { opacity: 1; }
+.plot .border { stroke: var(--edge); stroke-width: 1; stroke-dasharray: 4 3; }
+.plot .rule { stroke: var(--line); stroke-width: 1; }
+.plot .range { stroke: var(--calm); stroke-width: 1.5; opacity: 0.55; }
+.plot .range.track { stroke: var(--accent); stroke-width: 2.5; opacity: 0.6; }
+.plot .way { stroke: var(--accent); stroke-width: 2; }
+.mark { stroke-width: 2; stroke: var(--calm); fill: var(--card); }
+.mark.champion { fill: var(--accent); stroke: var(--card); }
+.mark.anchor { stroke: var(--accent); }
+.mark.pending { stroke: var(--warn); stroke-dasharray: 3 2; }
+.mark.rejected { stroke: var(--bad); fill: none; stroke-width: 2.5; }
+.sample { width: 1.1rem; height: 1rem; vertical-align: -0.15rem; margin-right: 0.3rem; overflow: visible; }
+.sample svg { overflow: visible; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; list-style: none; padding: 0; margin-top: 0.8rem; font-size: 0.8125rem; color: var(--soft); }
+
+/* The map. */
+.map-tools { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: end; margin-bottom: 0.7rem; }
+.field { display: grid; gap: 0.15rem; flex: 1 1 10rem; min-width: 0; max-width: 22rem; }
+.field > span { font-size: 0.75rem; color: var(--soft); }
+.map-count { font-size: 0.875rem; color: var(--soft); padding-bottom: 0.4rem; }
+.map-frame { position: relative; overflow: auto; max-height: 34rem; border: 1px solid var(--line); border-radius: 7px; background: var(--card); }
+.map-frame canvas { position: sticky; top: 0; left: 0; display: block; }
+.map-frame svg { position: absolute; top: 0; left: 0; visibility: hidden; }
+.map-told { min-height: 3.2em; margin-top: 0.6rem; font-size: 0.9375rem; }
+.map-told b { overflow-wrap: anywhere; }
+.map-legend canvas { width: 14px; height: 14px; vertical-align: -0.15rem; margin-right: 0.35rem; }
+
+/* Every run. */
+.runs tbody th { width: 22%; color: var(--ink); font-weight: 400; overflow-wrap: anywhere; }
+.runs small { display: block; overflow-wrap: anywhere; margin-left: 0 !important; }
+.runs td { font-size: 0.9375rem; font-weight: 400; }
+@media (min-width: 60.01rem) {
+  .runs td:nth-of-type(1) { width: 17%; }
+  .runs td:nth-of-type(2) { width: 12%; }
+}
+.runs .band th { width: auto; padding: 0.6rem 0.6rem; background: var(--sunk); }
+.runs .band small { margin-top: 0.1rem; }
+.runs .sign { width: 0.62em; height: 0.62em; }
+.runs .tone-bad { color: var(--bad); font-weight: 640; }
+@media screen and (max-width: 60rem) {
+  .runs thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .runs, .runs tbody { display: block; }
+  .runs tr { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 9rem), 1fr)); gap: 0.2rem 1rem; padding: 0.7rem 0; border-top: 1px solid var(--line); }
+  .runs tr.band { padding: 0; }
+  .runs tbody tr > * { border: 0; padding: 0; width: auto; }
+  .runs tr:not(.band) > th { grid-column: 1 / -1; }
+  .runs .band th { padding: 0.6rem; }
+  .runs td::before { content: attr(data-name); display: block; font-size: 0.75rem; color: var(--soft); }
+  .runs td:empty { display: none; }
+}
+@media print {
+  .plot .scroll, .wide, .map-frame { overflow: visible; }
+  .plot .spacer { display: none; }
+  .map { display: none; }
+  .mark, .dot, .plot .band { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .runs tr, .answer { break-inside: avoid; }
+}
+"""
+DASHBOARD_JS = r"""
+// The dashboard: the picture begins at its newest end, and the map of cases × runs is drawn where it is looked at.
+// The script runs while the data still arrives, so the map waits for the end of the document.
+const CELL = 18, HEAD = 52, STATES = { p: "passed", s: "some passed", f: "failed", e: "not measured" };
+const LOOKS = ["regressed", "weakened", "f", "s", "e", "p"];
+
+const picture = document.getElementById("plot");
+if (picture) picture.scrollLeft = picture.scrollWidth;
+document.addEventListener("DOMContentLoaded", () => {
+  const data = readJson("map-data");
+  if (data.cases.length) drawMap(data);
+});
+
+const shownText = (text) => addText(make("span"), text).textContent;
+
+// Looks up the state of a case in a run. Each list of cases that runs share gets one index, and each run is unpacked when it is first seen.
+function cellReader(data) {
+  const numbers = new Map(data.states.map(([character], number) => [character, number]));
+  const places = [], unpacked = [];
+  const spread = (spans) => {
+    const found = new Int32Array(data.cases.length).fill(-1);
+    let place = 0;
+    for (let at = 0; at < spans.length; at += 2) for (let step = 0; step < spans[at + 1]; step++) found[spans[at] + step] = place++;
+    return found;
+  };
+  return (run, item) => {
+    const [list, cells] = data.columns[data.runs[run][0]];
+    places[list] ||= spread(data.lists[list]);
+    unpacked[run] ||= Uint32Array.from(cells, (character) => numbers.get(character));
+    const place = places[list][item];
+    return place < 0 ? null : data.states[unpacked[run][place]];
+  };
+}
+
+const letterOf = ([, , passed, valid]) => (!valid ? "e" : passed === valid ? "p" : passed ? "s" : "f");
+
+function lookOf(state) {
+  const at = LOOKS.indexOf(state[1]);
+  return at < 0 ? LOOKS.indexOf(letterOf(state)) : at;
+}
+
+// Draws one cell: the shape says how the trials came out, a frame that the case regressed, a bar below that it improved.
+function paintCell(pen, x, y, letter, change, colours) {
+  const middle = CELL / 2;
+  pen.save();
+  pen.translate(x, y);
+  pen.lineWidth = 2;
+  if (letter === "f") {
+    pen.fillStyle = colours.badSoft;
+    pen.fillRect(1, 1, CELL - 2, CELL - 2);
+    pen.strokeStyle = colours.bad;
+    pen.stroke(new Path2D(`M5 5L${CELL - 5} ${CELL - 5}M${CELL - 5} 5L5 ${CELL - 5}`));
+  } else if (letter === "s") {
+    pen.fillStyle = colours.warnSoft;
+    pen.fillRect(1, 1, CELL - 2, CELL - 2);
+    pen.fillStyle = colours.warn;
+    pen.fillRect(4, 4, middle - 4, CELL - 8);
+    pen.strokeStyle = colours.warn;
+    pen.strokeRect(4, 4, CELL - 8, CELL - 8);
+  } else if (letter === "e") {
+    pen.strokeStyle = colours.odd;
+    pen.stroke(new Path2D(`M${middle} 4L${CELL - 4} ${CELL - 4}L4 ${CELL - 4}z`));
+  } else {
+    pen.fillStyle = colours.good;
+    pen.beginPath();
+    pen.arc(middle, middle, 3, 0, 7);
+    pen.fill();
+  }
+  if (change === "regressed") { pen.strokeStyle = colours.bad; pen.strokeRect(1, 1, CELL - 2, CELL - 2); }
+  if (change === "improved") { pen.fillStyle = colours.good; pen.fillRect(3, CELL - 3, CELL - 6, 2); }
+  pen.restore();
+}
+
+function mapColours(place) {
+  const probe = make("span", { hidden: true });
+  place.append(probe);
+  const found = {};
+  for (const name of ["ink", "soft", "line", "edge", "card", "sunk", "accent", "good", "bad", "bad-soft", "warn", "warn-soft", "odd"]) {
+    probe.style.color = `var(--${name})`;
+    found[name.replace("-s", "S")] = getComputedStyle(probe).color;
+  }
+  probe.remove();
+  return found;
+}
+
+function drawMap(data) {
+  const place = document.getElementById("map"), stateOf = cellReader(data), runs = data.runs;
+  const names = data.cases.map((name) => name.toLowerCase());
+  const canvas = make("canvas", { "aria-hidden": "true" }), inner = make("div", null, canvas);
+  const told = make("p", { class: "map-told", "aria-live": "polite" }), count = par("map-count", "");
+  const frame = make("div", { class: "map-frame", id: "map-frame", tabindex: "0", role: "application", "aria-label": "Cases and runs. The arrow keys, Home, End, Page Up and Page Down go from cell to cell." }, inner);
+  const find = make("input", { type: "search", id: "map-find", autocomplete: "off" });
+  const order = make("select", { id: "map-order" }, make("option", { value: "looks" }, "What needs a look first"), make("option", { value: "given" }, "As recorded"));
+  const field = (text, control) => make("label", { class: "field" }, span("", text), control);
+  const samples = [["p", "", "passed"], ["s", "", "some trials passed"], ["f", "", "failed"], ["e", "", "not measured"], ["f", "regressed", "regressed against the run's baseline"], ["p", "improved", "improved"]];
+  const legend = samples.map(([, , text]) => make("li", null, make("canvas", { width: 2 * CELL, height: 2 * CELL, "aria-hidden": "true" }), text));
+  place.append(make("div", { class: "map-tools" }, field("Find a case", find), field("Order", order), count), frame, told,
+    make("ul", { class: "legend map-legend" }, legend, make("li", null, "empty: not a case of that run's cohort")));
+  place.hidden = false;
+
+  let colours, rows = [], side = 0, chosen = null, waiting = false;
+  const looks = new Uint8Array(data.cases.length).fill(LOOKS.length);
+  const looked = new Uint32Array(data.cases.length);
+  for (let item = 0; item < data.cases.length; item++) {
+    for (let run = runs.length - 1; run >= 0; run--) {
+      const state = stateOf(run, item);
+      if (state) { looks[item] = lookOf(state); looked[item] = runs.length - run; break; }
+    }
+  }
+
+  function arrange() {
+    const wanted = find.value.trim().toLowerCase();
+    rows = [...data.cases.keys()].filter((item) => !wanted || names[item].includes(wanted));
+    if (order.value === "looks") rows.sort((one, other) => looked[one] - looked[other] || looks[one] - looks[other] || one - other);
+    count.textContent = `${rows.length.toLocaleString("en")} of ${data.cases.length.toLocaleString("en")} cases, ${runs.length.toLocaleString("en")} runs`;
+    chosen = null;
+    told.textContent = rows.length ? "Choose a cell to see the case, the run and what came out." : "No case has this in its id.";
+    measure();
+  }
+
+  function measure() {
+    side = Math.round(Math.min(260, frame.clientWidth * 0.4));
+    inner.style.width = `${side + runs.length * CELL + 4}px`;
+    inner.style.height = `${HEAD + rows.length * CELL + 4}px`;
+    paint();
+  }
+
+  function paint() {
+    waiting = false;
+    const width = frame.clientWidth, height = Math.min(frame.clientHeight, HEAD + rows.length * CELL + 4), sharp = window.devicePixelRatio || 1;
+    canvas.width = width * sharp;
+    canvas.height = height * sharp;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d"), left = frame.scrollLeft, top = frame.scrollTop;
+    const firstRun = Math.floor(left / CELL), endRun = Math.min(runs.length, Math.ceil((left + width - side) / CELL));
+    const firstRow = Math.floor(top / CELL), endRow = Math.min(rows.length, Math.ceil((top + height - HEAD) / CELL));
+    const font = getComputedStyle(frame).fontFamily;
+    pen.scale(sharp, sharp);
+    pen.textBaseline = "middle";
+    const x = (run) => side + run * CELL - left, y = (row) => HEAD + row * CELL - top;
+    for (let run = firstRun; run < endRun; run++) {
+      const isOdd = bandOf[run] % 2;
+      pen.fillStyle = isOdd ? colours.sunk : colours.card;
+      pen.fillRect(x(run), 0, CELL, height);
+      for (let row = firstRow; row < endRow; row++) {
+        const state = stateOf(run, rows[row]);
+        if (state) paintCell(pen, x(run), y(row), letterOf(state), state[1], colours);
+      }
+    }
+    pen.fillStyle = colours.card;
+    pen.fillRect(0, 0, width, HEAD);
+    for (let run = firstRun; run < endRun; run++) {
+      if (run && bandOf[run] !== bandOf[run - 1]) { pen.fillStyle = colours.edge; pen.fillRect(x(run), 0, 1, height); }
+      pen.fillStyle = colours.ink;
+      pen.font = `600 12px ${font}`;
+      if (run === firstRun || bandOf[run] !== bandOf[run - 1]) pen.fillText(runs[run][4], Math.max(x(run) + 3, side + 3), 9);
+      pen.save();
+      pen.translate(x(run) + CELL / 2, HEAD - 4);
+      pen.rotate(-Math.PI / 2);
+      pen.font = `11px ${font}`;
+      pen.fillText(String(runs[run][1]), 0, 0);
+      pen.restore();
+    }
+    pen.fillStyle = colours.card;
+    pen.fillRect(0, 0, side, height);
+    pen.font = `12px ${font}`;
+    pen.fillStyle = colours.soft;
+    pen.fillText("Case / run", 8, HEAD - 12);
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, HEAD, side - 6, height);
+    pen.clip();
+    pen.fillStyle = colours.ink;
+    for (let row = firstRow; row < endRow; row++) pen.fillText(shownText(data.cases[rows[row]].slice(0, 60)), 8, y(row) + CELL / 2);
+    pen.restore();
+    pen.strokeStyle = colours.line;
+    pen.strokeRect(side - 0.5, -1, width, height + 2);
+    if (chosen && y(chosen.row) >= HEAD - 1 && x(chosen.run) >= side - 1) {
+      pen.strokeStyle = colours.accent;
+      pen.lineWidth = 3;
+      pen.strokeRect(x(chosen.run) - 0.5, y(chosen.row) - 0.5, CELL + 1, CELL + 1);
+    }
+  }
+  const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(paint); } };
+
+  function tell(row, run) {
+    const item = rows[row], [, number, version, label, letter, , decided] = runs[run], state = stateOf(run, item);
+    const result = state ? (state[3] ? `${state[2]} of ${state[3]} trials passed` : STATES.e) : `no case of cohort ${letter}`;
+    const change = state && state[1] ? `, ${state[1].replace("_", " ")}` : "";
+    told.replaceChildren(textElement("b", null, data.cases[item]), `: ${result}${change}. `,
+      textElement("span", null, `Run ${number}, version ${version}, “${label}”, cohort ${letter}, decision: ${decided}.`));
+  }
+
+  function choose(row, run) {
+    chosen = { row: Math.max(0, Math.min(rows.length - 1, row)), run: Math.max(0, Math.min(runs.length - 1, run)) };
+    const x = chosen.run * CELL, y = chosen.row * CELL;
+    frame.scrollLeft = Math.min(x, Math.max(frame.scrollLeft, x + CELL + side - frame.clientWidth + 4));
+    frame.scrollTop = Math.min(y, Math.max(frame.scrollTop, y + CELL + HEAD - frame.clientHeight + 4));
+    tell(chosen.row, chosen.run);
+    soon();
+  }
+
+  function cellAt(event) {
+    const box = frame.getBoundingClientRect(), x = event.clientX - box.left - frame.clientLeft - side, y = event.clientY - box.top - frame.clientTop - HEAD;
+    const run = Math.floor((x + frame.scrollLeft) / CELL), row = Math.floor((y + frame.scrollTop) / CELL);
+    return x >= 0 && y >= 0 && run < runs.length && row < rows.length ? [row, run] : null;
+  }
+
+  const page = () => Math.max(1, Math.floor((frame.clientHeight - HEAD) / CELL) - 1);
+  const moves = { ArrowUp: () => [-1, 0], ArrowDown: () => [1, 0], ArrowLeft: () => [0, -1], ArrowRight: () => [0, 1], PageUp: () => [-page(), 0], PageDown: () => [page(), 0], Home: () => [0, -runs.length], End: () => [0, runs.length] };
+  frame.addEventListener("keydown", (event) => {
+    if (!moves[event.key] || !rows.length || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    if (!chosen) return choose(0, runs.length - 1);
+    const [down, right] = moves[event.key]();
+    const isWhole = event.ctrlKey && (event.key === "Home" || event.key === "End");
+    choose(chosen.row + (isWhole ? Math.sign(right) * rows.length : down), chosen.run + right);
+  });
+  frame.addEventListener("click", (event) => { const cell = cellAt(event); if (cell) choose(...cell); });
+  frame.addEventListener("pointermove", (event) => { const cell = chosen ? null : cellAt(event); if (cell) tell(...cell); });
+  frame.addEventListener("scroll", soon, { passive: true });
+  find.addEventListener("input", () => { frame.scrollTop = 0; arrange(); });
+  order.addEventListener("change", () => { frame.scrollTop = 0; arrange(); });
+  window.addEventListener("resize", measure);
+
+  const bandOf = [];
+  for (let run = 0; run < runs.length; run++) bandOf.push(run ? bandOf[run - 1] + (runs[run][4] === runs[run - 1][4] ? 0 : 1) : 0);
+  function colour() {
+    colours = mapColours(place);
+    legend.forEach((each, number) => {
+      const pen = each.firstChild.getContext("2d");
+      pen.setTransform(2, 0, 0, 2, 0, 0);
+      pen.clearRect(0, 0, CELL, CELL);
+      paintCell(pen, 0, 0, samples[number][0], samples[number][1], colours);
+    });
+    soon();
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", colour);
+  for (const each of document.querySelectorAll("input[name=theme]")) each.addEventListener("change", colour);
+  colour();
+  arrange();
+  frame.scrollLeft = frame.scrollWidth;
+}
+"""
+
+SHOWN_PROBLEMS = 20
+SHOWN_DECISIONS = 6
+CASE_ROWS, MORE_CASE_ROWS = 15, 150  # of the cases that need a look: at once, and when asked for; the map has all
+SHOWN_RUNS = 40  # at once; the rest when asked for
+CASE_RUNS = 8
+MAP_PLACE = (
+    "<noscript><p>The map needs JavaScript. What needs a look stands above, every run in the table below.</p></noscript>\n"
+    '<div id="map" hidden></div>'
+)
+START = "kaizen history init IMPROVEMENT --agent-version V"
+REPAIR = "kaizen history validate"
+CELL_WORDS = {"p": "passed", "f": "failed", "e": "not measured", "s": "some passed"}
+LOOK_ORDER = ("regressed", "weakened", "f", "s", "e")
+
+
+def dashboard_page(board: Board) -> str:
+    """The page of *board*."""
+    said = board_verdict(board)
+    sizes = f"{board.name}: {counted(board.entries, 'entry', 'entries')}, {counted(len(board.rows), 'run')}"
+    values = {
+        "tone": said.tone,
+        "name": html_text(sizes + (f", anchor digest {board.anchor}" if board.anchor else "")),
+        "word": html_text(said.word),
+        "sentence": figure_html(said.sentence),
+        "lead": figure_html(said.lead),
+        "problems": problems_html(board),
+        "answers": "".join(answer_html(question, answer) for question, answer in board_answers(board)),
+        "decisions": decisions_html(board),
+        "plot": board_plot(board.rows) if any(not row["problem"] for row in board.rows) else "<p>There is nothing to draw yet.</p>",
+        "cases": look_html(board),
+        "map": MAP_PLACE if any(board.cases.lists) else "<p>There is no case to show.</p>",
+        "hidden": html_text(hidden_text(board)),
+        "runs": runs_html(board) if board.rows else "<p>No run has been recorded.</p>",
+    }
+    before, between, after = page_frame(f"{board.name}: dashboard", "Dashboard", DASHBOARD_CSS, DASHBOARD_JS)
+    return before + fill_template(DASHBOARD_HTML, values) + between + script_data("map-data", map_document(board)) + after
+
+
+def answer_html(question: str, said: BoardAnswer) -> str:
+    """A question and its answer: sign, word, sentence, what supports it."""
+    small = f'<p class="small">{figure_html(said.lead)}</p>' if said.lead else ""
+    return (
+        f'<section class="card answer tone-{said.tone}"><h2>{html_text(question)}</h2>'
+        f'<p class="answer-word"><span class="sign sign-{said.tone}" aria-hidden="true"></span>{html_text(said.word)}</p>'
+        f"<p>{figure_html(said.sentence)}</p>{small}</section>\n"
+    )
+
+
+def problems_html(board: Board) -> str:
+    """What is wrong with the history, and anchors that are of another version than the champion's; '' for nothing."""
+    anchor = next((row for row in reversed(board.rows) if row["kind"] == "anchor"), None)
+    parts = []
+    if board.problems:
+        items = [
+            f"<p>{html_text(problem.text())}</p>"
+            f'<p class="small">{html_text(capitalised(problem.hint))} · <code>{html_text(problem.code)}</code></p>'
+            for problem in board.problems[:SHOWN_PROBLEMS]
+        ]
+        more = len(board.problems) - len(items)
+        rest = f"<p>and {counted(more, 'more problem')}: <code>{REPAIR}</code> names all of them</p>" if more else ""
+        parts.append(f'<section class="card broken tone-bad"><h2>What is wrong with the history</h2>{list_html(items)}{rest}</section>')
+    if anchor and anchor["other_version"] is not None:
+        text = f"The newest anchor is of version {visible(anchor['agent_version'], 40)}, the champion then was "
+        text += f"{visible(anchor['other_version'], 40)}: a candidate has to be compared with the champion to be promoted."
+        parts.append(f'<div class="unknown"><h2>To be noticed</h2>{list_html([html_text(text)])}</div>')
+    return "\n".join(parts)
+
+
+def decisions_html(board: Board) -> str:
+    """The decisions that are open, those that can be made first, with the command that records one."""
+    if board.problems:
+        return f"<p>Nothing should be decided before the history is repaired: <code>{REPAIR}</code> names every problem.</p>"
+    if not board.rows:
+        return f'<p>Record the first run:</p><div class="command"><pre tabindex="0">{START}</pre></div>'
+    if not board.decisions:
+        return "<p>No decision is open.</p>"
+    items = [decision_item(number, each) for number, each in enumerate(board.decisions[:SHOWN_DECISIONS])]
+    more = len(board.decisions) - len(items)
+    rest = f"<p>and {counted(more, 'more run')} that nobody has decided about; the table of runs shows them</p>" if more else ""
+    return list_html(items) + rest
+
+
+def decision_item(number: int, each: OpenDecision) -> str:
+    """One open decision."""
+    row = each.row
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    sign = f'<span class="sign sign-{tone}" aria-hidden="true"></span>'
+    words = f"{VERDICTS[row['recommendation']]}, {delta_text(row)}"
+    head = f'<p class="tone-{tone}">{sign}<b>{html_text(run_name(row))}</b> {figure_html(words)}</p>'
+    text = f"<p>{html_text(each.text)}.</p>"
+    if not each.command:
+        return head + text
+    return (
+        f'{head}{text}<div class="command"><pre id="command-{number}" tabindex="0">{html_text(each.command)}</pre>'
+        f'<button type="button" data-copy="command-{number}" hidden>Copy</button></div>'
+    )
+
+
+def hidden_text(board: Board) -> str:
+    """How many cases have no row anywhere on the page."""
+    count = len(board.cases.hidden)
+    return f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in the rates, and not shown." if count else ""
+
+
+# --- Cases that need a look ------------------------------------------------------------
+
+
+def cell_letter(passed: int, valid: int) -> str:
+    """'p', 'f', 's' (some passed) or 'e' (not measured)."""
+    return "e" if not valid else "p" if passed == valid else "s" if passed else "f"
+
+
+def look_html(board: Board) -> str:
+    """The cases of the run in question that lost ground, failed or were not measured, beside the runs of its cohort before it."""
+    row = subject_row(board)
+    cells = board.cases.cells(row["id"]) if row else {}
+    if row is None or not cells:
+        return "<p>There is no case to show.</p>"
+    found = []
+    for name, (change, passed, valid) in cells.items():
+        letter = cell_letter(passed, valid)
+        key = change if change in LOOK_ORDER else letter
+        if key in LOOK_ORDER:
+            found.append((LOOK_ORDER.index(key), name))
+    if not found:
+        words = f"Each of {counted(len(cells), 'case')} that may be shown passed in every trial of {run_name(row)}, and none lost ground."
+        return f"<p>{html_text(words)}</p>"
+    runs = [each for each in board.rows if not each["problem"] and each["cohort"] == row["cohort"] and each["seq"] <= row["seq"]][
+        -CASE_RUNS:
+    ]
+    columns = {each["id"]: board.cases.cells(each["id"]) for each in runs}
+    body = []
+    for _, name in sorted(found, key=lambda item: item[0])[:MORE_CASE_ROWS]:
+        change = cells[name][0]
+        word = html_text((change or "no comparison").replace("_", " "))
+        states = [cell_html(columns[each["id"]].get(name)) for each in runs]
+        body.append([f"<b>{html_text(name)}</b> <small>{word}</small>", *states])
+    heads = [f"Run {each['seq']} <small>{html_text(visible(each['agent_version'], 20))}</small>" for each in runs]
+    words = f"{counted(len(found), 'case')} of {run_name(row)}: regressions first, then failures, with the runs of its cohort before it."
+    parts = [f"<p>{html_text(words)}</p>", look_table(heads, body[:CASE_ROWS])]
+    if len(body) > CASE_ROWS:
+        parts.append(folded_html(f"{len(body) - CASE_ROWS:,} more", look_table(heads, body[CASE_ROWS:])))
+    if len(found) > len(body):
+        parts.append(f"<p>and {len(found) - len(body):,} more, in the map below</p>")
+    return "\n".join(parts)
+
+
+def look_table(heads: list[str], body: list[list[str]]) -> str:
+    """A part of the table of cases that need a look, which scrolls for itself."""
+    table = table_html("Cases that need a look, by run", ["Case", *heads], body, "figures splits look")
+    return f'<div class="wide" role="region" aria-label="Cases that need a look" tabindex="0">{table}</div>'
+
+
+def folded_html(summary: str, content: str) -> str:
+    """*content* behind a line that opens it."""
+    return f"<details><summary>{html_text(summary)}</summary>{content}</details>"
+
+
+def cell_html(cell: tuple[str | None, int, int] | None) -> str:
+    """One case in one run: a shape and its numbers."""
+    if cell is None:
+        return '<span class="missing">not there</span>'
+    _, passed, valid = cell
+    letter = cell_letter(passed, valid)
+    text = f"{passed} of {valid}" if valid else NOT_MEASURED
+    return f'<span class="dot {letter}" aria-hidden="true"></span> <span class="unseen">{CELL_WORDS[letter]}: </span>{text}'
+
+
+def map_document(board: Board) -> JsonObject:
+    """What the script draws: the runs in the order recorded with their cohort's letter, and the cells."""
+    letters = cohort_letters(board.rows)
+    known = [row for row in board.rows if row["id"] in board.cases.columns and not row["problem"]]
+    runs = [
+        [row["id"], row["seq"], row["agent_version"], row["label"], letters[row["cohort"]], mark_kind(row), stated_text(row)]
+        for row in known
+    ]
+    return {"runs": runs, **board.cases.document()}
+
+
+# --- Every run -------------------------------------------------------------------------
+
+RUN_COLUMNS = ("Run", "Pass rate", "Change", "Cases that moved", "Cost and duration", "Recommendation", "Decision", "Hashes")
+
+
+def runs_html(board: Board) -> str:
+    """Every run, the newest first, by cohort; how a cohort differs from the one before stands above its runs."""
+    bands, cut = cohort_bands(board.rows), max(0, len(board.rows) - SHOWN_RUNS)
+    newer = [band._replace(first=max(cut, band.first)) for band in bands if band.end > cut]
+    older = [band._replace(end=min(cut, band.end)) for band in bands if band.first < cut]
+    table = runs_table(board, newer, "Every run, the newest first")
+    return table + (folded_html(f"{counted(cut, 'older run')}", runs_table(board, older, "Older runs")) if older else "")
+
+
+def runs_table(board: Board, bands: list[CohortBand], caption: str) -> str:
+    """The runs of *bands*, the newest first."""
+    head = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in RUN_COLUMNS)
+    bodies = "".join(band_html(board, band) for band in reversed(bands))
+    return (
+        f'<table class="figures splits runs" role="table"><caption class="unseen">{caption}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n{bodies}</table>'
+    )
+
+
+def band_html(board: Board, band: CohortBand) -> str:
+    """The rows of one band."""
+    rows = board.rows[band.first : band.end]
+    if band.cohort:
+        names = dict.fromkeys(row["improvement"] for row in rows)
+        text = f"{band.cohort}, {', '.join(names)}, {counted(rows[0]['cases'] or 0, 'case')}"
+        text += f" ({rows[0]['holdout']:,} of the holdout)" if rows[0]["holdout"] else ""
+        difference = board.differences.get(band.cohort)
+        small = f"Differs from the cohort before it: {difference}. Its rates are not compared with others." if difference else ""
+        title = f"<b>Cohort {html_text(band.letter)}</b> {html_text(text)} <small>{html_text(small)}</small>"
+    else:
+        title = "<b>Runs that cannot be trusted</b>"
+    lines = "".join(run_html(board, row) for row in reversed(rows))
+    heading = f'<th role="rowheader" scope="rowgroup" colspan="{len(RUN_COLUMNS)}">{title}</th>'
+    return f'<tbody role="rowgroup"><tr role="row" class="band">{heading}</tr>\n{lines}</tbody>\n'
+
+
+def run_html(board: Board, row: JsonObject) -> str:
+    """The row of one run."""
+    wrong = board.checks.get(row["id"], [])
+    sign = '<span class="sign sign-bad" aria-hidden="true"></span>'
+    hashes = f'<span class="tone-bad">{sign}changed</span> <small>{html_text("; ".join(wrong[:3]))}</small>' if wrong else "verified"
+    if row["problem"]:
+        promoted = "promoted; " if row["promoted_at"] else ""
+        cells = [f"<b>{row['seq']}</b> <small>{html_text(row['id'])}</small>", f'<span class="missing">{promoted}cannot be trusted</span>']
+        return run_line([*cells, *[""] * (len(RUN_COLUMNS) - 3), hashes])
+    rates = row["rates"]["candidate"]
+    tags = (['<span class="tag">champion</span>'] if row["is_champion"] else []) + (
+        ['<span class="tag">anchor</span>'] if row["kind"] == "anchor" else []
+    )
+    name = f"{mark_sample(mark_kind(row))}<b>{row['seq']} · {html_text(visible(row['agent_version'], 60))}</b> {' '.join(tags)}"
+    name += f"<small>{html_text(visible(row['label'], 120))}</small>"
+    name += f"<small>{html_text(day(row['recorded_at']))} · <code>{html_text(row['id'])}</code></small>"
+    if row["other_version"] is not None:
+        name += f"<small>Another version than the champion then, {html_text(visible(row['other_version'], 40))}.</small>"
+    small = ", ".join(filter(None, (interval_text(rates), basis_text(rates))))
+    return run_line([
+        name,
+        f"{figure_html(rate_percent(rates['rate']))} <small>{figure_html(small)}</small>",
+        change_html(board, row),
+        figure_html(moved_text(row)),
+        f"{html_text(trial_cost(rates))}, {html_text(trial_time(rates))}",
+        recommendation_html(row),
+        decision_html_of(row),
+        hashes,
+    ])  # fmt: skip
+
+
+def run_line(cells: list[str]) -> str:
+    """A row whose first cell is its heading; the others say on narrow screens what they are."""
+    rest = "".join(f'<td role="cell" data-name="{name}">{cell}</td>' for name, cell in zip(RUN_COLUMNS[1:], cells[1:], strict=True))
+    return f'<tr role="row"><th scope="row" role="rowheader">{cells[0]}</th>{rest}</tr>\n'
+
+
+def change_html(board: Board, row: JsonObject) -> str:
+    """The change of the pass rate, and against which run."""
+    if row["recommendation"] is None:
+        return '<span class="missing">measured alone</span>'
+    against = next((run_name(each) for each in board.rows if each["id"] == row["compared_with"]), "a baseline that was not recorded")
+    return f"{figure_html(delta_text(row))} <small>against {html_text(against)}</small>"
+
+
+def moved_text(row: JsonObject) -> str:
+    """'1 regressed, 2 improved', with what else occurs."""
+    counts = row["counts"]
+    if row["recommendation"] is None:
+        return ""
+    order = ("regressed", "weakened", "not_comparable", "improved", "strengthened")
+    return ", ".join(f"{counts[key]:,} {key.replace('_', ' ')}" for key in order if counts[key] or key in ("regressed", "improved"))
+
+
+def recommendation_html(row: JsonObject) -> str:
+    """The recommendation and why."""
+    if row["recommendation"] is None:
+        return ""
+    reasons = "; ".join(visible(str(each["text"]), 300) for each in row["reasons"])
+    return f"{html_text(VERDICTS[row['recommendation']])} <small>{html_text(reasons)}</small>"
+
+
+def decision_html_of(row: JsonObject) -> str:
+    """Who decided what, why, and when it was promoted."""
+    decision = row["decision"] or {}
+    parts = [html_text(capitalised(stated_text(row)))]
+    why = [f"because {visible(decision['rationale'], 300)}"] if decision.get("rationale") else []
+    why += [f"on condition that {visible(text, 300)}" for text in decision.get("conditions", [])]
+    why += [f"recorded from inside {visible(decision['via'], 40)}"] if decision.get("via") else []
+    why += [f"promoted {day(at)}" for at in row["promoted_at"]]
+    return " ".join(parts + [f"<small>{html_text('; '.join(why))}</small>"] * bool(why))
+
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -29074,11 +35854,29 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
+def evaluating_command(project: Project, stage: str = "") -> str:
+    """The command that evaluates with all that the evaluators need."""
+    types = project.suite.types_used
+    parts = [f"kaizen evaluate {project.improvement.argument()}"]
+    parts += [f"--stage {stage}"] if stage else []
+    parts += ["--allow-programs"] if not types.isdisjoint(PROGRAM_TYPES) else []
+    return " ".join([*parts, *(["-- JUDGE [ARG…]"] if JUDGE in types else [])])
+
+
+def refuse_unevaluated(project: Project, stage: str) -> None:
+    """Raises InputError when evaluating *stage* needs a judge or programs, which only `kaizen evaluate` starts."""
+    names = sorted(project.suite.types_used & {JUDGE, *PROGRAM_TYPES})
+    if names:
+        message = f"{project.improvement.shown(stage + '.jsonl')}: has not been evaluated, and that needs {listed(names)}"
+        raise InputError(message, f"run: {evaluating_command(project, stage)}", "missing_results")
+
+
 def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]:
-    """Tally and state of *stage*; a stage without any results is evaluated first."""
+    """Tally and state of *stage*; a stage without any results is evaluated first, when that starts nothing."""
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     repetitions = int(state.meta.get("repetitions", 1))
@@ -29100,8 +35898,10 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems = [problem for state in states.values() for problem in state.problems] + unlike_stages(states)
     order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
     problems.sort(key=lambda problem: order.index(problem[0]))
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    graded_by = {str(state.meta.get("evaluator_fingerprint")) for state in states.values()}
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint if problems else graded_by.pop())
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
+    document["notes"] += unlike_judge_commands(states)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
@@ -29133,6 +35933,14 @@ def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
         what = f" ({', '.join(names)})" if names else ""
         found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
     return found
+
+
+def unlike_judge_commands(states: dict[str, StageState]) -> list[str]:
+    """A sentence when the judges of the two sides were started by different commands, though they name themselves alike."""
+    before, after = (states[role].meta.get("judge_commands") for role in ("baseline", "candidate"))
+    if not before or not after or before == after:
+        return []
+    return ["The judges of baseline and candidate were started by different commands."]
 
 
 def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -> None:
@@ -29613,6 +36421,95 @@ def wrong_keys(stdout: bytes) -> list[str]:
 
 # endregion
 
+# region commands/run_system.py
+# =============================================================================
+# `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
+# =============================================================================
+
+MOST_ITEMS = 2**31 - 1
+LONGEST_VARIANT = 200
+
+
+def items_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
+    return int(text)
+
+
+SYSTEM_ARGUMENTS = [
+    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
+    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
+    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
+    Argument("--description", "D", "with --system: more about it", {"default": ""}),
+    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
+    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
+    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
+]
+
+
+def run_of_system(args: Namespace, others: list[str]) -> Answer:
+    """Starts the run that *args* describe. Raises UsageError when *others*, options for improvements, were given as well."""
+    if others:
+        raise UsageError(f"{listed(others)} cannot go with --system", "the eval of the system says how items are run")
+    if not args.variant or len(args.variant) > LONGEST_VARIANT or not args.variant.isprintable():
+        message = "--variant NAME is missing" if not args.variant else f"--variant {quoted(args.variant)} is no name"
+        raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
+    options = RunOptions(
+        args.system, args.variant, args.title, args.description, args.hypothesis, bool(args.diagnostic), args.max_items
+    )
+    return outcome_answer(start_run(find_workspace(), options))
+
+
+@command(
+    "resume",
+    "Goes on with a run of the lab that did not complete, or begins it anew from its commit.",
+    [
+        Argument("run", "RUN", "id of the run, such as r0042"),
+        Argument("--restart", "", "begin anew; what was there is moved to attempt-N"),
+    ],
+    "kaizen resume r0042\nkaizen resume r0042 --restart",
+    group="lab",
+)
+def command_resume(args: Namespace) -> Answer:
+    """Goes on with the run; exit codes as for `kaizen run --system`."""
+    return outcome_answer(resume_run(find_workspace(), args.run, bool(args.restart)))
+
+
+def outcome_answer(outcome: RunOutcome) -> Answer:
+    """What is said of a run that has ended: exit 0 completed, 130 interrupted, else 4."""
+    document = outcome.document
+    run, state = document["id"], document["state"]
+    message = f"{run}: {state}" + (f", {visible(document['message'])}" if document["message"] else "")
+    message += f"; {result_words(document)}"
+    following = {DONE: "", TAINTED: f"kaizen resume {run} --restart"}.get(state, f"kaizen resume {run}")
+    code = EXIT_DONE if state == DONE else EXIT_INTERRUPTED if state == BROKEN_OFF else EXIT_INCOMPLETE
+    lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *outcome.notes])]
+    return Answer(code, document["reason"] or state, message, lines, document, following)
+
+
+def result_words(document: JsonObject) -> str:
+    """'accuracy 0.75 (mean of 3 of 4 items)', or why there is no number."""
+    metric, result = document["metric"], document["result"]
+    name = visible(metric["name"], 40)
+    if result["status"] != "available":
+        return f"{name} unavailable: {result['reason'].replace('_', ' ')}"
+    return f"{name} {result['value']:.6g} ({metric['aggregation']} of {result['n']:,} of {counted(result['planned'], 'item')})"
+
+
+def further_words(document: JsonObject) -> list[str]:
+    """What else is to be known about the run: what kind it is, how items ended, cost, source."""
+    counts = listed([f"{number:,} {status}" for status, number in document["counts"].items() if number])
+    kind = [word for word in ("diagnostic", "limited") if document[word]]
+    cost = [] if document["cost_usd"] is None else [f"cost {dollars(document['cost_usd'])}"]
+    return [
+        f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
+        *cost,
+        *(["what the eval printed is in out.log and err.log of the run"] if document["state"] == CRASHED else []),
+    ]
+
+# endregion
+
 # region commands/run.py
 # =============================================================================
 # `kaizen run`: has a runner answer the cases of an improvement and records what it did.
@@ -29692,26 +36589,39 @@ RUN_ARGUMENTS = [
 ]
 SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, auto/N: as the CI system or cluster says", {"default": ""})
 
+STAGE_ARGUMENTS = [
+    Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
+    *RUN_ARGUMENTS,
+    SHARD,
+    Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
+    Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
+    Argument("--resume", "", "run what is missing of a stage that is there"),
+    Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
+    Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+]
+
 
 @command(
     "run",
-    "Runs a command once for each trial of each case, and records what it answers as a stage.",
+    "Runs a command once for each trial of each case, and records what it answers as a stage; or a run of a system of the lab.",
     [
-        IMPROVEMENT,
-        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
-        *RUN_ARGUMENTS,
-        SHARD,
-        Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
-        Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
-        Argument("--resume", "", "run what is missing of a stage that is there"),
-        Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
-        Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+        IMPROVEMENT._replace(options={"nargs": "?", "default": ""}),
+        *STAGE_ARGUMENTS,
+        *SYSTEM_ARGUMENTS,
     ],
-    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py",
+    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py\n"
+    "kaizen run --system refunds --variant shorter-prompt",
     rest="COMMAND [ARG…]",
 )
 def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
+    if args.system:
+        return run_of_system(args, improvement_options(args))
+    beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
+    if beyond:
+        raise UsageError(f"{listed(beyond)} without --system", "they are about a run of a system: kaizen run --system ID --variant NAME")
+    if not args.improvement:
+        raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
     beside = [f"--{name}" for name in ("estimate", "resume", "overwrite", "only", "shard") if args.check and getattr(args, name)]
@@ -29729,6 +36639,16 @@ def command_run(args: Namespace) -> Answer:
         return estimate_answer(args, project)
     summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
     return run_answer(args, summary)
+
+
+def improvement_options(args: Namespace) -> list[str]:
+    """What *args* hold that is for improvements only, as it was written."""
+    found = [args.improvement] if args.improvement else []
+    for argument in STAGE_ARGUMENTS:
+        value = getattr(args, argument.name[2:].replace("-", "_"))
+        if value and value != argument.options.get("default"):
+            found.append(argument.name)
+    return found + (["-- COMMAND"] if args.rest else [])
 
 
 def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:
@@ -29913,6 +36833,79 @@ def run_again(args: Namespace, options: list[str]) -> str:
 
 # endregion
 
+# region commands/judging.py
+# =============================================================================
+# What commands that evaluate have in common: leave for judges and programs.
+# =============================================================================
+
+SHOWN_JUDGE_FAILURES = 3
+ALLOW_PROGRAMS = Argument("--allow-programs", "", "let evaluators of type command and program start programs")
+REJUDGE = Argument("--rejudge", "", "ask the judge anew, also where an answer is kept")
+LEAVE_ARGUMENTS = [
+    ALLOW_PROGRAMS,
+    Argument("--jobs", "N", "judges and programs at the same time (default: 1)", {"type": count_argument, "default": 1}),
+    Argument("--persistent", "", "one judge process per job answers many questions, a line each way"),
+    Argument("--timeout", "S", "seconds for one answer of a judge (default: 120)", {"type": positive_number("seconds"), "default": 120.0}),
+    Argument("--retries", "N", "further attempts where a judge gives no usable answer", {"type": count_argument, "default": 0}),
+    REJUDGE,
+]
+
+
+def leave_of(args: Namespace, project: Project) -> Leave:
+    """What the command line lets evaluating start; the judge is what stands behind `--`. Raises UsageError."""
+    if args.allow_programs and os.name == "nt":
+        raise UsageError("--allow-programs starts programs in a way that needs Linux or macOS", "use it inside WSL")
+    types = project.suite.types_used
+    command: list[str] | None = args.rest
+    if not command:
+        given = [f"--{name}" for name in ("persistent", "rejudge") if getattr(args, name)]
+        if given or command is not None:
+            what = f" with {listed(given)}" if given else ""
+            raise UsageError(f"there is no judge to ask{what}", "write its command behind '--': -- JUDGE [ARG…]")
+        return Leave(None, False, args.allow_programs, args.jobs)
+    if JUDGE not in types:
+        raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    cwd = os.getcwd()
+    check_runner(command, cwd)
+    return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)
+
+
+def judging_lines(stage: str, meta: JsonObject) -> list[str]:
+    """What judges have said of *stage*, what it cost apart from the agent, and what they did not say."""
+    judging = meta.get("judging")
+    if not judging:
+        return []
+    lines = []
+    for name, rubric in shown_judges(meta).items():
+        cost = f", {dollars(rubric['cost_usd'])} for {rubric['priced']:,} of them" if rubric["priced"] else ""
+        tokens = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in rubric["usage"].items())
+        one = len(rubric["judges"]) == 1
+        who = f" by {judge_name(rubric['judges'][0]) if one else judge_counts(rubric['judges'])}" if rubric["judges"] else ""
+        missing = f"; {rubric['unanswered']:,} not answered" if rubric["unanswered"] else ""
+        answers = counted(rubric["answers"], "answer")
+        lines.append(f"  judged {visible(name, 60)}: {answers}{who}{cost}{', ' if tokens else ''}{tokens}{missing}")
+    lines.append(f"  {counted(judging['asked'], 'question')} asked now")
+    failures = sorted(judging["failures"].items(), key=lambda each: (-each[1], each[0]))
+    lines += [f"  {number:,} × {visible(reason, 300)}" for reason, number in failures[:SHOWN_JUDGE_FAILURES]]
+    return [*lines, *(f"  warning: {sentence}" for sentence in mixed_judges(stage, shown_judges(meta)))]
+
+
+def shown_judges(meta: JsonObject) -> JsonObject:
+    """What `judges` of *meta* says of rubrics that are not only in holdout cases."""
+    return {name: rubric for name, rubric in meta["judges"].items() if name in meta["judging"]["shown"]}
+
+
+def judging_data(meta: JsonObject) -> JsonObject:
+    """What --json says of judges; {} without any."""
+    return {"judges": shown_judges(meta), "questions_asked": meta["judging"]["asked"]} if "judging" in meta else {}
+
+
+def unanswered_questions(meta: JsonObject) -> int:
+    """How many questions about a stage no judge has answered."""
+    return sum(int(rubric["unanswered"]) for rubric in meta.get("judges", {}).values())
+
+# endregion
+
 # region commands/feedback.py
 # =============================================================================
 # `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
@@ -29973,7 +36966,7 @@ def export_feedback(project: Project, stage: str, reason: str | None = None) -> 
             "version": 1,
             "stage": stage,
             "dataset_fingerprint": dataset.fingerprint,
-            "evaluator_fingerprint": project.suite.fingerprint,
+            "evaluator_fingerprint": state.meta["evaluator_fingerprint"],
             "results_sha256": state.meta["results_sha256"],
         }
         with replacing(improvement.path(FEEDBACK_FILE)) as stream:
@@ -30009,6 +37002,376 @@ def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, Jso
     observed = iter_observations(improvement.stage_file(stage))
     for line, result in zip(observed, read_json_lines(improvement.stage_file(stage, RESULTS)), strict=True):
         yield line.value, result.value
+
+# endregion
+
+# region commands/replaying.py
+# =============================================================================
+# Kept observations evaluated by other evaluators; nothing is run, nothing written.
+# =============================================================================
+
+
+def project_under(improvement: Improvement, path: str, own_place: bool = True) -> Project:
+    """*improvement* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches.
+
+    What the file refers to is looked for in *improvement*; without *own_place* beside the file, and nothing is included.
+    """
+    breaches = Breaches()
+    evaluation = load_evaluation(improvement if own_place else Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    if evaluation is None:
+        raise InputError(f"{shown_path(path)}: cannot be used")
+    dataset = load_dataset(improvement, evaluation.include if own_place else [], breaches)
+    breaches.raise_if_any()
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
+
+
+def replayed_comparison(project: Project, before: JsonObject) -> JsonObject:
+    """comparison.json as it would be if both stages of the comparison *before* were evaluated by *project* now; nothing is written."""
+    stages = {}
+    for role in ("baseline", "candidate"):
+        meta = {"observations_sha256": before[role]["observations_sha256"]}
+        stages[role] = (replayed_tally(project, before[role]["stage"]), meta)
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    return comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
+
+
+def replayed_tally(project: Project, stage: str) -> StageTally:
+    """The tally of *stage* by the evaluators of *project*, over its observations and the kept answers of judges.
+
+    Raises InputError for a trial that is there twice.
+    """
+    path = project.improvement.stage_file(stage)
+    cases: dict[str, CaseTally] = {}
+    unknown: dict[str, None] = {}
+    seen: set[tuple[str, int]] = set()
+    with open_outside(project.improvement, stage, project.dataset, project.suite) as kept:
+        for line, memo in kept.with_memos(iter_observations(path)):
+            observation = line.value
+            key = (observation["case_id"], observation["trial"])
+            if key in seen:
+                raise repeated_trial(path, line)
+            seen.add(key)
+            if key[0] not in project.dataset.cases:
+                unknown[key[0]] = None
+                continue
+            result = evaluate_observation(observation, project.dataset, project.suite, memo)
+            cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
+    repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
+    return StageTally(stage, repetitions, cases, list(unknown))
+
+# endregion
+
+# region commands/history.py
+# =============================================================================
+# `kaizen history init`, `record`, `promote`: what is kept, and how.
+# =============================================================================
+
+HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
+RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
+RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
+AGENT_VERSION = Argument(
+    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
+)
+STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
+LONGEST_NAME = 200
+CheckFields = Callable[[History, JsonObject], None]
+
+
+class Recorded(NamedTuple):
+    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
+
+    project: Project
+    comparison: JsonObject
+    states: dict[str, StageState]
+
+
+@command(
+    "history init",
+    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
+    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
+    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
+    group="history",
+)
+def command_history_init(args: Namespace) -> Answer:
+    """Archives the anchor."""
+    recorded = one_stage(load_project(args.improvement), args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        cohort = cohort_id(fields["cohort"])
+        anchor = history.anchor(cohort)
+        if anchor:
+            name = recorded.project.improvement.argument()
+            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
+
+    history, run = recorded_run(args, ANCHOR, recorded, check)
+    champion = history.champion()
+    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
+    if champion and champion.manifest["agent_version"] != args.agent_version:
+        version = quoted(champion.manifest["agent_version"])
+        lines.append(
+            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
+        )
+    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history record",
+    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
+    [
+        IMPROVEMENT,
+        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
+        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        RUN_LABEL,
+        AGENT_VERSION,
+        HISTORY,
+    ],
+    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
+    group="history",
+)
+def command_history_record(args: Namespace) -> Answer:
+    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
+    project = load_project(args.improvement)
+    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
+    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        wanted = identity_of_run(fields)
+        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
+        if same:
+            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
+
+    history, run = recorded_run(args, RECORD, recorded, check)
+    comparison, decision = recorded.comparison, run.manifest["decision"]
+    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines += [
+        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
+    ]
+    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
+    if history.anchor(run.cohort()) is None:
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
+    status = decision["status"] if decision else ""
+    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
+    following = "" if status == "rejected" or not is_compared else following
+    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history promote",
+    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
+    [RUN, HISTORY],
+    "kaizen history promote 2",
+    group="history",
+)
+def command_history_promote(args: Namespace) -> Answer:
+    """Appends the promotion, with the decision it rests on."""
+    folder = required_history(args.history)
+    run = find_run(load_history(folder), args.run)
+    if not run.manifest:
+        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
+    improvement = improvement_of_run(folder, run)
+    stale = "" if improvement is None else moved_on(improvement, run)
+    decision, source = deciding_file(folder, run, improvement)
+
+    def check(history: History) -> None:
+        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
+        if obstacle:
+            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
+
+    before = load_history(folder)
+    stated = stated_decision(decision) or {}
+    history = record_promotion(folder, run.id, source, stated, check)
+    former = before.champion()
+    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
+    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
+    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
+    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
+    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
+
+
+def required_history(argument: str | None) -> str:
+    """The folder of the history. Raises InputError when there is none."""
+    folder = find_history(argument)
+    if folder is None:
+        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
+        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
+    return folder
+
+
+def history_answer(history: History, run: HistoryRun) -> JsonObject:
+    """What --json says of *run*."""
+    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
+
+
+# --- What is archived ------------------------------------------------------------------
+
+
+def one_stage(project: Project, stage: str) -> Recorded:
+    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
+    tally, state = tallied_stage(project, stage)
+    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
+    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
+    return Recorded(project, document, {"candidate": state})
+
+
+def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
+    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
+    assessment = assess(project, baseline, candidate)
+    refuse_stale(assessment, project.improvement, "record")
+    return Recorded(project, assessment.comparison, assessment.states)
+
+
+def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
+    """The history with *recorded* appended as a run of *kind*, and that run."""
+    improvement = recorded.project.improvement
+    label = args.label or improvement.name
+    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
+        if not value.strip() or len(value) > LONGEST_NAME:
+            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
+    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
+    decision, source = decision_file(improvement)
+    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
+        decision = None  # there is none about what is recorded here
+
+    def check_all(history: History) -> None:
+        check(history, {"label": label, **fields})
+        refuse_changed_stages(recorded)
+
+    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
+    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
+
+
+def path_from(folder: str, improvement: Improvement) -> str:
+    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
+    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
+
+
+def cohort_fields(project: Project) -> JsonObject:
+    """The cohort of *project*, as a manifest has it."""
+    return {
+        "dataset_fingerprint": project.dataset.fingerprint,
+        "evaluator_fingerprint": project.suite.fingerprint,
+        "evaluators": project.suite.entry_fingerprints,
+        "cases": len(project.dataset.cases),
+        "holdout": len(project.dataset.holdout),
+    }
+
+
+def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
+    """The manifest of *recorded*, but for id, time and files; it names no case."""
+    comparison = recorded.comparison
+    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
+    return {
+        "agent_version": agent_version,
+        "improvement": {"name": recorded.project.improvement.name, "path": path},
+        "cohort": cohort_fields(recorded.project),
+        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
+        "evidence": comparison.get("evidence"),
+        "recommendation": comparison["recommendation"],
+        "reasons": reasons,
+        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
+        "decision": stated_decision(decision),
+    }
+
+
+def identity_of_run(fields: JsonObject) -> list[object]:
+    """What makes two records the same run, when all of it is equal."""
+    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
+
+
+def run_sources(recorded: Recorded) -> list[Source]:
+    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
+    improvement, dataset = recorded.project.improvement, recorded.project.dataset
+    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
+    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
+    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
+    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
+    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
+    for role in recorded.states:
+        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
+    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
+    references = sorted(recorded.project.evaluation.file_hashes)
+    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
+
+
+def archived_case_lines(cases: list[Case]) -> bytes:
+    """All cases, those of included files too, one a line."""
+    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
+
+
+def refuse_changed_stages(recorded: Recorded) -> None:
+    """Raises RefusedError when a stage is no longer the one that was assessed."""
+    improvement = recorded.project.improvement
+    for role, state in recorded.states.items():
+        stage = recorded.comparison[role]["stage"]
+        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
+            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
+                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
+                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+# --- What a promotion rests on ---------------------------------------------------------
+
+
+def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
+    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
+    place, root = run.manifest["improvement"], os.path.dirname(folder)
+    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
+    try:
+        if place.get("path"):
+            return find_improvement(path) if is_inside(root, path) else None
+        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
+    except InputError:
+        return None
+
+
+def moved_on(improvement: Improvement, run: HistoryRun) -> str:
+    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
+    stages = run.manifest["stages"]
+    if "baseline" not in stages:
+        return ""
+    try:
+        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
+    except InputError as error:
+        return error.message
+    if now.problems:
+        return now.problems[0][1]
+    cohort, comparison = run.manifest["cohort"], now.comparison
+    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
+        if comparison[key] != cohort[key]:
+            return f"the {what} in {improvement.shown()} have changed since it was recorded"
+    for role in ("baseline", "candidate"):
+        if comparison[role] != stages[role]:
+            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
+    same = comparison["evidence"] == run.manifest["evidence"]
+    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
+
+
+def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
+    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
+    if improvement is not None:
+        return decision_file(improvement)
+    entry = run.file("decision.yaml")
+    content = object_bytes(folder, entry) if entry else b""
+    stated = run.manifest["decision"]
+    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
+
+
+def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
+    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
+    path = improvement.path("decision.yaml")
+    if not os.path.exists(path):
+        return None, Source("decision.yaml")
+    content, decision = read_bytes(path), decision_of(improvement)
+    if read_bytes(path) != content:
+        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
+    return decision, Source("decision.yaml", content=content)
 
 # endregion
 
@@ -30216,6 +37579,89 @@ def record_agreement(path: str, document: JsonObject) -> None:
     old = read_json_object(path).get("measured") if os.path.exists(path) else []
     kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
     write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
+
+# endregion
+
+# region commands/create_system.py
+# =============================================================================
+# `kaizen create system ID`: a new system of the lab to fill in.
+# =============================================================================
+
+
+@command(
+    "create system",
+    "Makes kaizen/systems/ID with an eval that runs at once, three items and a stand-in for the system; never overwrites.",
+    [Argument("id", "ID", "id of the system: letters, digits, '_', '-'")],
+    "kaizen create system refunds",
+    group="lab",
+)
+def command_create_system(args: Namespace) -> Answer:
+    """Makes the folder and says what to do with it."""
+    files = [shown_path(path) for path in scaffold_system(find_workspace(), args.id)]
+    message = f"made system {args.id}"
+    following = f"git add -A && git commit -m 'system {args.id}', then kaizen run --system {args.id} --variant first"
+    return Answer(0, "created", message, [message, *(f"  {name}" for name in files)], {"system": args.id, "files": files}, following)
+
+# endregion
+
+# region commands/dashboard.py
+# =============================================================================
+# `kaizen dashboard`: the history on one page.
+# =============================================================================
+
+
+@command(
+    "dashboard",
+    "Writes dashboard.html: champion over time, the open decision, regressions, each case in each run, hash status; exits 1 when broken.",
+    [HISTORY],
+    "kaizen dashboard",
+    group="history",
+)
+def command_dashboard(args: Namespace) -> Answer:
+    """Writes the page beside the ledger. A history that is not what was written gets a page that says so first."""
+    folder = required_history(args.history)
+    board = read_board(folder, open_decision)
+    path = os.path.join(folder, DASHBOARD_FILE)
+    write_file(path, dashboard_page(board))
+    verdict = board_verdict(board)
+    message = visible(f"{verdict.word}: {verdict.sentence}", 300)
+    lines = [message, *[f"  {visible(problem.text(), 300)}" for problem in board.problems[:10]]]
+    lines += [f"  and {counted(len(board.problems) - 10, 'more problem')}"] if len(board.problems) > 10 else []
+    lines += [f"  open: {visible(each.row['id'])}: {visible(each.text, 300)}" for each in board.decisions[:5]]
+    lines.append(f"page: {shown_path(path)}")
+    champion = next((row["id"] for row in board.rows if row["is_champion"]), None)
+    data: JsonObject = {"files": {"html": shown_path(path)}, "runs": len(board.rows), "champion": champion}
+    data.update(open=[each.row["id"] for each in board.decisions], problems=[problem.text() for problem in board.problems])
+    reason = board.problems[0].code if board.problems else "written"
+    return Answer(EXIT_NO if board.problems else 0, reason, message, lines, data, f"open {shown_path(path)}")
+
+
+def open_decision(history: History, run: HistoryRun, row: JsonObject) -> OpenDecision | None:
+    """What a person has to decide about *run*, as its improvement stands; None when it was rejected meanwhile."""
+    from shlex import quote
+
+    place = run.manifest["improvement"]
+    command = f"kaizen decide {quote(str(place.get('path') or place.get('name', '')))} --status {{}} --by NAME --because TEXT"
+    obstacle = rule_obstacle(history, run)
+    blocked = f"; it could not be promoted: {obstacle.text.removeprefix(f'{run.id}: ')}" if obstacle else ""
+    try:
+        improvement = improvement_of_run(history.folder, run)
+        live = decision_of(improvement) if improvement else None
+    except InputError:
+        return OpenDecision(row, "decision.yaml of its improvement cannot be read", "", bool(obstacle))
+    stated = live._asdict() if live and live.evidence == row["evidence"] else row["decision"] or {}
+    status = stated.get("status") or PENDING
+    if status == "rejected":
+        return None
+    if status in ACCEPTED_STATUSES:
+        text = f"Accepted by {stated['decided_by'] or 'nobody named'}, and not promoted{blocked}"
+        return OpenDecision(row, text, "" if obstacle else f"kaizen history promote {run.id}", bool(obstacle))
+    text = f"Nobody has decided yet{blocked}"
+    if improvement is None:
+        return OpenDecision(row, f"{text}; the folder of its improvement is gone", "", True)
+    if live is not None and live.evidence != row["evidence"]:
+        return OpenDecision(row, f"{text}; its improvement has other evidence by now: review and record that", "", True)
+    return OpenDecision(row, text, command.format("rejected" if obstacle else "accepted"), bool(obstacle))
 
 # endregion
 
@@ -30475,13 +37921,16 @@ def make_demo_folder(folder: str) -> Improvement:
         IMPROVEMENT,
         Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
         Argument("--trials", "", "accepted for compatibility: every trial is always evaluated"),
+        *LEAVE_ARGUMENTS,
         Argument("--progress", "KIND", "auto, plain or none", {"choices": ["auto", "plain", "none"], "default": "auto"}),
     ],
-    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json",
+    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json\nkaizen evaluate refund --jobs 4 -- python judge.py",
+    rest="JUDGE [ARG…]",
 )
 def command_evaluate(args: Namespace) -> Answer:
-    """Writes results and meta file of each stage asked for."""
+    """Writes results and meta file of each stage asked for; exit 4 when a judge has not answered for some trial."""
     project = load_project(args.improvement)
+    leave = leave_of(args, project)
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
@@ -30493,7 +37942,7 @@ def command_evaluate(args: Namespace) -> Answer:
     for stage in stages:
         planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
-            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report, leave))
     open_names = project.suite.names_outside(project.dataset)
     for meta in metas:
         for part in {"by_evaluator", "labels"} & meta.keys():
@@ -30501,13 +37950,15 @@ def command_evaluate(args: Namespace) -> Answer:
     lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
-        lines[-1:-1] = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        derived_rows = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        lines[-1:-1] = [*judging_lines(stage, meta), *derived_rows]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
             stage: {
                 **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                **judging_data(meta),
                 "metrics": derived[stage],
                 "notes": not_gating_notes(meta),
             }
@@ -30515,6 +37966,12 @@ def command_evaluate(args: Namespace) -> Answer:
         }
     }
     following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
+    missing = sum(map(unanswered_questions, metas))
+    if missing:
+        message += f"; {counted(missing, 'question')} to the judge not answered"
+        return Answer(EXIT_INCOMPLETE, "judge_not_answered", message, lines, {**data, "files": files}, evaluating_command(project))
+    if not (leave.allow_programs or project.suite.types_used.isdisjoint(PROGRAM_TYPES)):
+        following = f"{evaluating_command(project)}, to let {listed(sorted(project.suite.types_used & {*PROGRAM_TYPES}))} start programs"
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 
@@ -30655,6 +38112,7 @@ def stage_source(project: Project, stage: str, is_open: bool, stale: list[str]) 
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     before = len(stale)
@@ -30758,6 +38216,294 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
+
+# endregion
+
+# region commands/history_replay.py
+# =============================================================================
+# `kaizen replay-decision` over a history: what would flip.
+# =============================================================================
+
+
+def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
+    """What every comparison in *history* comes to under the evaluation file *path*: its policy, and with *has_evaluators* its evaluators.
+
+    Archived files are put back into a folder that goes away again; no agent runs. Exits 4 when a run could not be replayed.
+    """
+    import tempfile
+
+    policy = checked_file(path) if has_evaluators else policy_blocks(path)
+    folder = tempfile.mkdtemp(prefix="kaizen-replay-")
+    replayed, failed = [], []
+    try:
+        for run in history.runs.values():
+            place = os.path.join(folder, run.id)
+            if run.problem or "baseline" in run.manifest["stages"]:
+                try:
+                    replayed.append(replayed_run(history, run, place, policy, path if has_evaluators else ""))
+                except KaizenError as error:
+                    failed.append({"id": run.id, "reason": error.reason, "message": error.message.replace(folder, "…")})
+            if os.path.isdir(place):
+                remove_folder(place)
+    finally:
+        remove_folder(folder)
+    return history_flips(history, shown_path(path), replayed, failed)
+
+
+def checked_file(path: str) -> JsonObject:
+    """No blocks: the evaluation file *path* counts as it is. Raises BreachesError when it cannot, before any run is looked at."""
+    breaches = Breaches()
+    load_evaluation(Improvement(os.path.dirname(path)), breaches, path)
+    breaches.raise_if_any()
+    return {}
+
+
+def policy_blocks(path: str) -> JsonObject:
+    """The blocks `acceptance`, `metrics` and `reliability` of the evaluation file *path*, checked. Raises BreachesError.
+
+    A block that the file does not have is empty: the defaults count, not what the run was judged by.
+    """
+    breaches, shown = Breaches(), shown_path(path)
+    found = checked_object(path, breaches)
+    if found:
+        text, document = found
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(shown, nearest_line(text, pointer), pointer, message, hint)
+
+        checked_acceptance(document, report)
+        checked_metrics(document, report)
+        if "reliability" in document:
+            checked_block(document, "reliability", RELIABILITY, report)
+    breaches.raise_if_any()
+    return {key: document.get(key) for key in ("acceptance", "metrics", "reliability")} if found else {}
+
+
+def replayed_run(history: History, run: HistoryRun, place: str, policy: JsonObject, path: str) -> JsonObject:
+    """What `flips_document` says of *run*, restored to *place*, under *policy* or the evaluation file *path*."""
+    if run.problem:
+        raise KaizenError(run.problem, "", "hash_mismatch")
+    make_folder(place)
+    improvement = restore_run(history, run, place, policy)
+    holdout = frozenset(outcome.id for outcome in run_outcomes(history, run) if outcome.is_holdout)
+    before = archived_document(history, run, COMPARISON_ARCHIVED)
+    after = replayed_document(improvement, before, path)
+    row = {"id": run.id, "label": run.manifest["label"], "agent_version": run.manifest["agent_version"]}
+    return {**row, "is_promoted": bool(run.promotions), **flips_document(before, after, holdout)}
+
+
+def replayed_document(improvement: Improvement, before: JsonObject, path: str) -> JsonObject:
+    """The comparison *before* as it comes out now: evaluated again where the evaluators are others than those of the results."""
+    if path:
+        return replayed_comparison(project_under(improvement, path, False), before)
+    project = load_project(improvement.folder)
+    now = assess(project, before["baseline"]["stage"], before["candidate"]["stage"])
+    return replayed_comparison(project, before) if now.problems else now.comparison
+
+
+def history_flips(history: History, policy: str, replayed: list[JsonObject], failed: list[JsonObject]) -> Answer:
+    """The answer: promotions that flip first, then other runs that do, then what could not be replayed."""
+    flipped = [row for row in replayed if row["flips"]]
+    promoted = [row for row in flipped if row["is_promoted"]]
+    total = sum(row["is_promoted"] for row in replayed)
+    counts = f"{len(promoted)} of {counted(total, 'promotion')}", f"{len(flipped)} of {counted(len(replayed), 'run')} in all"
+    message = f"{counts[0]} would flip under {policy}; {counts[1]}"
+    lines = [message]
+    for row in [*promoted, *(row for row in flipped if not row["is_promoted"])]:
+        why = [reason["text"] for reason in row["after"]["reasons"][:1]]
+        role = "promoted" if row["is_promoted"] else "recorded"
+        change = f"{row['before']['recommendation']} becomes {row['after']['recommendation']}"
+        lines.append(f"  {row['id']} ({role}): {change}{f': {why[0]}' if why else ''}")
+    lines += [f"  not replayed: {row['id']}: {row['message']}" for row in failed]
+    data: JsonObject = {"policy": policy, "runs": replayed, "flipped_promotions": [row["id"] for row in promoted], "not_replayed": failed}
+    reason = "incomplete" if failed else "flips" if flipped else "stays"
+    lines = [visible(line, None) for line in lines]
+    return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)
+
+# endregion
+
+# region commands/history_views.py
+# =============================================================================
+# `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
+# =============================================================================
+
+MOVED_SHOWN = 10
+
+
+@command(
+    "history list",
+    "Lists the recorded runs, oldest first: version, cohort, pass rate, recommendation, decision, champion.",
+    [HISTORY],
+    "kaizen history list",
+    group="history",
+)
+def command_history_list(args: Namespace) -> Answer:
+    """One line a run."""
+    history = load_history(required_history(args.history))
+    rows = [run_row(history, run) for run in history.runs.values()]
+    champion = history.champion()
+    version = quoted(champion.manifest.get("agent_version", "?")) if champion else ""
+    message = f"{counted(len(rows), 'run')}; " + (f"champion: {champion.id}, agent version {version}" if champion else "no champion yet")
+    data = {
+        "history": shown_path(history.folder),
+        "runs": rows,
+        "champion": champion.id if champion else None,
+        "entries": len(history.entries),
+    }
+    return Answer(0, "listed", message, [*map(history_line, rows), message], data)
+
+
+def history_line(row: JsonObject) -> str:
+    """One run for the terminal."""
+    if row["problem"]:
+        return f"{row['id']}  cannot be trusted: {row['problem']}"
+    rate = row["rates"]["candidate"]["rate"]
+    parts = [
+        row["kind"],
+        visible(row["agent_version"], 40),
+        row["cohort"],
+        percent(rate["numerator"], rate["denominator"]) if rate else "not measured",
+    ]
+    parts += [row["recommendation"]] if row["recommendation"] else []
+    decision = row["decision"]
+    parts += [f"decision {decision['status']}"] if decision else []
+    parts += ["superseded"] if row["superseded_by"] else []
+    parts += ["champion"] if row["is_champion"] else ["promoted"] if row["promoted_at"] else []
+    return visible(f"{row['id']}  {', '.join(parts)}", None)
+
+
+@command(
+    "history show",
+    "Shows one run: what it is, its rates, the recommendation, who decided, and whether its files are still what was recorded.",
+    [RUN, HISTORY],
+    "kaizen history show champion",
+    group="history",
+)
+def command_history_show(args: Namespace) -> Answer:
+    """Exits 1 when a file of the run is not what was recorded."""
+    history = load_history(required_history(args.history))
+    run = find_run(history, args.run)
+    problems = run_problems(history, run)
+    row = run_row(history, run)
+    lines = [history_line(row)]
+    if run.manifest:
+        lines.append(f"  label {quoted(row['label'])}, improvement {quoted(row['improvement'])}, recorded {row['recorded_at']}")
+        lines += [f"  {role:<9}  {rate_text(row['rates'][role])}" for role in ("baseline", "candidate") if role in row["rates"]]
+        lines += [f"  {visible(str(reason['text']), 300)}" for reason in row["reasons"]]
+        lines += [f"  compared with {row['compared_with']}"] if row["compared_with"] else []
+        lines += decision_lines(row["decision"])
+        lines += [f"  promoted {at}" for at in row["promoted_at"]]
+    files = [{key: entry[key] for key in ("name", "sha256", "bytes")} for entry in run.manifest.get("files", [])]
+    lines.append(f"  files: {len(files)}, " + ("every hash verifies" if not problems else f"{counted(len(problems), 'problem')}:"))
+    lines = [visible(line, None) for line in [*lines, *(f"    {problem}" for problem in problems)]]
+    reason = "hash_mismatch" if problems else "shown"
+    return Answer(EXIT_NO if problems else 0, reason, lines[0], lines, {"run": row, "files": files, "problems": problems})
+
+
+def decision_lines(decision: JsonObject | None) -> list[str]:
+    """Who decided what, and why."""
+    if decision is None or decision["status"] == "pending":
+        return [f"  decision: {'pending' if decision else 'none'}"]
+    via = f", from inside {visible(decision['via'], 40)}" if decision["via"] else ""
+    lines = [f"  decision: {decision['status']} by {quoted(decision['decided_by'])} at {visible(decision['decided_at'], 40)}{via}"]
+    lines += [f"    because {quoted(decision['rationale'], 300)}"]
+    return lines + [f"    on condition that {quoted(condition, 300)}" for condition in decision["conditions"]]
+
+
+@command(
+    "history diff",
+    "Compares two runs case by case; runs of different cohorts are not subtracted, it is said how the cohorts differ.",
+    [RUN._replace(name="run", value="RUN"), Argument("other", "RUN", "the run it is compared with"), HISTORY],
+    "kaizen history diff 2 4",
+    group="history",
+)
+def command_history_diff(args: Namespace) -> Answer:
+    """Goes from the first run to the second."""
+    history = load_history(required_history(args.history))
+    before, after = find_run(history, args.run), find_run(history, args.other)
+    for run in (before, after):
+        problems = run_problems(history, run)
+        if problems:
+            raise RefusedError(problems[0], "run: kaizen history validate", "hash_mismatch")
+    lines = [f"  {run.id}  {rate_text(run.manifest['rates']['candidate'])}" for run in (before, after)]
+    data: JsonObject = {"from": run_row(history, before), "to": run_row(history, after)}
+    if before.cohort() != after.cohort():
+        difference = cohort_difference(history, after, before)
+        message = f"not comparable: cohorts {before.cohort()} and {after.cohort()} differ: {difference_text(difference)}"
+        return Answer(0, "other_cohort", message, [message, *lines], {**data, "cohorts": difference})
+    moved = moved_cases(history, before, after)
+    names = {"gained": "passes more often", "lost": "passes less often", "unmeasured": "measured on one side only"}
+    counts = {kind: len(moved[kind]["ids"]) + moved[kind]["holdout"] for kind in names}
+    message = f"{before.id} to {after.id}: " + ", ".join(f"{counts[kind]} {names[kind]}" for kind in names)
+    for kind, words in names.items():
+        ids = [visible(name, 60) for name in moved[kind]["ids"]]
+        ids += [counted(moved[kind]["holdout"], "holdout case")] if moved[kind]["holdout"] else []
+        lines += [f"  {words}: {listed(ids, MOVED_SHOWN)}"] if ids else []
+    return Answer(0, "compared", message, [message, *lines], {**data, "cases": moved})
+
+
+def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> JsonObject:
+    """{"gained", "lost", "unmeasured": {"ids", "holdout": how many that are not named}} of the cases of two runs of one cohort."""
+    found: JsonObject = {kind: {"ids": [], "holdout": 0} for kind in ("gained", "lost", "unmeasured")}
+    shares = {outcome.id: outcome.candidate for outcome in run_outcomes(history, before)}
+    for outcome in run_outcomes(history, after):
+        (passed, valid), (earlier, counted_before) = outcome.candidate, shares[outcome.id]
+        if not valid or not counted_before:
+            kind = "unmeasured" if valid or counted_before else ""
+        else:
+            difference = passed * counted_before - earlier * valid
+            kind = "gained" if difference > 0 else "lost" if difference < 0 else ""
+        if kind and outcome.is_holdout:
+            found[kind]["holdout"] += 1
+        elif kind:
+            found[kind]["ids"].append(outcome.id)
+    return found
+
+
+@command(
+    "history validate",
+    "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added.",
+    [
+        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it", {"default": ""}),
+        HISTORY,
+    ],
+    "kaizen history validate --anchor 4-9f86d081884c7d659a2feaa0",
+    group="history",
+)
+def command_history_validate(args: Namespace) -> Answer:
+    """Reads everything, writes nothing."""
+    history, problems = history_problems(required_history(args.history), args.anchor)
+    shown = [
+        {"path": each.path, "line": each.line or None, "code": each.code, "message": each.message, "hint": each.hint} for each in problems
+    ]
+    data: JsonObject = {
+        "history": shown_path(history.folder),
+        "entries": len(history.entries),
+        "runs": len(history.runs),
+        "problems": shown,
+    }
+    if problems:
+        lines = [visible(f"{problem.text()} [{problem.hint}]", None) for problem in problems[:MAX_BREACHES_SHOWN]]
+        lines += [f"and {len(problems) - MAX_BREACHES_SHOWN} more"] if len(problems) > MAX_BREACHES_SHOWN else []
+        return Answer(EXIT_NO, problems[0].code, problems[0].text(), lines, data)
+    extends = f", extends {args.anchor.strip()}" if args.anchor else ""
+    sizes = f"{counted(len(history.entries), 'entry', 'entries')}, {counted(len(history.runs), 'run')}"
+    message = f"{shown_path(history.folder)}: {sizes}, every hash verifies{extends}"
+    return Answer(0, "valid", message, [], {**data, "anchor": anchor_digest(history.entries)})
+
+
+@command(
+    "history anchor",
+    "Prints a short digest of the history, to be kept elsewhere; `history validate --anchor` proves that the history still extends it.",
+    [HISTORY],
+    "kaizen history anchor",
+    group="history",
+)
+def command_history_anchor(args: Namespace) -> Answer:
+    """The digest alone, so that a script can use it."""
+    history = load_history(required_history(args.history))
+    digest = anchor_digest(history.entries)
+    return Answer(0, "anchored", digest, [digest], {"anchor": digest, "entries": len(history.entries)})
 
 # endregion
 
@@ -31018,6 +38764,15 @@ def check_labels(check: FileCheck) -> None:
         check_label(line.value, check.dataset.cases, check.at(line))
 
 
+def check_judgements(check: FileCheck) -> None:
+    """Answers of judges: the shape of each line."""
+    for line in checked_lines(check.path, check.breaches):
+        try:
+            checked_key(line.value, "")
+        except InputError as error:
+            check.report(line.number, "", error.message.removeprefix(": "), error.hint)
+
+
 def check_json_lines(check: FileCheck) -> None:
     """Strict JSON, one object a line."""
     for _ in checked_lines(check.path, check.breaches):
@@ -31062,7 +38817,7 @@ FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
-    (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
+    (r"[\w-]{1,64}\.judgements\.jsonl", check_judgements),
 )
 
 
@@ -31088,18 +38843,21 @@ def check_other_files(improvement: Improvement, dataset: Dataset, breaches: Brea
 
 # region commands/init.py
 # =============================================================================
-# `kaizen init NAME`: a new improvement folder to fill in.
+# `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 # =============================================================================
 
 
 @command(
     "init",
-    "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites.",
-    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'")],
-    "kaizen init refund",
+    "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites. "
+    "Without NAME: kaizen/, the workspace of the lab.",
+    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'", {"nargs": "?", "default": ""})],
+    "kaizen init refund\nkaizen init",
 )
 def command_init(args: Namespace) -> Answer:
     """Makes the folder and says what to do with it."""
+    if not args.name:
+        return workspace_answer()
     improvement, files, includes = scaffold_improvement(args.name)
     folder = improvement.shown()
     message = f"made {folder} with two example cases and one evaluator"
@@ -31113,6 +38871,16 @@ def command_init(args: Namespace) -> Answer:
     data = {"improvement": folder, "files": [improvement.shown(name) for name in files], "include": includes}
     following = f"kaizen validate {args.name}, then kaizen run {args.name} --stage baseline -- COMMAND"
     return Answer(0, "created", message, lines, data, following)
+
+
+def workspace_answer() -> Answer:
+    """Makes the workspace in the current folder, or what is missing of it."""
+    workspace, made = init_workspace(".")
+    files = [shown_path(path) for path in made]
+    folder = shown_path(workspace.path("kaizen"))
+    message = f"made the workspace {folder}" if made else f"the workspace {folder} is there already; nothing was changed"
+    lines = [message, *(f"  {name}" for name in files)]
+    return Answer(0, "created" if made else "existing", message, lines, {"workspace": folder, "files": files}, "kaizen create system ID")
 
 # endregion
 
@@ -31259,6 +39027,91 @@ def row_line(verdict: JsonObject) -> str:
     action = f", action {visible(verdict['recommended_action'])}" if verdict["recommended_action"] else ""
     scores = f"score {share_text(verdict['score'])}, confidence {share_text(verdict['confidence'])}"
     return f"  {shown}: {verdict['verdict']}, {REASON_WORDS[verdict['because']]} ({scores}{action})"
+
+# endregion
+
+# region commands/lab.py
+# =============================================================================
+# `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+# =============================================================================
+
+CAMPAIGN = Argument("--campaign", "C", f"what the variant belongs to ({DEFAULT_CAMPAIGN})", {"default": DEFAULT_CAMPAIGN})
+
+
+@command(
+    "lab open",
+    "Makes a clone under kaizen/.kaizen/work/ in which variants are edited and committed where .git is read-only.",
+    [CAMPAIGN, Argument("--from", "COMMIT", "commit to begin with (HEAD)", {"default": "HEAD", "dest": "base"})],
+    "kaizen lab open",
+    group="lab",
+)
+def command_lab_open(args: Namespace) -> Answer:
+    """Makes the clone, or says that it is there."""
+    workspace = find_workspace()
+    checkout = read_checkout(workspace.root)
+    if clone_around(workspace, checkout):
+        raise UsageError("this is such a clone already", "edit and commit here")
+    make_store(workspace)
+    clone = open_clone(checkout, workspace.store_folder, args.campaign, args.base)
+    made = "made" if clone.is_new else "is there already:"
+    message = f"the clone of {args.campaign} {made} {shown_path(clone.path)}, on branch {clone.branch}, from {clone.opened[:12]}"
+    data = {"campaign": args.campaign, "path": shown_path(clone.path), "branch": clone.branch, "opened": clone.opened, "notes": clone.notes}
+    following = f"cd {shown_path(clone.path)}, edit, git commit, kaizen run there, then: kaizen lab land"
+    lines = [message, *[f"  note: {note}" for note in clone.notes]]
+    return Answer(0, "opened" if clone.is_new else "already_open", message, lines, data, following)
+
+
+def clone_around(workspace: Workspace, checkout: Checkout) -> str:
+    """The campaign of the nested clone that *checkout* belongs to; '' outside of one."""
+    work = os.path.join(os.path.realpath(workspace.store_folder), WORK_FOLDER, "")
+    return checkout.common_dir[len(work) :].split(os.sep)[0] if checkout.common_dir.startswith(work) else ""
+
+
+@command(
+    "lab land",
+    "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched.",
+    [
+        Argument("commit", "COMMIT", "the commit in the clone (HEAD)", {"nargs": "?", "default": "HEAD"}),
+        Argument("--campaign", "C", f"which clone (the one around; else {DEFAULT_CAMPAIGN})", {"default": ""}),
+        Argument("--branch", "NAME", "name of the new branch (kaizen/CAMPAIGN/COMMIT)", {"default": ""}),
+        Argument("--patch", "FILE", "write a patch to this new file instead", {"default": ""}),
+    ],
+    "kaizen lab land --branch asks-before-it-acts",
+    group="lab",
+)
+def command_lab_land(args: Namespace) -> Answer:
+    """Makes the branch or the patch."""
+    if args.branch and args.patch:
+        raise UsageError("--branch and --patch exclude each other")
+    workspace = find_workspace()
+    here = read_checkout(workspace.root)
+    around = clone_around(workspace, here)
+    campaign = args.campaign or around or DEFAULT_CAMPAIGN
+    clone = here if around == campaign else find_clone(workspace.store_folder, campaign)
+    outer = read_checkout(os.path.dirname(os.path.dirname(workspace.store_folder))) if around else here
+    if args.patch and os.path.lexists(args.patch):
+        raise InputError(f"{shown_path(args.patch)}: is there already; nothing was written", "name another file", "file_exists")
+    if args.patch or not args.branch and git_write_obstacle(outer):
+        path = args.patch or f"{clone_path(workspace.store_folder, campaign)}.patch"
+        landed = land_patch(clone, outer, args.commit, os.path.abspath(path))
+    else:
+        landed = land_branch(clone, outer, args.commit, args.branch, campaign)
+    return landed_answer(landed, len(dirty_paths(clone)), outer)
+
+
+def landed_answer(landed: Landed, dirty: int, outer: Checkout) -> Answer:
+    """Says what was landed, and what was not: *dirty* paths of the clone are not committed."""
+    place = f"branch {visible(landed.branch)}" if landed.branch else f"patch {shown_path(landed.patch)}"
+    message = f"{landed.commit[:12]} landed as {place}"
+    lines = [message]
+    if landed.applies is False:
+        lines.append(f"  note: it does not apply to the files in {shown_path(outer.root)}, which differ from {landed.opened[:12]}")
+    if dirty:
+        lines.append(f"  note: {counted(dirty, 'path')} of the clone not committed, so not in it")
+    data: JsonObject = {"commit": landed.commit, "opened": landed.opened, "branch": landed.branch or None, "applies": landed.applies}
+    data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty)
+    way = f"git merge {visible(landed.branch)}" if landed.branch else f"git apply {shown_path(landed.patch)}"
+    return Answer(0, "landed", message, lines, data, f"look at it, then: {way}")
 
 # endregion
 
@@ -31587,24 +39440,29 @@ NOISE_STAGE = "noise"  # replaced by each call
 
 @command(
     "noise",
-    "Runs the unchanged agent several times and says how often its verdicts flip; without a command, of a stage that is there.",
+    "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is.",
     [
         IMPROVEMENT,
         Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
-        Argument("--passes", "N", "how often each case runs (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--passes", "N", "how often each case runs, or the judge is asked (default: 3)", {"type": count_argument, "default": 3}),
+        Argument("--rejudge", "", "run no agent; the command is the judge, asked --passes times about the evidence of the stage"),
+        ALLOW_PROGRAMS,
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
-    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline",
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline\nkaizen noise refund --rejudge -- python judge.py",
     group="surer",
     rest="COMMAND [ARG…]",
 )
 def command_noise(args: Namespace) -> Answer:
-    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence."""
+    """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
     check_stage_name(args.stage)
     args.repetitions = args.passes
-    if args.rest or args.replay:
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    if args.rejudge:
+        leave = judge_leave(args, project)
+    elif args.rest or args.replay:
         refuse_evidence(project, args.stage)
         summary = run_stage(run_request(args, project, args.stage, OVERWRITE))
         ran = run_answer(args, summary)
@@ -31612,15 +39470,50 @@ def command_noise(args: Namespace) -> Answer:
             return ran
         code = ran.code
     require_stage(improvement, args.stage)
-    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    meta = evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
+    rejudging = asked_again(args, project, leave)
     results = PassResults()
     for line in read_json_lines(improvement.stage_file(args.stage, RESULTS)):
         if line.value["case_id"] in project.dataset.cases:
             results.add(line.value)
-    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], project.dataset.holdout)
+    hidden = project.dataset.holdout
+    document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
     lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
-    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document})
+    missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)
+    if missing:
+        code, reason = EXIT_INCOMPLETE, "judge_not_answered"
+        lines.append(f"  {counted(missing, 'question')} to the judge not answered")
+    asked = meta.get("judging", {}).get("asked", 0) + rejudging.asked
+    lines += [f"  {counted(asked, 'question')} to the judge asked now"] if args.rejudge else []
+    following = ""
+    if JUDGE in project.suite.types_used and (missing or not rejudging.verdicts):
+        again = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
+        following = f"{again}, to tell the judge's noise from the agent's"
+    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document}, following)
+
+
+def judge_leave(args: Namespace, project: Project) -> Leave:
+    """Leave to ask the judge that is the command. Raises UsageError for options that belong to an agent."""
+    unfit = [f"--{name}" for name in ("replay", "plain", "workspace", "keep", "env", "id", "tag", "split") if getattr(args, name)]
+    if unfit:
+        raise UsageError(f"{listed(unfit)} cannot go with --rejudge, which runs no agent", "leave it out")
+    leave = leave_of(args, project)
+    return leave._replace(rejudge=False)  # what was asked already is a round as well
+
+
+def asked_again(args: Namespace, project: Project, leave: Leave) -> Rejudging:
+    """What the judge said in all rounds: those that are kept, and with --rejudge as many as there are passes."""
+    rejudging = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    if JUDGE not in project.suite.types_used:
+        return rejudging
+    found = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    kept = found.add_round(NO_LEAVE)
+    found.unanswered = 0  # which evaluating has counted
+    rounds = max(kept, args.passes) if args.rejudge else kept
+    for again in range(2, rounds + 1):
+        found.add_round(leave._replace(again=again))
+    return found if rounds > 1 else rejudging
 
 
 def refuse_evidence(project: Project, stage: str) -> None:
@@ -31634,7 +39527,7 @@ def noise_lines(document: JsonObject) -> list[str]:
     """The document for a terminal."""
     measured = f"{document['cases_measured']:,} of {counted(document['cases'], 'case')}"
     if document["flip_rate"] is None:
-        return ["flip rate not measured: no case has verdicts of two passes"]
+        return ["flip rate not measured: no case has verdicts of two passes", *evaluator_noise_lines(document)]
     limits = f" ({limits_text(document['interval'], is_rate=True)})" if document["interval"] else ""
     lines = [f"two passes of the unchanged agent disagree on {100 * document['flip_rate']:.1f} % of the cases{limits}, over {measured}"]
     expected, kinds = document["expected_changes"], document["stability"]
@@ -31647,10 +39540,25 @@ def noise_lines(document: JsonObject) -> list[str]:
     names = [f"{visible(entry['id'])} {entry['passed']}/{entry['passed'] + entry['failed']}" for entry in document["unstable"]]
     names += [counted(document["holdout_cases"], "holdout case")] if document["holdout_cases"] else []
     lines.append(f"  flip: {listed(names, SHOWN_UNSTABLE) or 'none'}")
+    return [*lines, *evaluator_noise_lines(document)]
+
+
+def evaluator_noise_lines(document: JsonObject) -> list[str]:
+    """A line for each evaluator with whose noise it is; where the judge was asked again, another with its part."""
+    lines = []
     for entry in document["by_evaluator"]:
-        rate = "not measured" if entry["flip_rate"] is None else f"{100 * entry['flip_rate']:.1f} %"
+        rate = rate_words(entry["flip_rate"])
         lines.append(f"  by {visible(entry['id'])} ({entry['type']}): {rate} of {counted(entry['cases'], 'case')}, owner: {entry['owner']}")
+        if "judge" in entry:
+            limits = f" ({limits_text(entry['judge']['interval'], is_rate=True)})" if entry["judge"]["interval"] else ""
+            own = f"{rate_words(entry['judge']['flip_rate'])}{limits} of {counted(entry['judge']['cases'], 'case')}"
+            lines.append(f"    the judge about the same evidence {own}; the agent beyond that {rate_words(entry['agent_flip_rate'])}")
     return lines
+
+
+def rate_words(rate: float | None) -> str:
+    """'12.5 %', 'not measured'."""
+    return "not measured" if rate is None else f"{100 * rate:.1f} %"
 
 # endregion
 
@@ -32310,23 +40218,36 @@ SHOWN_MOVES = 10
     "replay-decision",
     "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips.",
     [
-        IMPROVEMENT,
-        Argument("--policy", "FILE", "the evaluation file to try, in the form of evaluation.json", {"required": True}),
+        IMPROVEMENT._replace(options={"nargs": "?"}, text=f"{IMPROVEMENT.text}; without one: every comparison of the history"),
+        Argument(
+            "--policy",
+            "FILE",
+            "the evaluation file to try, in the form of evaluation.json; of a history only acceptance, metrics and reliability",
+        ),
+        Argument("--evaluation", "FILE", "the same, and its evaluators count for a history too"),
         BASELINE,
         CANDIDATE,
+        HISTORY,
     ],
-    "kaizen replay-decision refund --policy stricter.json",
+    "kaizen replay-decision refund --policy stricter.json\nkaizen replay-decision --evaluation stricter.json",
     group="surer",
 )
 def command_replay_decision(args: Namespace) -> Answer:
     """Exits 0 whether anything flips or not."""
+    if (args.policy is None) == (args.evaluation is None):
+        raise UsageError("one of --policy and --evaluation is needed", "see: kaizen replay-decision --help")
+    path = os.path.abspath(args.policy or args.evaluation)
+    if args.improvement is None:
+        return replay_history(load_history(required_history(args.history)), path, args.policy is None)
+    if args.history is not None:
+        raise UsageError("--history goes without an improvement", "see: kaizen replay-decision --help")
     project = load_project(args.improvement)
     before = assess(project, args.baseline, args.candidate)
-    other = project_under(project, os.path.abspath(args.policy))
-    after = replayed_comparison(other, before)
+    other = project_under(project.improvement, path)
+    after = replayed_comparison(other, before.comparison)
     found = flips_document(before.comparison, after, project.dataset.holdout)
     now, then = before.comparison["recommendation"], after["recommendation"]
-    policy = shown_path(os.path.abspath(args.policy))
+    policy = shown_path(path)
     message = f"{now} becomes {then}" if found["flips"] else f"{now} stays {then}"
     lines = [f"{message} under {policy}", f"  now   {headline(before.comparison)}", f"  then  {headline(after)}"]
     for role in ("baseline", "candidate"):
@@ -32338,54 +40259,6 @@ def command_replay_decision(args: Namespace) -> Answer:
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
     lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
-
-
-def project_under(project: Project, path: str) -> Project:
-    """*project* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches."""
-    improvement, breaches = project.improvement, Breaches()
-    evaluation = load_evaluation(improvement, breaches, path)
-    breaches.raise_if_any()
-    if evaluation is None:
-        raise InputError(f"{shown_path(path)}: cannot be used")
-    dataset = load_dataset(improvement, evaluation.include, breaches)
-    breaches.raise_if_any()
-    suite = build_suite(evaluation, dataset, breaches)
-    breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
-
-
-def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
-    """comparison.json as it would be if both stages of *before* were evaluated by *project* now; nothing is written."""
-    evaluation: Evaluation = project.evaluation
-    stages = {}
-    for role, tally in before.tallies.items():
-        replayed = replayed_tally(project, tally)
-        meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
-        stages[role] = (replayed, meta)
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
-
-
-def replayed_tally(project: Project, stage: StageTally) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
-    path = project.improvement.stage_file(stage.stage)
-    cases: dict[str, CaseTally] = {}
-    unknown: dict[str, None] = {}
-    seen: set[tuple[str, int]] = set()
-    for line in iter_observations(path):
-        observation = line.value
-        key = (observation["case_id"], observation["trial"])
-        if key in seen:
-            raise repeated_trial(path, line)
-        seen.add(key)
-        if key[0] not in project.dataset.cases:
-            unknown[key[0]] = None
-            continue
-        cases.setdefault(key[0], CaseTally()).add(
-            evaluate_observation(observation, project.dataset, project.suite), project.derived.names_of(key[0])
-        )
-    repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
-    return StageTally(stage.stage, repetitions, cases, list(unknown))
 
 # endregion
 
@@ -32439,6 +40312,7 @@ SHOWN_FAILURES = 10
         Argument("--stage", "S", "stage to run (candidate); what it held before is replaced", {"default": "candidate"}),
         BASELINE,
         *RUN_ARGUMENTS,
+        ALLOW_PROGRAMS,
         JUNIT,
         SUMMARY,
     ],
@@ -32461,7 +40335,8 @@ def command_test(args: Namespace) -> Answer:
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
         return ran
-    evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
     failures = failed_lines(project, args.stage)
     return compared(args, project, ran, failures) if has_baseline else alone(args, project, ran, failures)
 
@@ -32476,7 +40351,8 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
-    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
+    following = evaluating_command(project, args.stage) if JUDGE in project.suite.types_used else ""
+    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths}, following)
 
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
@@ -32504,6 +40380,8 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
     lines += [*failures, "  there is no baseline, so nothing was compared", *notes, f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    if JUDGE in project.suite.types_used:
+        following = evaluating_command(project, args.stage)
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
     data |= {"run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)
@@ -32701,6 +40579,108 @@ def dataset_count_lines(holds: JsonObject) -> list[str]:
 
 # endregion
 
+# region commands/worktree.py
+# =============================================================================
+# `kaizen worktree add`, `list`, `gc`: trees for variants that are made side by side.
+# =============================================================================
+
+SLOTS = Argument("--slots", "N", "trees at a time (config.json; else 3, or 1 if a metric is time or cost)", {"type": int, "default": 0})
+
+
+@command(
+    "worktree add",
+    "Makes a work tree for a variant, outside the repository, on the branch kaizen/CAMPAIGN/VARIANT.",
+    [
+        CAMPAIGN,
+        Argument("--variant", "V", "name of the variant (default: the next number, v001)", {"default": ""}),
+        Argument("--from", "COMMIT", "commit to begin with (HEAD)", {"default": "HEAD", "dest": "base"}),
+        Argument("--place", "DIR", "folder for work trees (default: ../REPOSITORY.kaizen-worktrees)", {"default": ""}),
+        SLOTS,
+    ],
+    "kaizen worktree add --from kaizen/lab/v003",
+    group="lab",
+)
+def command_worktree_add(args: Namespace) -> Answer:
+    """Makes the tree and says where it is."""
+    if args.slots < 0:
+        raise UsageError("--slots: is at least 1")
+    workspace = find_workspace()
+    slots = args.slots or workspace.config["slots"] or workspace_slots(workspace)
+    tree = add_worktree(read_checkout(workspace.root), args.campaign, args.variant, place=args.place, base=args.base, slots=slots)
+    message = f"{tree.label()}: work tree {shown_path(tree.path)} on branch {tree.branch}, at {tree.head[:12]}"
+    notes = copy_notes(tree.path)
+    return Answer(0, "created", message, [message, *[f"  note: {note}" for note in notes]], {**worktree_row(tree), "notes": notes},
+                  f"cd {shown_path(tree.path)}, edit, git commit, then: kaizen run --variant {tree.variant}")  # fmt: skip
+
+
+def workspace_slots(workspace: Workspace) -> int:
+    """How many trees at a time suit the metrics of the systems of *workspace*."""
+    return default_slots(load_system(workspace, each).metric.name for each in system_ids(workspace))
+
+
+def worktree_row(tree: Worktree) -> JsonObject:
+    """What --json says of *tree*."""
+    path, variant = shown_path(tree.path), {"campaign": tree.campaign, "variant": tree.variant}
+    return {**variant, "path": path, "branch": tree.branch, "commit": tree.head, "locked": tree.locked is not None}
+
+
+@command(
+    "worktree list",
+    "Lists the work trees of variants, with what is not committed in them.",
+    [],
+    "kaizen worktree list",
+    group="lab",
+)
+def command_worktree_list(args: Namespace) -> Answer:
+    """Lists them in git's order."""
+    rows = []
+    for tree in list_worktrees(read_checkout(find_workspace().root)):
+        try:
+            dirty, problem = len(dirty_paths(read_checkout(tree.path))), ""
+        except GitError as error:
+            dirty, problem = None, error.message
+        rows.append({**worktree_row(tree), "dirty": dirty, "problem": problem})
+    message = counted(len(rows), "work tree")
+    lines = []
+    for row in rows:
+        state = row["problem"] or (f"{row['dirty']} not committed" if row["dirty"] else "clean")
+        lines.append(f"{row['campaign']}/{row['variant']}  {row['commit'][:12]}  {state}  {row['path']}")
+    return Answer(0, "listed", message, lines or [message], {"worktrees": rows})
+
+
+@command(
+    "worktree gc",
+    "Removes work trees that are done with: the clean ones among those named. Their branches and commits are kept.",
+    [
+        Argument("variants", "CAMPAIGN/VARIANT", "the trees to remove", {"nargs": "*"}),
+        Argument("--all", "", "every one that is clean"),
+    ],
+    "kaizen worktree gc lab/v001",
+    group="lab",
+)
+def command_worktree_gc(args: Namespace) -> Answer:
+    """Removes what can go, and says of the rest why it stays: exit code 1."""
+    checkout = read_checkout(find_workspace().root)
+    trees = wanted_trees(list_worktrees(checkout), args.variants, args.all)
+    kept = {tree.label(): reason for tree in trees if (reason := collect_worktree(checkout, tree))}
+    gone = [tree.label() for tree in trees if tree.label() not in kept]
+    message = f"removed {listed(gone, 40) or 'nothing'}{f', kept {listed(kept, 40)}' if kept else ''}"
+    lines = [message, *[f"  {label} stays: {visible(reason, 300)}" for label, reason in kept.items()]]
+    return Answer(1 if kept and not args.all else 0, "kept" if kept else "removed", message, lines, {"removed": gone, "kept": kept})
+
+
+def wanted_trees(trees: list[Worktree], labels: list[str], is_all: bool) -> list[Worktree]:
+    """The trees that *labels* name, or all. Raises UsageError for a name that no tree has, and when nothing is named."""
+    by_label = {tree.label(): tree for tree in trees}
+    if bool(labels) == is_all:
+        raise UsageError("name the work trees to remove, or say --all", f"there are: {listed(by_label, 40) or 'none'}")
+    for label in labels:
+        if label not in by_label:
+            raise UsageError(f"there is no work tree {quoted(label)}", did_you_mean(label, by_label))
+    return trees if is_all else [by_label[label] for label in dict.fromkeys(labels)]
+
+# endregion
+
 # region cli/parser.py
 # =============================================================================
 # The command line: one argparse parser, for the command that was named.
@@ -32770,17 +40750,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
-    name = argv[0]
-    if name in ("-h", "--help", "help"):
-        if len(argv) > 1 and argv[1] in COMMANDS:
-            raise HelpShown(command_parser(COMMANDS[argv[1]]).format_help())
+    if argv[0] in ("-h", "--help", "help"):
+        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+            return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
+    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
+    if name not in COMMANDS and subcommands(argv[0]):
+        refuse_incomplete(argv[0], argv[1:])
     if name not in COMMANDS:
         raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
     entry = COMMANDS[name]
-    before, rest = split_rest(argv[1:])
+    before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
     parser = command_parser(entry)
@@ -32802,6 +40784,22 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     return entry, namespace
 
 
+def subcommands(word: str) -> list[str]:
+    """The commands of two words whose first is *word*."""
+    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+
+
+def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
+    """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
+    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    if set(behind) & {"-h", "--help"}:
+        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
+    if behind and not behind[0].startswith("-"):
+        raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
+    raise UsageError(f"kaizen {word} needs a command behind it", f"one of: {', '.join(known)}")
+
+
 def main_help(is_full: bool) -> str:
     """The main flow, as `kaizen` alone shows it; with *is_full* also every command with its sentence, by group."""
     if not is_full:
@@ -32810,7 +40808,8 @@ def main_help(is_full: bool) -> str:
     for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
         lines += ["", f"{group}:"]
         entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        lines += [f"  {entry.name:<15} {entry.summary}" for entry in entries]
+        width = max(15, *(len(entry.name) for entry in entries))
+        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
     return "\n".join(lines) + "\n"
 
 # endregion

@@ -8,11 +8,13 @@ from kaizen.cases.dataset import Dataset, load_dataset
 from kaizen.cases.decision import Decision, read_decision
 from kaizen.cases.evaluation_file import Evaluation, load_evaluation
 from kaizen.cases.improvement import Improvement, check_stage_name, find_improvement
+from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
-from kaizen.evaluators.suite import Suite, build_suite
+from kaizen.evaluators.suite import PROGRAM_TYPES, Suite, build_suite
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
 from kaizen.foundation.jsonio import JsonObject, read_json_object
 from kaizen.foundation.redact import redact_shown
+from kaizen.foundation.text import listed
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.derived import DerivedMetrics, derived_metrics
 from kaizen.policy.recommendation import comparison_document
@@ -70,11 +72,29 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
+def evaluating_command(project: Project, stage: str = "") -> str:
+    """The command that evaluates with all that the evaluators need."""
+    types = project.suite.types_used
+    parts = [f"kaizen evaluate {project.improvement.argument()}"]
+    parts += [f"--stage {stage}"] if stage else []
+    parts += ["--allow-programs"] if not types.isdisjoint(PROGRAM_TYPES) else []
+    return " ".join([*parts, *(["-- JUDGE [ARG…]"] if JUDGE in types else [])])
+
+
+def refuse_unevaluated(project: Project, stage: str) -> None:
+    """Raises InputError when evaluating *stage* needs a judge or programs, which only `kaizen evaluate` starts."""
+    names = sorted(project.suite.types_used & {JUDGE, *PROGRAM_TYPES})
+    if names:
+        message = f"{project.improvement.shown(stage + '.jsonl')}: has not been evaluated, and that needs {listed(names)}"
+        raise InputError(message, f"run: {evaluating_command(project, stage)}", "missing_results")
+
+
 def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]:
-    """Tally and state of *stage*; a stage without any results is evaluated first."""
+    """Tally and state of *stage*; a stage without any results is evaluated first, when that starts nothing."""
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     repetitions = int(state.meta.get("repetitions", 1))
@@ -96,8 +116,10 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     problems = [problem for state in states.values() for problem in state.problems] + unlike_stages(states)
     order = ("invalid_evidence", "incomparable_dataset", "incomparable_evaluators", "stale_results")
     problems.sort(key=lambda problem: order.index(problem[0]))
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
+    graded_by = {str(state.meta.get("evaluator_fingerprint")) for state in states.values()}
+    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint if problems else graded_by.pop())
     document = comparison_document(project.evaluation, project.dataset.cases, stages, fingerprints, problems, project.derived)
+    document["notes"] += unlike_judge_commands(states)
     return Assessment(document, states, problems, {role: tally for role, (tally, _) in stages.items()})
 
 
@@ -129,6 +151,14 @@ def unlike_stages(states: dict[str, StageState]) -> list[tuple[str, str]]:
         what = f" ({', '.join(names)})" if names else ""
         found.append(("incomparable_evaluators", f"baseline and candidate were graded by different evaluators{what}; evaluate both again"))
     return found
+
+
+def unlike_judge_commands(states: dict[str, StageState]) -> list[str]:
+    """A sentence when the judges of the two sides were started by different commands, though they name themselves alike."""
+    before, after = (states[role].meta.get("judge_commands") for role in ("baseline", "candidate"))
+    if not before or not after or before == after:
+        return []
+    return ["The judges of baseline and candidate were started by different commands."]
 
 
 def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -> None:

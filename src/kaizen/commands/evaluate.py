@@ -2,16 +2,18 @@
 
 from argparse import Namespace
 
-from kaizen.commands.context import Project, load_project, require_stage, tallied_stage
+from kaizen.commands.context import Project, evaluating_command, load_project, require_stage, tallied_stage
+from kaizen.commands.judging import LEAVE_ARGUMENTS, judging_data, judging_lines, leave_of, unanswered_questions
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.label import label_lines
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, evaluate_stage, repetitions_of
 from kaizen.evaluators.standing import not_gating_notes
-from kaizen.foundation.errors import InputError
+from kaizen.evaluators.suite import PROGRAM_TYPES
+from kaizen.foundation.errors import EXIT_INCOMPLETE, InputError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.progress import Progress
-from kaizen.foundation.text import counted, percent
+from kaizen.foundation.text import counted, listed, percent
 from kaizen.policy.derived import derived_figures, derived_lines
 
 
@@ -22,13 +24,16 @@ from kaizen.policy.derived import derived_figures, derived_lines
         IMPROVEMENT,
         Argument("--stage", "S", "this stage only (repeatable)", {"action": "append", "default": []}),
         Argument("--trials", "", "accepted for compatibility: every trial is always evaluated"),
+        *LEAVE_ARGUMENTS,
         Argument("--progress", "KIND", "auto, plain or none", {"choices": ["auto", "plain", "none"], "default": "auto"}),
     ],
-    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json",
+    "kaizen evaluate refund\nkaizen evaluate refund --stage candidate --json\nkaizen evaluate refund --jobs 4 -- python judge.py",
+    rest="JUDGE [ARG…]",
 )
 def command_evaluate(args: Namespace) -> Answer:
-    """Writes results and meta file of each stage asked for."""
+    """Writes results and meta file of each stage asked for; exit 4 when a judge has not answered for some trial."""
     project = load_project(args.improvement)
+    leave = leave_of(args, project)
     improvement = project.improvement
     stages = list(dict.fromkeys(args.stage)) or improvement.stages()
     if not stages:
@@ -40,7 +45,7 @@ def command_evaluate(args: Namespace) -> Answer:
     for stage in stages:
         planned = len(project.dataset.cases) * (repetitions_of(improvement, stage) or 1)
         with Progress(f"evaluate {stage}", planned, args.progress) as progress:
-            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report))
+            metas.append(evaluate_stage(improvement, stage, project.dataset, project.suite, progress.report, leave))
     open_names = project.suite.names_outside(project.dataset)
     for meta in metas:
         for part in {"by_evaluator", "labels"} & meta.keys():
@@ -48,13 +53,15 @@ def command_evaluate(args: Namespace) -> Answer:
     lines, derived = [], {stage: stage_metrics(project, stage) for stage in stages}
     for stage, meta in zip(stages, metas, strict=True):
         lines += evaluated_lines(stage, meta, shown_path(improvement.stage_file(stage, RESULTS)))
-        lines[-1:-1] = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        derived_rows = [f"  {line}" for line in derived_lines(derived[stage], {"candidate": stage})]
+        lines[-1:-1] = [*judging_lines(stage, meta), *derived_rows]
     message = "; ".join(counts_sentence(stage, meta) for stage, meta in zip(stages, metas, strict=True))
     files = [shown_path(improvement.stage_file(stage, suffix)) for stage in stages for suffix in (RESULTS, RESULTS_META)]
     data: JsonObject = {
         "stages": {
             stage: {
                 **{key: meta[key] for key in ("counts", "planned", "by_evaluator", "labels") if key in meta},
+                **judging_data(meta),
                 "metrics": derived[stage],
                 "notes": not_gating_notes(meta),
             }
@@ -62,6 +69,12 @@ def command_evaluate(args: Namespace) -> Answer:
         }
     }
     following = f"kaizen review {improvement.argument()}" if len(improvement.stages()) > 1 else ""
+    missing = sum(map(unanswered_questions, metas))
+    if missing:
+        message += f"; {counted(missing, 'question')} to the judge not answered"
+        return Answer(EXIT_INCOMPLETE, "judge_not_answered", message, lines, {**data, "files": files}, evaluating_command(project))
+    if not (leave.allow_programs or project.suite.types_used.isdisjoint(PROGRAM_TYPES)):
+        following = f"{evaluating_command(project)}, to let {listed(sorted(project.suite.types_used & {*PROGRAM_TYPES}))} start programs"
     return Answer(0, "evaluated", message, lines, {**data, "files": files}, following)
 
 

@@ -5,7 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 
-from kaizen.commands.context import Project, diagnose, load_project, require_stage
+from kaizen.commands.context import Project, diagnose, load_project, refuse_unevaluated, require_stage
 from kaizen.commands.openings import holdout_openings, record_opening
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, has_results, stage_state
@@ -91,6 +91,7 @@ def stage_source(project: Project, stage: str, is_open: bool, stale: list[str]) 
     improvement = project.improvement
     require_stage(improvement, stage)
     if not has_results(improvement, stage):
+        refuse_unevaluated(project, stage)
         evaluate_stage(improvement, stage, project.dataset, project.suite)
     state = stage_state(improvement, stage, project.dataset, project.suite)
     before = len(stale)

@@ -72,7 +72,7 @@ def export_feedback(project: Project, stage: str, reason: str | None = None) -> 
             "version": 1,
             "stage": stage,
             "dataset_fingerprint": dataset.fingerprint,
-            "evaluator_fingerprint": project.suite.fingerprint,
+            "evaluator_fingerprint": state.meta["evaluator_fingerprint"],
             "results_sha256": state.meta["results_sha256"],
         }
         with replacing(improvement.path(FEEDBACK_FILE)) as stream:

@@ -10,6 +10,7 @@ from kaizen.cases.decision import PENDING, read_decision
 from kaizen.cases.evaluation_file import nearest_line
 from kaizen.cases.improvement import Improvement
 from kaizen.cases.labels import check_label
+from kaizen.evaluators.judgements import checked_key
 from kaizen.evaluators.outcomes import ERROR, FAIL, NOT_APPLICABLE, PASS
 from kaizen.foundation.errors import Breaches, BreachesError, InputError
 from kaizen.foundation.files import shown_path
@@ -149,6 +150,15 @@ def check_labels(check: FileCheck) -> None:
         check_label(line.value, check.dataset.cases, check.at(line))
 
 
+def check_judgements(check: FileCheck) -> None:
+    """Answers of judges: the shape of each line."""
+    for line in checked_lines(check.path, check.breaches):
+        try:
+            checked_key(line.value, "")
+        except InputError as error:
+            check.report(line.number, "", error.message.removeprefix(": "), error.hint)
+
+
 def check_json_lines(check: FileCheck) -> None:
     """Strict JSON, one object a line."""
     for _ in checked_lines(check.path, check.breaches):
@@ -193,7 +203,7 @@ FILE_CHECKS: tuple[tuple[str, Callable[[FileCheck], None]], ...] = (
     (r"[\w-]{1,64}\.evaluated\.jsonl", check_results),
     (r"[\w-]{1,64}\.evaluated\.meta\.json", meta_check(RESULTS_META_FIELDS, tuple(RESULTS_META_FIELDS))),
     (r"[\w-]{1,64}(\.shard-\d+-of-\d+)?\.superseded\.jsonl", check_earlier_observations),
-    (r"[\w-]{1,64}\.judgements\.jsonl", check_json_lines),
+    (r"[\w-]{1,64}\.judgements\.jsonl", check_judgements),
 )
 
 

@@ -3,23 +3,18 @@
 import os
 from argparse import Namespace
 
-from kaizen.cases.dataset import load_dataset
-from kaizen.cases.evaluation_file import Evaluation, load_evaluation
-from kaizen.commands.context import Assessment, Project, assess, load_project
+from kaizen.commands.context import assess, load_project
+from kaizen.commands.history import HISTORY, required_history
+from kaizen.commands.history_replay import replay_history
+from kaizen.commands.replaying import project_under, replayed_comparison
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, rate_text
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
-from kaizen.evaluators.stage_results import evaluate_observation, repeated_trial, repetitions_of
 from kaizen.evaluators.standing import not_gating_notes
-from kaizen.evaluators.suite import build_suite
-from kaizen.foundation.errors import Breaches, InputError
+from kaizen.foundation.errors import UsageError
 from kaizen.foundation.files import shown_path
-from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
-from kaizen.policy.comparison import CaseTally, StageTally
-from kaizen.policy.derived import derived_metrics
-from kaizen.policy.recommendation import comparison_document
+from kaizen.history.reading import load_history
 from kaizen.policy.replay import flips_document
-from kaizen.runs.observation import iter_observations
 
 SHOWN_MOVES = 10
 
@@ -28,23 +23,36 @@ SHOWN_MOVES = 10
     "replay-decision",
     "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips.",
     [
-        IMPROVEMENT,
-        Argument("--policy", "FILE", "the evaluation file to try, in the form of evaluation.json", {"required": True}),
+        IMPROVEMENT._replace(options={"nargs": "?"}, text=f"{IMPROVEMENT.text}; without one: every comparison of the history"),
+        Argument(
+            "--policy",
+            "FILE",
+            "the evaluation file to try, in the form of evaluation.json; of a history only acceptance, metrics and reliability",
+        ),
+        Argument("--evaluation", "FILE", "the same, and its evaluators count for a history too"),
         BASELINE,
         CANDIDATE,
+        HISTORY,
     ],
-    "kaizen replay-decision refund --policy stricter.json",
+    "kaizen replay-decision refund --policy stricter.json\nkaizen replay-decision --evaluation stricter.json",
     group="surer",
 )
 def command_replay_decision(args: Namespace) -> Answer:
     """Exits 0 whether anything flips or not."""
+    if (args.policy is None) == (args.evaluation is None):
+        raise UsageError("one of --policy and --evaluation is needed", "see: kaizen replay-decision --help")
+    path = os.path.abspath(args.policy or args.evaluation)
+    if args.improvement is None:
+        return replay_history(load_history(required_history(args.history)), path, args.policy is None)
+    if args.history is not None:
+        raise UsageError("--history goes without an improvement", "see: kaizen replay-decision --help")
     project = load_project(args.improvement)
     before = assess(project, args.baseline, args.candidate)
-    other = project_under(project, os.path.abspath(args.policy))
-    after = replayed_comparison(other, before)
+    other = project_under(project.improvement, path)
+    after = replayed_comparison(other, before.comparison)
     found = flips_document(before.comparison, after, project.dataset.holdout)
     now, then = before.comparison["recommendation"], after["recommendation"]
-    policy = shown_path(os.path.abspath(args.policy))
+    policy = shown_path(path)
     message = f"{now} becomes {then}" if found["flips"] else f"{now} stays {then}"
     lines = [f"{message} under {policy}", f"  now   {headline(before.comparison)}", f"  then  {headline(after)}"]
     for role in ("baseline", "candidate"):
@@ -56,51 +64,3 @@ def command_replay_decision(args: Namespace) -> Answer:
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
     lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
-
-
-def project_under(project: Project, path: str) -> Project:
-    """*project* with the evaluation file *path* in place of its own. Raises BreachesError with all breaches."""
-    improvement, breaches = project.improvement, Breaches()
-    evaluation = load_evaluation(improvement, breaches, path)
-    breaches.raise_if_any()
-    if evaluation is None:
-        raise InputError(f"{shown_path(path)}: cannot be used")
-    dataset = load_dataset(improvement, evaluation.include, breaches)
-    breaches.raise_if_any()
-    suite = build_suite(evaluation, dataset, breaches)
-    breaches.raise_if_any()
-    return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
-
-
-def replayed_comparison(project: Project, before: Assessment) -> JsonObject:
-    """comparison.json as it would be if both stages of *before* were evaluated by *project* now; nothing is written."""
-    evaluation: Evaluation = project.evaluation
-    stages = {}
-    for role, tally in before.tallies.items():
-        replayed = replayed_tally(project, tally)
-        meta = {"observations_sha256": before.states[role].meta.get("observations_sha256")}
-        stages[role] = (replayed, meta)
-    fingerprints = (project.dataset.fingerprint, project.suite.fingerprint)
-    return comparison_document(evaluation, project.dataset.cases, stages, fingerprints, [], project.derived)
-
-
-def replayed_tally(project: Project, stage: StageTally) -> StageTally:
-    """The tally of *stage* by the evaluators of *project*, over its observations. Raises InputError for a trial that is there twice."""
-    path = project.improvement.stage_file(stage.stage)
-    cases: dict[str, CaseTally] = {}
-    unknown: dict[str, None] = {}
-    seen: set[tuple[str, int]] = set()
-    for line in iter_observations(path):
-        observation = line.value
-        key = (observation["case_id"], observation["trial"])
-        if key in seen:
-            raise repeated_trial(path, line)
-        seen.add(key)
-        if key[0] not in project.dataset.cases:
-            unknown[key[0]] = None
-            continue
-        cases.setdefault(key[0], CaseTally()).add(
-            evaluate_observation(observation, project.dataset, project.suite), project.derived.names_of(key[0])
-        )
-    repetitions = max([repetitions_of(project.improvement, stage.stage) or 1, *(trial for _, trial in seen)])
-    return StageTally(stage.stage, repetitions, cases, list(unknown))

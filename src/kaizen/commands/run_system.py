@@ -11,7 +11,7 @@ from kaizen.lab.runstore import BROKEN_OFF, CRASHED, DONE, TAINTED
 from kaizen.lab.workspace import find_workspace
 
 MOST_ITEMS = 2**31 - 1
-LONGEST_NAME = 200
+LONGEST_VARIANT = 200
 
 
 def items_argument(text: str) -> int:
@@ -36,9 +36,9 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
     """Starts the run that *args* describe. Raises UsageError when *others*, options for improvements, were given as well."""
     if others:
         raise UsageError(f"{listed(others)} cannot go with --system", "the eval of the system says how items are run")
-    if not args.variant or len(args.variant) > LONGEST_NAME or not args.variant.isprintable():
+    if not args.variant or len(args.variant) > LONGEST_VARIANT or not args.variant.isprintable():
         message = "--variant NAME is missing" if not args.variant else f"--variant {quoted(args.variant)} is no name"
-        raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_NAME} printable characters")
+        raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
     options = RunOptions(
         args.system, args.variant, args.title, args.description, args.hypothesis, bool(args.diagnostic), args.max_items
     )

@@ -4,8 +4,9 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.evaluation_file import exact_fraction
-from kaizen.commands.context import Assessment, Project, assess, load_project
+from kaizen.commands.context import Assessment, Project, assess, evaluating_command, load_project
 from kaizen.commands.gate import GATE_EXITS, JUNIT, SUMMARY, write_gate_files
+from kaizen.commands.judging import ALLOW_PROGRAMS
 from kaizen.commands.reporting import (
     BASELINE,
     headline,
@@ -18,6 +19,8 @@ from kaizen.commands.reporting import (
 )
 from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.evaluators.judge import JUDGE
+from kaizen.evaluators.outside import Leave
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage, stage_state
 from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.errors import EXIT_DONE, EXIT_NO, UsageError
@@ -42,6 +45,7 @@ SHOWN_FAILURES = 10
         Argument("--stage", "S", "stage to run (candidate); what it held before is replaced", {"default": "candidate"}),
         BASELINE,
         *RUN_ARGUMENTS,
+        ALLOW_PROGRAMS,
         JUNIT,
         SUMMARY,
     ],
@@ -64,7 +68,8 @@ def command_test(args: Namespace) -> Answer:
     ran = run_answer(args, summary)
     if summary.is_interrupted or summary.is_beside:
         return ran
-    evaluate_stage(improvement, args.stage, project.dataset, project.suite)
+    leave = Leave(allow_programs=args.allow_programs, jobs=args.jobs)
+    evaluate_stage(improvement, args.stage, project.dataset, project.suite, leave=leave)
     failures = failed_lines(project, args.stage)
     return compared(args, project, ran, failures) if has_baseline else alone(args, project, ran, failures)
 
@@ -79,7 +84,8 @@ def compared(args: Namespace, project: Project, ran: Answer, failures: list[str]
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, project.dataset.holdout)
     code = GATE_EXITS[comparison["recommendation"]]
-    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths})
+    following = evaluating_command(project, args.stage) if JUDGE in project.suite.types_used else ""
+    return Answer(code, comparison["recommendation"], headline(comparison), lines, {**data, "run": ran.data, "files": paths}, following)
 
 
 def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -> Answer:
@@ -107,6 +113,8 @@ def alone(args: Namespace, project: Project, ran: Answer, failures: list[str]) -
     lines += [f"  {line}" for line in derived_lines(document["metrics"], stage_names(document))]
     lines += [*failures, "  there is no baseline, so nothing was compared", *notes, f"page: {page}"]
     following = f"kaizen run {improvement.argument()} --stage {args.baseline} -- COMMAND, to compare with the agent as it was"
+    if JUDGE in project.suite.types_used:
+        following = evaluating_command(project, args.stage)
     data: JsonObject = {"pass_rate": rate, "shown_pass_rate": shown, "rates": rates, "metrics": document["metrics"]}
     data |= {"run": ran.data, "files": {"html": page}}
     return Answer(EXIT_DONE if is_met else EXIT_NO, "passed" if is_met else "failed", verdict, lines, data, following)

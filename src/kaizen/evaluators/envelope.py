@@ -81,7 +81,7 @@ class PreparedEntry:
         self.is_plain = False  # the outcome of the check is the outcome of the entry
         self.transforms: list[Transform] = []
         self.children: list[PreparedEntry] = []
-        self.settings: JsonObject = {}
+        self.settings: JsonObject = {"id": self.id}
         self.from_case: list[tuple[Parameter, Resolver, str]] = []  # and the first pointer into the case
         self.check: Check | None = None
         self.document: JsonObject = {}
@@ -272,6 +272,8 @@ def prepare_parameters(prepared: PreparedEntry, entry: JsonObject) -> None:
                 prepared.versions.update(child.versions)
         else:
             resolve = case_resolver(entry[name], f"/{name}")
+            if resolve is not None and parameter.kind == "argv":
+                raise ConfigurationError(f"/{name}", "cannot be taken from a case", "what is started stands in evaluation.json")
             if resolve is None:
                 check_parameter(parameter, entry[name])
                 prepared.settings[name] = entry[name]

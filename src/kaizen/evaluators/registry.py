@@ -132,9 +132,10 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "matcher": (lambda value: isinstance(value, dict), "a step matcher"),
     "matchers": (lambda value: isinstance(value, dict) or is_list_of(value, dict), "a step matcher or a list of them"),
     "entries": (lambda value: is_list_of(value, dict), "a list of entries"),
+    "argv": (lambda value: is_list_of(value, str), "a list of texts, the program first; nothing of it comes from a case"),
     "any": (lambda value: True, "any JSON value"),
 }
-EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries"])
+EMPTY_LISTS_REFUSED = frozenset(["texts", "list", "matchers", "entries", "argv"])
 
 
 def check_parameter(parameter: Parameter, value: Any) -> None:

@@ -13,6 +13,7 @@ from kaizen.cases.case import Case
 from kaizen.cases.dataset import Dataset
 from kaizen.cases.improvement import Improvement
 from kaizen.evaluators.label import LabelTallies
+from kaizen.evaluators.outside import NO_LEAVE, Leave, Outside, judged_fingerprints, mixed_judges, open_outside
 from kaizen.evaluators.suite import Suite
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import InputError
@@ -44,21 +45,30 @@ def repetitions_of(improvement: Improvement, stage: str) -> int | None:
 
 
 def evaluate_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None] = lambda count: None
+    improvement: Improvement,
+    stage: str,
+    dataset: Dataset,
+    suite: Suite,
+    report: Callable[[int], None] = lambda count: None,
+    leave: Leave = NO_LEAVE,
 ) -> JsonObject:
     """Evaluates every observation of *stage* and writes results and meta file; returns the meta document.
 
     Streams: memory does not grow with the number of observations. *report* is called with the number done.
-    Raises InputError for an observation file that cannot be used; the old results stay then.
+    Judges are asked and programs run as far as *leave* goes; `judging` of what is returned tells of this call alone.
+    Raises InputError for an observation file that cannot be used, and Interrupted; the old results stay then.
     """
-    with FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'"):
-        return evaluate_locked_stage(improvement, stage, dataset, suite, report)
+    lock = FileLock(improvement.stage_file(stage, LOCK), f"stage '{stage}'")
+    with lock, open_outside(improvement, stage, dataset, suite, leave) as outside:
+        meta = evaluate_locked_stage(improvement, stage, dataset, suite, report, outside)
+        judging = {"asked": outside.asked, "failures": outside.failures, "shown": sorted(outside.shown)}
+        return {**meta, "judging": judging} if outside.tallies else meta
 
 
 def evaluate_locked_stage(
-    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None]
+    improvement: Improvement, stage: str, dataset: Dataset, suite: Suite, report: Callable[[int], None], outside: Outside
 ) -> JsonObject:
-    """As `evaluate_stage`, for a caller that holds the stage's lock."""
+    """As `evaluate_stage`, for a caller that holds the stage's lock and what it needs from *outside*."""
     path = improvement.stage_file(stage)
     repetitions = repetitions_of(improvement, stage)
     observed, written = LineDigest(), LineDigest()
@@ -68,7 +78,7 @@ def evaluate_locked_stage(
     seen: dict[str, int] = {}  # by case a number whose bits are the trials: 100,000 trials take no more room than their cases
     done = highest = 0
     with replacing(improvement.stage_file(stage, RESULTS)) as stream:
-        for line in iter_observations(path):
+        for line, memo in outside.with_memos(iter_observations(path)):
             observed.add(line.raw)
             observation = line.value
             case_id, trial = observation["case_id"], observation["trial"]
@@ -77,7 +87,7 @@ def evaluate_locked_stage(
                 raise repeated_trial(path, line)
             seen[case_id] = trials | 1 << trial
             done, highest = done + 1, max(highest, trial)
-            result = evaluate_observation(observation, dataset, suite)
+            result = evaluate_observation(observation, dataset, suite, memo)
             counts[result["outcome"]] += 1
             for entry in result["evaluations"]:
                 tally = by_evaluator.setdefault(entry["id"], {"pass": 0, "fail": 0, "error": 0, "not_applicable": 0})
@@ -88,14 +98,16 @@ def evaluate_locked_stage(
             written.add(raw)
             stream.write(raw + b"\n")
             report(done)
+    judges = outside.judges()
+    evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, judges)
     meta: JsonObject = {
         "version": 1,
         "stage": stage,
         "observations_sha256": observed.hexdigest(),
         "results_sha256": written.hexdigest(),
         "dataset_fingerprint": dataset.fingerprint,
-        "evaluator_fingerprint": suite.fingerprint,
-        "evaluators": suite.entry_fingerprints,
+        "evaluator_fingerprint": evaluator_fingerprint,
+        "evaluators": entry_fingerprints,
         **({"not_gating": suite.not_gating} if suite.not_gating else {}),
         "counts": counts,
         "by_evaluator": by_evaluator,
@@ -104,6 +116,7 @@ def evaluate_locked_stage(
         "planned": len(dataset.cases) * max(repetitions or 0, highest, 1),
         "evaluated_at": utc_now(),
         "engine": VERSION,
+        **({"judges": judges, "judge_commands": sorted(outside.commands)} if judges else {}),
     }
     write_json(improvement.stage_file(stage, RESULTS_META), meta)
     return meta
@@ -120,11 +133,14 @@ def repeated_trial(path: str, line: Line) -> InputError:
     )
 
 
-def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite) -> JsonObject:
-    """The result line of *observation*; an error when its case is gone or had another input when it was made."""
+def evaluate_observation(observation: JsonObject, dataset: Dataset, suite: Suite, memo: JsonObject | None = None) -> JsonObject:
+    """The result line of *observation*; an error when its case is gone or had another input when it was made.
+
+    *memo* holds what its evaluators need from outside.
+    """
     case = dataset.cases.get(observation["case_id"])
     if case is not None and observation.get("input_fingerprint", case.input_fingerprint) == case.input_fingerprint:
-        return suite.evaluate(observation, case)
+        return suite.evaluate(observation, case, memo)
     kind, message = ("unknown_case", "no case has this id") if case is None else ("input_changed", "made from another input of this case")
     spoilt = {**observation, "status": "error", "error": {"class": "environment", "type": kind, "message": message}}
     return suite.evaluate(spoilt, case or Case(observation["case_id"], {"id": observation["case_id"]}, "", 0, ""))
@@ -144,8 +160,10 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
     try:
         expected = [str(meta[key]) for key in ("observations_sha256", "results_sha256", "dataset_fingerprint", "evaluator_fingerprint")]
         before = dict(meta["evaluators"])
+        evaluator_fingerprint, entry_fingerprints = judged_fingerprints(suite, meta.get("judges", {}))
+        mixed = mixed_judges(stage, meta.get("judges", {}))
         checked_repetitions(meta, "")
-    except (KeyError, TypeError, ValueError, InputError):
+    except (KeyError, TypeError, ValueError, AttributeError, InputError):
         return StageState(
             {}, [("invalid_evidence", f"{improvement.shown(stage + RESULTS_META)}: is not a results meta file; evaluate again")]
         )
@@ -156,12 +174,13 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
         problems.append(("stale_results", f"{stage}: the observations have changed since they were evaluated"))
     if dataset.fingerprint != expected[2]:
         problems.append(("stale_results", f"{stage}: the cases have changed since it was evaluated"))
-    if suite.fingerprint != expected[3] and not (ignoring_standing and before == suite.entry_fingerprints):
-        names = changed_evaluators(before, suite.entry_fingerprints)
+    if evaluator_fingerprint != expected[3] and not (ignoring_standing and before == entry_fingerprints):
+        names = changed_evaluators(before, entry_fingerprints)
         what = f": {listed(names)}" if names else ""
         gating = [] if names else changed_evaluators(meta.get("not_gating", {}), suite.not_gating)
         told = f"what gates has changed since it was evaluated: the judge {listed(gating)}" if gating else ""
         problems.append(("stale_results", f"{stage}: {told or f'the evaluators have changed since it was evaluated{what}'}"))
+    problems += [("incomparable_evaluators", sentence) for sentence in mixed]
     return StageState(meta, problems)
 
 

@@ -94,12 +94,12 @@ class Suite:
                 self.of_cases[case.id] = known
         return known
 
-    def evaluate(self, observation: JsonObject, case: Case) -> JsonObject:
-        """The result line of *observation*, which is one of *case*."""
+    def evaluate(self, observation: JsonObject, case: Case, memo: JsonObject | None = None) -> JsonObject:
+        """The result line of *observation*, which is one of *case*; *memo* holds what its evaluators need from outside."""
         entries = self.entries_for(case)
         if observation["status"] == "completed":
-            memo: JsonObject = {}
-            outcomes = [entry.evaluate(observation, case.document, memo) for entry in entries]
+            shared = {} if memo is None else memo
+            outcomes = [entry.evaluate(observation, case.document, shared) for entry in entries]
         else:
             outcomes = [errored(runner_failure(observation))] * len(entries)
         outcome, reason = trial_outcome(entries, outcomes)

@@ -41,8 +41,9 @@ class FileLock:
             if is_same_file(self.descriptor, self.path):
                 break
             os.close(self.descriptor)  # its former owner removed it between our open and our lock
-        os.ftruncate(self.descriptor, 0)
-        os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
+        with suppress(OSError):  # without room for it the lock holds all the same, and does not say whose it is
+            os.ftruncate(self.descriptor, 0)
+            os.write(self.descriptor, encode_compact({"pid": os.getpid(), "started_at": utc_now()}).encode("utf-8") + b"\n")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:

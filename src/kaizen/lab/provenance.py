@@ -22,7 +22,7 @@ UNDER_WAY = (
     ("sequencer", "cherry-pick"),
     ("BISECT_LOG", "bisect"),
 )
-STATUS_ARGS = "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty".split()
+GIT_STATUS_WORDS = "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty".split()
 # Entries of `ls-files -v -s -z` that a plain look passes over: assume-unchanged (lower case), skip-worktree (S), submodules.
 SPECIAL_ENTRIES = r"(?:\A|(?<=\0))(?:([a-zS]) \d{6}|. (160000)) [0-9a-f]+ \d\t([^\0]+)"
 DIFF_WORDS = "--no-ext-diff --no-textconv --no-renames --ignore-submodules=none".split()
@@ -111,7 +111,7 @@ def dirty_paths(checkout: Checkout) -> list[DirtyPath]:
     listed = git_answer(checkout.root, "ls-files", "-v", "-s", "-z")
     special = [match.groups() for match in re.finditer(SPECIAL_ENTRIES, listed)]
     hidden = [path for tag, _, path in special if tag]
-    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *STATUS_ARGS), set(hidden))
+    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS), set(hidden))
     for path in sorted(path for _, mode, path in special if mode):
         if found.get(path) is None:
             found.update((inner, "submodule") for inner in submodule_paths(checkout.root, path))
@@ -150,7 +150,7 @@ def looked_through(checkout: Checkout, hidden: list[str]) -> str:
         env = {"GIT_INDEX_FILE": index}
         for bit in ("--no-assume-unchanged", "--no-skip-worktree"):
             git_answer(checkout.root, "update-index", bit, "-z", "--stdin", stdin=paths, env=env)
-        return git_answer(checkout.root, *STATUS_ARGS, env=env)
+        return git_answer(checkout.root, *GIT_STATUS_WORDS, env=env)
 
 
 def submodule_paths(root: str, path: str) -> list[str]:

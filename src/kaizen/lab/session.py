@@ -49,15 +49,15 @@ MAX_ATTEMPTS = 3  # an infra_error or timeout is asked for again twice
 MAX_EVENT_BYTES = 8 << 20
 MAX_METRICS = 100
 LOG_LIMIT = 8 << 20
-NUMBER = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
-MEASURED_AMOUNT = Kind(lambda value: NUMBER.accepts(value) and not value < 0, "a number, 0 or more")
+ANY_NUMBER = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
+MEASURED_AMOUNT = Kind(lambda value: ANY_NUMBER.accepts(value) and not value < 0, "a number, 0 or more")
 EVENT_FIELDS: dict[str, dict[str, Kind]] = {
     "start": {"total": POSITIVE_COUNT, "separation": one_of(*SEPARATIONS)},
     "item": {
         "id": TEXT,
         "trial": POSITIVE_COUNT,
         "status": one_of(*ITEM_STATUSES),
-        "score": or_null(NUMBER),
+        "score": or_null(ANY_NUMBER),
         "metrics": or_null(OBJECT),
         "output": ANYTHING,
         "cost_usd": or_null(MEASURED_AMOUNT),
@@ -65,7 +65,7 @@ EVENT_FIELDS: dict[str, dict[str, Kind]] = {
         "trace_id": or_null(ANY_TEXT),
         "feedback": ANYTHING,
     },
-    "metric": {"name": TEXT, "value": or_null(NUMBER)},
+    "metric": {"name": TEXT, "value": or_null(ANY_NUMBER)},
     "log": {"message": ANY_TEXT},
     "end": {},
 }

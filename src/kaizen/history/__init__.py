@@ -1,0 +1,1 @@
+"""What was recorded, what was promoted, and whether anything has been changed since."""
