@@ -150,6 +150,7 @@ LAYERS = {
         "lab.session",
         "lab.definition",
         "lab.typed_eval",
+        "lab.engine_eval",
         "lab.eval_runner",
         "lab.execution",
     ],
