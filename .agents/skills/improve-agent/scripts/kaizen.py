@@ -27416,7 +27416,8 @@ UNDER_WAY = (
     ("sequencer", "cherry-pick"),
     ("BISECT_LOG", "bisect"),
 )
-GIT_STATUS_WORDS = "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty".split()
+GIT_STATUS_OPTIONS = "--porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty"
+GIT_STATUS_WORDS = f"status {GIT_STATUS_OPTIONS}".split()
 # Entries of `ls-files -v -s -z` that a plain look passes over: assume-unchanged (lower case), skip-worktree (S), submodules.
 SPECIAL_ENTRIES = r"(?:\A|(?<=\0))(?:([a-zS]) \d{6}|. (160000)) [0-9a-f]+ \d\t([^\0]+)"
 DIFF_WORDS = "--no-ext-diff --no-textconv --no-renames --ignore-submodules=none".split()
@@ -39641,7 +39642,7 @@ def optimizer_failure(ended: Ended, timeout_seconds: float) -> Answer | None:
         return None
     told, _ = redact_text(ended.stderr.decode("utf-8", "replace").strip(), environment_secrets(os.environ))
     lines = [f"the optimizer {what}; no candidate was written", *([f"  it said: {visible(told[-TOLD_OF_ERRORS:], None)}"] if told else [])]
-    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines)
+    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines, {"told": told[-TOLD_OF_ERRORS:]})
 
 
 def proposal_answer(
