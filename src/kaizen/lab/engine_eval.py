@@ -27,6 +27,7 @@ from kaizen.foundation.text import listed, quoted, visible
 from kaizen.lab.runstore import BROKEN_OFF, CRASHED, PLANNED, RUNNING, TAINTED, FolderStore, RunStore
 from kaizen.lab.session import ENDED_WELL, AskedItem, EvalFault, ItemEvaluator, RunEnd, RunSession
 from kaizen.lab.system import COUNT_AGGREGATIONS, System
+from kaizen.lab.typed_eval import AskingEnded, refuse_changed_copy
 from kaizen.lab.workspace import Workspace, find_workspace
 from kaizen.runs.bridge import RunRequest, run_stage
 from kaizen.runs.journal import ONLY_ERRORS, REFUSE
@@ -126,6 +127,7 @@ class EngineEvaluator(ItemEvaluator):
             end = run_items(evidence, dataset, asked, session)
             if end.state:
                 return end
+            refuse_changed_copy(session)
             evaluate_stage(evidence, session.run, dataset, suite)
             lines = read_json_lines(evidence.stage_file(session.run, RESULTS))
             results = {(line.value["case_id"], line.value["trial"]): line.value for line in lines}
@@ -136,6 +138,8 @@ class EngineEvaluator(ItemEvaluator):
                     told = item_result(result, session.system.metric.name)
                     session.take({"event": "item", "id": each.item, "trial": each.trial, **told})
             session.take({"event": "end"})
+        except AskingEnded as ending:
+            return ending.end
         except EvalFault as fault:
             return fault.end()
         return ENDED_WELL
