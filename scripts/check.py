@@ -22,6 +22,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,9 +96,10 @@ def heading(text: str) -> None:
 
 def report(name: str, tally: Tally, ran: Ran, lines: int = 60) -> Tally:
     """Prints one line about a check, and the end of its output if it failed; returns *tally*."""
-    print(f"{'FAILED' if tally.failed else 'ok':<7}{name}: {tally} ({ran.seconds:.1f} s)", flush=True)
+    shown = [f"{'FAILED' if tally.failed else 'ok':<7}{name}: {tally} ({ran.seconds:.1f} s)"]
     if tally.failed:
-        print("\n".join(f"    {line}" for line in ran.output.splitlines()[-lines:]), flush=True)
+        shown += [f"    {line}" for line in ran.output.splitlines()[-lines:]]
+    print("\n".join(shown) + "\n", end="", flush=True)  # in one write: suites run beside each other
     return tally
 
 
@@ -269,8 +271,9 @@ def check_all(pythons: list[Python], ci: bool) -> Tally:
     missing = [f"3.{minor}" for minor in MINORS if minor not in [python.version[1] for python in pythons]]
     if missing:
         print("not on this machine:", ", ".join(missing))
-    for python in pythons:
-        total = total.plus(check_tests(python))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:  # a suite keeps one processor busy
+        for tally in pool.map(check_tests, pythons):
+            total = total.plus(tally)
     heading("peer tests: python -m unittest discover -s tests/peers")
     if ci:
         install_packages()

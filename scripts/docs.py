@@ -27,9 +27,13 @@ def cell(text: str) -> str:
 
 
 def command_table() -> str:
-    """One row a command: what it does, and how it is called."""
-    rows = [f"| `{entry.name}` | {cell(entry.summary)} |" for entry in sorted(kaizen.COMMANDS.values())]
-    return "\n".join(["| command | what it does |", "|---|---|", *rows])
+    """One row a command of the main job, with what it does; of the other groups only the names."""
+    groups: dict[str, list[Any]] = {}
+    for entry in sorted(kaizen.COMMANDS.values()):
+        groups.setdefault(entry.group, []).append(entry)
+    rows = [f"| `{entry.name}` | {cell(entry.summary)} |" for entry in groups.pop("main job")]
+    others = [f"| *{group}* | {', '.join(f'`{entry.name}`' for entry in groups[group])} |" for group in sorted(groups)]
+    return "\n".join(["| command | what it does |", "|---|---|", *rows, *others])
 
 
 def command_reference() -> str:

@@ -134,6 +134,7 @@ class Holdout(support.TemporaryFolder):
             ("history diff", "2", "3"),
             ("history validate",),
             ("history anchor",),
+            ("dashboard",),
             ("replay-decision", "--evaluation", str(self.place / "evaluation.json")),
             ("test", "secret", "--overwrite", *self.agent()),
         ]

@@ -148,6 +148,9 @@ LAYERS = {
         "lab.aggregation",
         "lab.preflight",
         "lab.session",
+        "lab.definition",
+        "lab.typed_eval",
+        "lab.engine_eval",
         "lab.eval_runner",
         "lab.execution",
         "lab.reading",
@@ -180,6 +183,10 @@ LAYERS = {
         "web.verdict_section",
         "web.review",
         "web.pareto_page",
+        "web.dashboard_data",
+        "web.dashboard_words",
+        "web.dashboard_plot",
+        "web.dashboard",
     ],
     "commands": [
         "commands.table",
@@ -194,6 +201,7 @@ LAYERS = {
         "commands.judging",
         "commands.feedback",
         "commands.replaying",
+        "commands.history",
         "commands.*",
     ],
     "cli": [

@@ -103,7 +103,7 @@ def optimizer_failure(ended: Ended, timeout_seconds: float) -> Answer | None:
         return None
     told, _ = redact_text(ended.stderr.decode("utf-8", "replace").strip(), environment_secrets(os.environ))
     lines = [f"the optimizer {what}; no candidate was written", *([f"  it said: {visible(told[-TOLD_OF_ERRORS:], None)}"] if told else [])]
-    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines)
+    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines, {"told": told[-TOLD_OF_ERRORS:]})
 
 
 def proposal_answer(

@@ -22,9 +22,8 @@ UNDER_WAY = (
     ("sequencer", "cherry-pick"),
     ("BISECT_LOG", "bisect"),
 )
-GIT_STATUS_WORDS = (
-    "status --porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty".split()
-)
+GIT_STATUS_OPTIONS = "--porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty"
+GIT_STATUS_WORDS = f"status {GIT_STATUS_OPTIONS}".split()
 # Entries of `ls-files -v -s -z` that a plain look passes over: assume-unchanged (lower case), skip-worktree (S), submodules.
 SPECIAL_ENTRIES = r"(?:\A|(?<=\0))(?:([a-zS]) \d{6}|. (160000)) [0-9a-f]+ \d\t([^\0]+)"
 DIFF_WORDS = "--no-ext-diff --no-textconv --no-renames --ignore-submodules=none".split()

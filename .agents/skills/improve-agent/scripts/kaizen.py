@@ -27,6 +27,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/jsonio.py         Strict JSON and JSON Lines: what is accepted, how it is written, fingerprints, pointers.
 #     foundation/locks.py          Locks: one writer at a time; the kernel lets go when the owner dies.
 #     foundation/journals.py       Append-only logs: an object a line, on disk at once, mended after a crash.
+#     foundation/chain.py          Chained journals: an event a line, each with the hash of the line before and its own.
 #     foundation/shapes.py         What the fields of a document may hold: kinds, and the check against a table of them.
 #     foundation/shingles.py       Shingles: overlapping runs of words, by which text that was copied is found again.
 #     foundation/frontmatter.py    Block-style YAML, the small part of it that people and this program both write.
@@ -37,7 +38,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     foundation/secret_shapes.py  What secrets look like in a text: shapes of issued keys, and names that tell a secret.
 #     foundation/redact.py         Secrets masked in text, JSON and command lines: `***REDACTED:github_token***`.
 #     foundation/process.py        Starting programs and heeding signals: the only door to processes.
+#     foundation/git.py            Asking git without running what a repository configures, or obeying what a hook set.
 #     foundation/conversation.py   A conversation with a program that goes on running: lines in, lines out.
+#     foundation/supervision.py    Supervising a program that speaks on a descriptor of its own and runs while it may.
 #     foundation/progress.py       Progress on standard error: a changing line on a terminal, else a line per 10 %.
 #
 #   stats
@@ -179,6 +182,27 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     history/validation.py        Whether a history is still what was written: every file, every byte, every rule.
 #     history/restoring.py         An archived run put back as an improvement folder, to be evaluated again.
 #
+#   lab
+#     lab/workspace.py             The workspace: `kaizen/` in a repository, and the one store its worktrees share.
+#     lab/system.py                A system: what is improved, how it is scored, which files may change and which may not.
+#     lab/scaffold.py              A new system folder: its description, an eval that runs at once, items, a stand-in.
+#     lab/runstore.py              The store of runs: one small interface, and its implementation in files.
+#     lab/git.py                   Git's answers, or one sentence with a stable reason code why there is none.
+#     lab/provenance.py            Which commit a folder stands on, what differs from it, and what a variant changed.
+#     lab/watch.py                 Whether a work tree is still what it was when a run began.
+#     lab/worktrees.py             Work trees for variants made side by side, and the refs that keep their commits.
+#     lab/landing.py               A clone inside the workspace, for where the repository's git folder is read-only.
+#     lab/aggregation.py           What the items of a run add up to: one number, or the reason why there is none.
+#     lab/preflight.py             Before a run: whether one may begin here and now; nothing is changed when it may not.
+#     lab/session.py               One session of a run: what is asked, what comes back, and whether it may go on.
+#     lab/definition.py            The definition of a typed system, `system.py`, as a Python of its own describes it.
+#     lab/typed_eval.py            A typed system as its own eval: a process for the runner, one for the grader.
+#     lab/engine_eval.py           The engine as the eval of a system that names an improvement, and its evidence.
+#     lab/eval_runner.py           The eval script: started in the variant's tree, its code from the locked copy.
+#     lab/execution.py             The life of a run: planned, running, and then exactly one of six ends.
+#     lab/reading.py               Runs as they are read: rows, ranks, the worst answers, what can be resumed.
+#     lab/pairing.py               Two runs, item by item: what is gained, how sure that is, what it costs.
+#
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
 #     exporters/junit.py           JUnit XML for CI systems: one test case a case, or of one stage one a trial.
@@ -208,6 +232,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/verdict_section.py       What a review says of verdicts: how many of each, and how the judges stand.
 #     web/review.py                review.html and review.md: what improved, what regressed, and the command to decide.
 #     web/pareto_page.py           The page of `kaizen pareto`: quality against cost, and why others are left out.
+#     web/dashboard_data.py        What dashboard.html shows: runs, hash status, open decisions, cases × runs.
+#     web/dashboard_words.py       What the dashboard answers in words: better, eligible, regressed, unchanged.
+#     web/dashboard_plot.py        The picture of the dashboard: quality, cost and duration of every run, as SVG.
+#     web/dashboard.py             dashboard.html: are we better, is the candidate eligible, did anything regress.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
@@ -216,24 +244,31 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/verdicts.py         What `judge`, `agreement` and the review share: the results of a stage as written.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
+#     commands/run_system.py       `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
+#     commands/lab_log.py          `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 #     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
+#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
+#     commands/create_view.py      `kaizen create view ID`: a page of answers or of items, to be adapted.
+#     commands/dashboard.py        `kaizen dashboard`: the history on one page.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
-#     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/history_replay.py   `kaizen replay-decision` over a history: what would flip.
 #     commands/history_views.py    `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
 #     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
-#     commands/init.py             `kaizen init NAME`: a new improvement folder to fill in.
+#     commands/init.py             `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 #     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
+#     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+#     commands/lab_compare.py      `kaizen compare A B`: what the second run gains over the first, item by item.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
@@ -244,8 +279,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reliability.py      `kaizen reliability`: how sure the change is, and what it would take to be surer.
 #     commands/replay_decision.py  `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
 #     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
+#     commands/status.py           `kaizen status`: what is at work, what can be gone on with, what stands in the way.
 #     commands/test.py             `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 #     commands/validate.py         `kaizen validate`: every file of an improvement checked, every breach with its place.
+#     commands/worktree.py         `kaizen worktree add`, `list`, `gc`: trees for variants that are made side by side.
 #
 #   cli
 #     cli/parser.py                The command line: one argparse parser, for the command that was named.
@@ -282,9 +319,9 @@ import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
-from itertools import chain, combinations
+from itertools import chain, combinations, compress, pairwise
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
 
@@ -765,6 +802,17 @@ def make_folder(path: str) -> None:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         refuse_writing(path, error)
+
+
+def make_new_folder(path: str) -> bool:
+    """Creates the folder *path*; False, and nothing done, when something is there already. Raises InputError."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        refuse_writing(path, error)
+    return True
 
 
 @contextmanager
@@ -1489,6 +1537,17 @@ def locked_soon(descriptor: int, patience: float) -> bool:
     return False
 
 
+def is_locked(path: str) -> bool:
+    """True while a process holds the lock file *path*; nothing is written."""
+    if not os.path.exists(path):
+        return False
+    descriptor = open_for_locking(path)
+    try:
+        return not lock_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def lock_owner(descriptor: int) -> str:
     """' (pid 12, since …)' as the lock file says; '' when it does not say."""
     try:
@@ -1577,6 +1636,94 @@ def torn_tail(path: str) -> tuple[int, bytes]:
             if cut >= 0:
                 return size - len(tail) + cut + 1, tail[cut + 1 :]
     return 0, tail
+
+# endregion
+
+# region foundation/chain.py
+# =============================================================================
+# Chained journals: an event a line, each with the hash of the line before and its own.
+#
+#     {"seq": 1, "time": "…Z", "type": "planned", "body": {…}, "prev": null, "sha": "9f…"}
+#
+# `sha` is the SHA-256 of the canonical JSON of the line without it, `prev` that of the line
+# before. An event is on disk before `append` returns. A last line without a line end was torn
+# by a crash: it never counted, is cut off by the next writer, and is reported. Any other
+# break (a line changed, removed, added, moved) is refused with file and line.
+# =============================================================================
+
+CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
+
+
+def chain_hash(event: JsonObject) -> str:
+    """SHA-256 of the canonical JSON of *event* without its `sha`."""
+    return sha256_hex(canonical_json({key: value for key, value in event.items() if key != "sha"}))
+
+
+def read_chain(path: str) -> list[JsonObject]:
+    """The events of the journal *path*, a torn last line left out; none for no file. Raises RefusedError for a broken chain."""
+    if not os.path.exists(path):
+        return []
+    whole, _ = torn_tail(path)
+    events: list[JsonObject] = []
+    place = 0
+    for number, raw in raw_lines(path):
+        place += len(raw) + 1
+        if place > whole:
+            break
+        try:
+            event = decode_line(raw)
+        except JsonError as error:
+            raise broken_chain(path, number, error.message) from None
+        before = events[-1] if events else None
+        if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+            raise broken_chain(path, number, "is not the line that was written")
+        if event["seq"] != len(events) + 1 or event["prev"] != (before["sha"] if before else None):
+            raise broken_chain(path, number, "does not follow the line before it: lines are missing, added or in another order")
+        events.append(event)
+    return events
+
+
+def broken_chain(path: str, number: int, what: str) -> RefusedError:
+    """The refusal that names file and line."""
+    hint = "nothing is written on top of it: put back the file that Kaizen wrote, or begin again with another run"
+    return RefusedError(f"{shown_path(path)}:{number}: {what}", hint, "broken_chain")
+
+
+class ChainLog:
+    """Appends events to the journal *path*; `mended` says in a sentence what a crash had torn, else ''.
+
+    Raises RefusedError when the journal is broken. One writer at a time: the caller holds a lock.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.mended = mend_torn_line(path)
+        events = read_chain(path)
+        self.seq, self.head = len(events), events[-1]["sha"] if events else None
+        self.log = AppendLog(path)
+
+    def append(self, kind: str, body: JsonObject) -> JsonObject:
+        """Writes an event of type *kind*, synced, and returns it. Raises InputError when the disk says no."""
+        event: dict[str, Any] = {"seq": self.seq + 1, "time": utc_now(), "type": kind, "body": body, "prev": self.head}
+        event["sha"] = chain_hash(event)
+        self.log.append(event)
+        self.log.sync()
+        self.seq, self.head = event["seq"], event["sha"]
+        return event
+
+    def close(self) -> None:
+        """Closes the journal; closing twice is fine."""
+        self.log.close()
+
+
+def mend_torn_line(path: str) -> str:
+    """Cuts off a last line of *path* that has no line end; a sentence about it, or ''."""
+    if not os.path.exists(path):
+        return ""
+    size, tail = torn_tail(path)
+    if not tail:
+        return ""
+    truncate_file(path, size)
+    return f"the last line of {shown_path(path)} was cut short by a crash; {counted(len(tail), 'byte')} cut off"
 
 # endregion
 
@@ -3440,6 +3587,7 @@ EXITED = "exited"
 TIMEOUT = "timeout"
 STOPPED = "stopped"
 OVERFLOW = "overflow"
+CALLED_OFF = "called_off"
 
 
 class CannotStart(Exception):
@@ -3449,7 +3597,7 @@ class CannotStart(Exception):
 class Ended(NamedTuple):
     """How a program ended and what it printed.
 
-    `end` is exited, timeout, stopped (by the user) or overflow (it printed more than allowed).
+    `end` is exited, timeout, stopped (by the user), overflow (it printed more than allowed) or called_off (by whoever supervises it).
     `exit_code` is negative for a signal. `stderr` is the last part, `stderr_cut` the bytes before it.
     `seconds` is the time until it ended or had to be ended. `unread` are the bytes of its input that it did
     not read; None when nobody asked, or nobody knows.
@@ -3626,6 +3774,7 @@ class Child:
         *,
         limits: tuple[int, int],
         stop: StopSwitch | None,
+        pass_fds: tuple[int, ...] = (),
     ) -> None:
         import select
         import subprocess
@@ -3634,7 +3783,15 @@ class Child:
         self.started = monotonic_seconds()
         try:
             self.process = subprocess.Popen(
-                command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, cwd=cwd, env=environment, start_new_session=True
+                command,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                bufsize=0,
+                cwd=cwd,
+                env=environment,
+                start_new_session=True,
+                pass_fds=pass_fds,
             )
         except (OSError, ValueError) as error:
             raise CannotStart(getattr(error, "strerror", None) or str(error)) from None
@@ -3698,10 +3855,8 @@ class Child:
             if not data:
                 self.poll.unregister(descriptor)
                 self.open.pop(descriptor).close()
-            elif descriptor == self.stdout_descriptor:
-                self.keep_output(data)
             else:
-                self.keep_error(data)
+                self.take(descriptor, data)
         elif descriptor == self.pidfd:
             self.exited_at = monotonic_seconds()
             self.poll.unregister(descriptor)
@@ -3711,6 +3866,13 @@ class Child:
             self.feed()
             if not self.stdin:
                 self.poll.unregister(descriptor)
+
+    def take(self, descriptor: int, data: bytes) -> None:
+        """Keeps *data*, which came from *descriptor*."""
+        if descriptor == self.stdout_descriptor:
+            self.keep_output(data)
+        else:
+            self.keep_error(data)
 
     def feed(self) -> None:
         """Writes what the program takes of its request; closes its standard input after the last byte, or when it has closed it."""
@@ -3843,6 +4005,69 @@ def kill_marked(mark: bytes) -> None:
             pass  # another user's, or gone
         finally:
             os.close(pidfd)
+
+# endregion
+
+# region foundation/git.py
+# =============================================================================
+# Asking git without running what a repository configures, or obeying what a hook set.
+#
+# Hooks, pagers, file-system monitors, credential helpers, editors, signing programs, background
+# upkeep and prompts are off, nothing is fetched but from a folder, and optional locks are not
+# taken. Of the caller's GIT_ variables only those stay that say who commits and where git's own
+# configuration and the limits of its search are. Content filters and external diffs are switched
+# off by `filters_off` and by the words of the commands that would use them.
+# =============================================================================
+
+GIT_SECONDS = 5.0
+GIT_SETTINGS = (
+    "core.fsmonitor=false core.hooksPath=/dev/null core.alternateRefsCommand=: core.editor=: core.askPass= credential.helper= "
+    "commit.gpgSign=false gc.auto=0 maintenance.auto=false submodule.recurse=false fetch.fsckObjects=true protocol.version=2 "
+    # One thread: what a look costs is then what it takes, and it leaves the other cores to the run.
+    "core.preloadIndex=false index.threads=1 core.splitIndex=false"
+)
+GIT = ["git", "--no-pager", "--no-optional-locks", *[word for each in GIT_SETTINGS.split() for word in ("-c", each)]]
+GIT_ENVIRONMENT = {
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_ALLOW_PROTOCOL": "file",
+    "GIT_CONFIG_COUNT": "0",
+    "LC_ALL": "C",
+}
+# The others point a git that is called from a hook at another repository, or choose programs.
+GIT_KEPT = ("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CEILING_", "GIT_DISCOVERY_", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NO")
+
+
+def ask_git(
+    arguments: list[str],
+    folder: str,
+    settings: dict[str, str] | None = None,
+    *,
+    stdin: bytes = b"",
+    seconds: float = GIT_SECONDS,
+    limit: int = 1 << 20,
+) -> Ended:
+    """What `git *arguments*` in *folder* answered, at most *limit* bytes of it; *settings* add to the environment. Raises CannotStart."""
+    names = [(name, os.fsdecode(name)) for name in os.environb]
+    environment = {raw: os.environb[raw] for raw, name in names if not name.startswith("GIT_") or name.startswith(GIT_KEPT)}
+    environment.update((name.encode(), os.fsencode(value)) for name, value in {**GIT_ENVIRONMENT, **(settings or {})}.items())
+    return run_program(
+        [*GIT, *arguments], stdin, cwd=folder, environment=environment, timeout_seconds=seconds, stdout_limit=limit
+    )
+
+
+def filters_off(folder: str) -> dict[str, str]:
+    """Environment that empties every content filter that the configuration seen from *folder* names; they are commands of its choice.
+
+    Raises CannotStart.
+    """
+    configured = ask_git(["config", "--null", "--name-only", "--get-regexp", r"^filter\."], folder)
+    names = [os.fsdecode(name) for name in configured.stdout.split(b"\0") if name]
+    settings = {"GIT_CONFIG_COUNT": str(len(names))}
+    for index, name in enumerate(names):
+        settings[f"GIT_CONFIG_KEY_{index}"] = name
+        settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
+    return settings
 
 # endregion
 
@@ -4012,6 +4237,87 @@ class Conversation(Child):
         finally:
             self.close()
         return self.process.returncode if has_exited else None
+
+# endregion
+
+# region foundation/supervision.py
+# =============================================================================
+# Supervising a program that speaks on a descriptor of its own and runs while it may.
+#
+# What it prints is handed on block by block and kept by nobody here; whether it may go on is
+# asked at least every 100 ms. It and its process group are ended as in foundation/process.py.
+# =============================================================================
+
+POLL_SECONDS = 0.1  # between two questions whether the program may go on
+
+
+class Sinks(NamedTuple):
+    """Who gets what a supervised program prints, block by block: standard output, standard error, and its own channel."""
+
+    stdout: Callable[[bytes], None]
+    stderr: Callable[[bytes], None]
+    channel: Callable[[bytes], None]
+
+
+class SupervisedChild(Child):
+    """A running program with a third pipe; what comes from any of them goes to its sink."""
+
+    def attach(self, reader: int, sinks: Sinks) -> None:
+        """From now on *sinks* get what is printed, and what comes from *reader*."""
+        import select
+
+        self.open[reader] = os.fdopen(reader, "rb", 0)
+        self.poll.register(reader, select.POLLIN)
+        self.sinks = dict(zip(self.open, (sinks.stdout, sinks.stderr, sinks.channel), strict=True))
+
+    def take(self, descriptor: int, data: bytes) -> None:
+        self.sinks[descriptor](data)
+
+
+def supervise_program(
+    command: Callable[[int], Sequence[str]],
+    sinks: Sinks,
+    may_go_on: Callable[[], bool],
+    *,
+    cwd: str,
+    environment: "dict[bytes, bytes]",
+    stop: StopSwitch,
+    mark: bytes,
+) -> Ended:
+    """What became of a program that speaks on a descriptor of its own, which *command* makes its words of.
+
+    *may_go_on* is asked at least every 100 ms; on False the process group is ended. *mark* as in `run_program`. Raises CannotStart.
+    """
+    reader, writer = os.pipe()
+    try:
+        child = SupervisedChild(command(writer), b"", cwd, environment, limits=(0, 0), stop=stop, pass_fds=(writer,))
+    except BaseException:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    child.attach(reader, sinks)
+    end = EXITED
+    try:
+        while child.wait(monotonic_seconds() + POLL_SECONDS) != STOPPED:
+            if not may_go_on():
+                end = CALLED_OFF
+                break
+            if child.is_done() or child.exited_at is not None and monotonic_seconds() >= child.exited_at + GRACE_SECONDS:
+                break
+        else:
+            end = STOPPED
+        seconds = (child.exited_at or monotonic_seconds()) - child.started
+        is_clean = child.is_done()
+        child.end_group()
+        if not is_clean:
+            kill_marked(mark)
+    except BaseException:
+        child.abandon()
+        raise
+    finally:
+        child.close()
+    return Ended(end, child.process.returncode if end == EXITED else None, b"", b"", 0, seconds)
 
 # endregion
 
@@ -7696,26 +8002,20 @@ def unknown_field_note(key: str) -> str:
 # filters off a file that one would change on its way in (git-lfs) may count as changed.
 # =============================================================================
 
-GIT_SECONDS = 5.0
-GIT = ["git", "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"]
 STATUS = ["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty"]
 # What the engine itself writes into improvements says nothing about the agent.
 OWN_FILES = "*.jsonl *.meta.json *.unfinished *.lock *.files/** comparison.json reliability.json review.* decision.yaml".split()
-# Variables with which a caller that is itself run by git (a hook) points at another repository.
-REDIRECTING = "GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE GIT_COMMON_DIR GIT_PREFIX GIT_OBJECT_DIRECTORY GIT_CONFIG_PARAMETERS".split()
 
 
 def commit_of(folder: str, improvement_folder: str) -> JsonObject:
     """Commit, branch and whether anything differs from it in the repository around *folder*, evidence of improvements left out."""
     unknown: JsonObject = {"hash": None, "branch": None, "dirty": None, "reason": None}
-    settings = {"GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        top = ask_git(["rev-parse", "--show-toplevel"], folder, settings)
+        top = ask_git(["rev-parse", "--show-toplevel"], folder)
         if top.end != EXITED or top.exit_code:
             return {**unknown, "reason": git_failure(top)}
         root = os.fsdecode(top.stdout.rstrip(b"\n"))
-        settings.update(filters_off(ask_git(["config", "--null", "--name-only", "--get-regexp", r"^filter\."], root, settings)))
-        status = ask_git([*STATUS, "--", ":/", *own_files(root, improvement_folder)], root, settings)
+        status = ask_git([*STATUS, "--", ":/", *own_files(root, improvement_folder)], root, filters_off(root))
     except CannotStart as error:
         missing = "git is not installed" if "No such file" in str(error) else f"git cannot be started: {error}"
         return {**unknown, "reason": missing}
@@ -7734,13 +8034,6 @@ def commit_of(folder: str, improvement_folder: str) -> JsonObject:
     }
 
 
-def ask_git(arguments: list[str], folder: str, settings: dict[str, str]) -> Ended:
-    """What `git *arguments*` in *folder* answered. Raises CannotStart."""
-    environment = {name: value for name, value in os.environb.items() if os.fsdecode(name) not in REDIRECTING}
-    environment.update((name.encode(), os.fsencode(value)) for name, value in settings.items())
-    return run_program([*GIT, *arguments], cwd=folder, environment=environment, timeout_seconds=GIT_SECONDS)
-
-
 def git_failure(ended: Ended) -> str:
     """Why git did not answer, in a few words."""
     text = ended.stderr.decode("utf-8", "replace").strip()
@@ -7751,16 +8044,6 @@ def git_failure(ended: Ended) -> str:
     if "must be run in a work tree" in text:
         return "the git repository has no work tree"
     return visible(redact_shown(text.split("\n", 1)[0])) or f"git ended with exit code {ended.exit_code}"
-
-
-def filters_off(configured: Ended) -> dict[str, str]:
-    """Environment that empties every content filter that *configured* names; they are commands of the repository's choice."""
-    names = [os.fsdecode(name) for name in configured.stdout.split(b"\0") if name]
-    settings = {"GIT_CONFIG_COUNT": str(len(names))}
-    for index, name in enumerate(names):
-        settings[f"GIT_CONFIG_KEY_{index}"] = name
-        settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
-    return settings
 
 
 def own_files(root: str, improvement_folder: str) -> list[str]:
@@ -10403,7 +10686,8 @@ class RunRequest(NamedTuple):
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
     files, whose copies are not masked with *keeps_secrets*, *events* is a descriptor (0: none), *shard* the part of the
-    cases that is run (None: all).
+    cases that is run (None: all). *variables* is the whole environment in place of this process's, *may_go_on* is asked every
+    100 ms: when it says no, the run is interrupted.
     """
 
     improvement: Improvement
@@ -10431,6 +10715,8 @@ class RunRequest(NamedTuple):
     budget: Budget = Budget()
     events: int = 0
     shard: Shard | None = None
+    variables: "dict[bytes, bytes] | None" = None
+    may_go_on: Callable[[], bool] | None = None
 
 
 class RunSummary(NamedTuple):
@@ -10488,10 +10774,15 @@ def run_stage(request: RunRequest) -> RunSummary:
             stop.close()
 
 
-def check_runner(command: list[str], cwd: str) -> list[str]:
-    """Notes about the command. Raises UsageError when it cannot be started here."""
+def refuse_windows() -> None:
+    """Raises UsageError where programs cannot be started as they have to be."""
     if os.name == "nt":
         raise UsageError("kaizen run starts programs in a way that needs Linux or macOS", "use it inside WSL")
+
+
+def check_runner(command: list[str], cwd: str) -> list[str]:
+    """Notes about the command. Raises UsageError when it cannot be started here."""
+    refuse_windows()
     if not os.path.isdir(cwd):
         raise UsageError(f"--cwd {quoted(cwd)} is no folder; nothing was run")
     return check_command(command, cwd)
@@ -10621,7 +10912,7 @@ class Dispatch:
             self.writer.notes += recording.notes
             yield lambda: ReplayWorker(recording)
         else:
-            environment = passed_environment(request.environment)
+            environment = passed_environment(request.environment) if request.variables is None else request.variables
             missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
             self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
             self.writer.notes += context_notes(self.writer.cases) if request.mode == PLAIN else []
@@ -10657,6 +10948,8 @@ class Dispatch:
                 with self.lock:
                     self.writer.sync_if_due()
                     complaint = self.watchdog.complaint()
+                if self.request.may_go_on and not self.request.may_go_on():
+                    self.stop.request()
                 if complaint:
                     progress.note(complaint)
                 progress.report(self.tally.ran, self.tally.errors)
@@ -26235,6 +26528,3692 @@ def restored_path(folder: str, name: str) -> str:
 
 # endregion
 
+# region lab/workspace.py
+# =============================================================================
+# The workspace: `kaizen/` in a repository, and the one store its worktrees share.
+#
+#     kaizen/config.json      format version and defaults, committed
+#     kaizen/systems/<id>/    one folder a system, committed
+#     kaizen/.kaizen/         the store: git-ignored, only the engine writes
+#
+# The store of a linked worktree is that of the main one; a clone below `kaizen/.kaizen/work/`
+# uses the store around it. Both are found by reading git's files, without starting git.
+# =============================================================================
+
+WORKSPACE_FOLDER = "kaizen"
+STORE_NAME = ".kaizen"
+CONFIG_FILE = "config.json"
+STORE_MARK = "store.json"
+STORE_TEXT = '{"kind": "kaizen-lab-store", "version": 1}\n'
+CONFIG_TEXT = r"""{
+  "version": 1,
+  "seed": 20260101,
+  "silence_seconds": 60,
+  "item_timeout_seconds": 60,
+  "run_timeout_seconds": null,
+  "slots": null
+}
+"""
+CONFIG_FIELDS = {
+    "version": Kind(lambda value: value == 1 and value is not True, "1", shows_value=True),
+    "seed": COUNT,
+    "silence_seconds": RATIO,
+    "item_timeout_seconds": RATIO,
+    "run_timeout_seconds": or_null(RATIO),
+    "slots": or_null(POSITIVE_COUNT),
+}
+CONFIG_DEFAULTS: JsonObject = {
+    "version": 1,
+    "seed": 20260101,
+    "silence_seconds": 60,
+    "item_timeout_seconds": 60,
+    "run_timeout_seconds": None,
+    "slots": None,
+}
+NESTED_CLONE = re.compile(rf"(.*/{WORKSPACE_FOLDER}/\{STORE_NAME})/work/[^/]+(?:/|\Z)", re.DOTALL)
+
+
+class Workspace(NamedTuple):
+    """`root` holds `kaizen/` in the tree at hand; `store_folder` is the one store of all trees; `config` has every key."""
+
+    root: str
+    store_folder: str
+    config: JsonObject
+
+    def path(self, *parts: str) -> str:
+        """Absolute path of a file below `root`."""
+        return os.path.join(self.root, *parts)
+
+
+def find_workspace(start: str = ".") -> Workspace:
+    """The workspace at or above the folder *start*, inside its repository. Raises InputError (`no_workspace`) when there is none."""
+    folder = os.path.realpath(start)
+    while not os.path.isfile(os.path.join(folder, WORKSPACE_FOLDER, CONFIG_FILE)):
+        above = os.path.dirname(folder)
+        if above == folder or os.path.lexists(os.path.join(folder, ".git")):
+            raise InputError(f"{shown_path(start)}: there is no workspace here", "make one with: kaizen init", "no_workspace")
+        folder = above
+    return Workspace(folder, store_of(folder), read_config(os.path.join(folder, WORKSPACE_FOLDER, CONFIG_FILE)))
+
+
+def read_config(path: str) -> JsonObject:
+    """The settings in *path*, with the defaults of those that are absent. Raises BreachesError."""
+    breaches = Breaches()
+    found = checked_object(path, breaches)
+    if found:
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            breaches.add(shown_path(path), None, pointer, message, hint)
+
+        check_fields(found[1], CONFIG_FIELDS, "", report, ["version"])
+        check_no_others(found[1], CONFIG_FIELDS, "", report)
+    breaches.raise_if_any()
+    return {**CONFIG_DEFAULTS, **(found[1] if found else {})}
+
+
+def store_of(root: str) -> str:
+    """The store for the workspace at *root*: that around a nested clone, that of the main worktree, or its own."""
+    nested = NESTED_CLONE.match(root)
+    if nested:
+        return nested.group(1)
+    tree = root
+    while not os.path.lexists(os.path.join(tree, ".git")):
+        above = os.path.dirname(tree)
+        if above == tree:
+            return os.path.join(root, WORKSPACE_FOLDER, STORE_NAME)
+        tree = above
+    return os.path.normpath(os.path.join(main_tree(tree), os.path.relpath(root, tree), WORKSPACE_FOLDER, STORE_NAME))
+
+
+def main_tree(tree: str) -> str:
+    """The main worktree of the repository whose worktree is *tree*; its git folder when it has no main worktree (bare)."""
+    link = os.path.join(tree, ".git")
+    if not os.path.isfile(link):
+        return tree
+    git_folder = os.path.normpath(os.path.join(tree, git_line(link).removeprefix("gitdir:").strip()))
+    common_file = os.path.join(git_folder, "commondir")
+    if not os.path.isfile(common_file):  # a submodule, or a git folder kept elsewhere: this is the main one
+        return tree
+    common = os.path.normpath(os.path.join(git_folder, git_line(common_file)))
+    if os.path.basename(common) == ".git":
+        return os.path.dirname(common)
+    config = os.path.join(common, "config")  # a submodule's says where its files are
+    found = re.search(r"^\s*worktree\s*=\s*(.+?)\s*$", git_line(config), re.MULTILINE) if os.path.isfile(config) else None
+    return os.path.normpath(os.path.join(common, found.group(1))) if found else common
+
+
+def git_line(path: str) -> str:
+    """The text of a small file of git's, without the last line end; a path may hold any bytes."""
+    return os.fsdecode(read_bytes(path)).rstrip("\n")
+
+
+def init_workspace(folder: str) -> tuple[Workspace, list[str]]:
+    """The workspace in *folder*, and the files that were made; existing ones stay. Raises RefusedError or InputError.
+
+    Refused: a folder inside another workspace, and a store that another program has made.
+    """
+    root = os.path.realpath(folder)
+    try:
+        around = find_workspace(root)
+    except InputError as error:
+        if error.reason != "no_workspace":
+            raise
+    else:
+        if around.root != root:
+            message = f"{shown_path(around.root)}: is a workspace already, and holds this folder; nothing was changed"
+            raise RefusedError(message, "use that one: its commands work from here", "existing_workspace")
+    config = os.path.join(root, WORKSPACE_FOLDER, CONFIG_FILE)
+    refuse_foreign_store(store_of(root))
+    made = []
+    make_folder(os.path.dirname(config))
+    if create_file(config, CONFIG_TEXT):
+        made.append(config)
+    workspace = find_workspace(root)
+    return workspace, made + make_store(workspace)
+
+
+def refuse_foreign_store(store: str) -> None:
+    """Raises RefusedError when *store* is there and is not ours."""
+    is_empty = not os.path.lexists(store) or os.path.isdir(store) and not list_folder(store)
+    if not is_empty and not os.path.isfile(os.path.join(store, STORE_MARK)):
+        raise RefusedError(
+            f"{shown_path(store)}: belongs to another program: it has no {STORE_MARK} of Kaizen; nothing was written",
+            "move it away, or make the workspace in another folder",
+            "foreign_store",
+        )
+
+
+def make_store(workspace: Workspace) -> list[str]:
+    """Makes the store if it is not there, ignored by git; the files that were made. Raises RefusedError for one that is not ours."""
+    store = workspace.store_folder
+    refuse_foreign_store(store)
+    make_folder(store)
+    contents = {os.path.join(store, STORE_MARK): STORE_TEXT, os.path.join(store, ".gitignore"): "*\n"}
+    return [path for path, text in contents.items() if create_file(path, text)]
+
+# endregion
+
+# region lab/system.py
+# =============================================================================
+# A system: what is improved, how it is scored, which files may change and which may not.
+#
+# `kaizen/systems/<id>/system.md` opens with lines between two `---`, in the small YAML of
+# foundation/frontmatter.py; below them stands text for people and agents. Paths and globs are
+# relative to the folder that holds `kaizen/`.
+#
+#     metric: accuracy            name of what `score` measures
+#     aggregation: mean           how a run's items become one number
+#     direction: higher           higher or lower is better
+#     minimum: 0                  range of a score; none: no bound
+#     maximum: 1
+#     worst: 0                    score of an item on which the system failed (default: the bad end of the range)
+#     dataset: kaizen/systems/refunds/items.jsonl
+#     eval:                       command of the eval (default: eval.py of the folder)
+#       - node
+#       - kaizen/systems/refunds/eval.mjs
+#     mutable:                    globs of what a variant may change
+#       - src/**
+#     locked:                     globs of what decides the score, besides the system's own folder
+#       - rubrics/**
+#     best_run: r0007             written by `kaizen keep` alone
+# =============================================================================
+
+SYSTEMS_FOLDER = "systems"
+SYSTEM_FILE, SYSTEM_PROGRAM, EVAL_PROGRAM = "system.md", "system.py", "eval.py"
+SYSTEM_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
+AGGREGATIONS = ("mean", "median", "percentile", "precision", "recall", "f0.5", "f1", "f2")
+COUNT_AGGREGATIONS = AGGREGATIONS[3:]  # of {tp, fp, fn} instead of numbers
+BOUND = Kind(lambda value: value == "none" or isinstance(value, str) and as_number(value) is not None, "a number, or none")
+COMMAND = Kind(lambda value: value not in ("", []), "a command: one word, or a list of words")
+SYSTEM_FIELDS = {
+    "id": TEXT,
+    "metric": TEXT,
+    "aggregation": one_of(*AGGREGATIONS),
+    "percentile": Kind(lambda value: isinstance(value, str) and 0 < (as_number(value) or 0) <= 100, "a number above 0, at most 100"),
+    "direction": one_of("higher", "lower"),
+    "minimum": BOUND,
+    "maximum": BOUND,
+    "worst": BOUND,
+    "best_run": ANY_TEXT,
+    "dataset": TEXT,
+    "eval": COMMAND,
+    "improvement": TEXT,
+    "runner": COMMAND,
+    "mutable": list_of(TEXT, "globs"),
+    "locked": list_of(TEXT, "globs"),
+}
+PATHS_HINT = "paths are relative to the folder that holds kaizen/"
+EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
+# Notes in a system's folder that decide nothing.
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md", "trace.js", "dataset-item.js")
+
+
+class Metric(NamedTuple):
+    """What a run's items add up to: name, aggregation, its percentile, whether higher is better, range, and the worst score.
+
+    A bound is None where there is none; `worst` is None for aggregations of counts.
+    """
+
+    name: str
+    aggregation: str
+    percentile: float | None
+    is_higher_better: bool
+    minimum: float | None
+    maximum: float | None
+    worst: float | None
+
+    def holds(self, score: float) -> bool:
+        """True when *score* lies in the range."""
+        return (self.minimum is None or score >= self.minimum) and (self.maximum is None or score <= self.maximum)
+
+    def document(self) -> JsonObject:
+        """The metric as run.json names it."""
+        direction = "higher" if self.is_higher_better else "lower"
+        found: JsonObject = {"name": self.name, "aggregation": self.aggregation, "direction": direction}
+        return {**found, "percentile": self.percentile} if self.percentile is not None else found
+
+
+class System(NamedTuple):
+    """A loaded system; `folder` is absolute, `kind` is eval, improvement or typed; paths and globs are relative to the root."""
+
+    id: str
+    folder: str
+    kind: str
+    metric: Metric
+    best_run: str
+    dataset: str
+    command: tuple[str, ...]
+    improvement: str
+    runner: tuple[str, ...]
+    mutable: tuple[str, ...]
+    locked: tuple[str, ...]
+    text: str
+
+
+def system_ids(workspace: Workspace) -> list[str]:
+    """The ids of the systems of *workspace*, sorted."""
+    folder = workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER)
+    names = list_folder(folder) if os.path.isdir(folder) else []
+    return [name for name in names if SYSTEM_ID.match(name) and os.path.isfile(os.path.join(folder, name, SYSTEM_FILE))]
+
+
+def load_system(workspace: Workspace, name: str) -> System:
+    """The system *name*, checked. Raises InputError (`no_system`), or BreachesError with every breach."""
+    folder = workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER, name)
+    if not SYSTEM_ID.match(name) or not os.path.isfile(os.path.join(folder, SYSTEM_FILE)):
+        known = system_ids(workspace)
+        hint = did_you_mean(name, known) if known else f"make it with: kaizen create system {name if SYSTEM_ID.match(name) else 'ID'}"
+        raise InputError(f"there is no system {quoted(name)}", hint, "no_system")
+    path = os.path.join(folder, SYSTEM_FILE)
+    shown = shown_path(path)
+    values, text = front_matter(read_text(path), shown)
+    breaches = Breaches()
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breaches.add(shown, None, pointer, message, hint)
+
+    values = {key: [] if key in ("mutable", "locked") and value == "" else value for key, value in values.items()}
+    check_fields(values, SYSTEM_FIELDS, "", report)
+    check_no_others(values, SYSTEM_FIELDS, "", report)
+    if values.get("id", name) != name:
+        message = f"is {quoted(str(values['id']))}, and the folder is called {quoted(name)}"
+        report("/id", message, "the id is the name of the folder; leave it out")
+    breaches.raise_if_any()
+    system = system_of(name, folder, values, text, report)
+    check_globs(system, report)
+    check_places(workspace, system, report)
+    breaches.raise_if_any()
+    return system
+
+
+def front_matter(text: str, shown: str) -> tuple[JsonObject, str]:
+    """(the values between the two `---` that open *text*, what stands below). Raises BreachesError."""
+    lines = text.split("\n")
+    end = lines.index("---", 1) if lines[0] == "---" and "---" in lines[1:] else 0
+    if not end:
+        breaches = Breaches()
+        breaches.add(shown, 1, "", "does not open with its fields between two lines '---'", "see what `kaizen create system` writes")
+        breaches.raise_if_any()
+    return parse_block_yaml("\n".join(["", *lines[1:end]]), shown), "\n".join(lines[end + 1 :]).strip("\n")
+
+
+def as_number(text: str) -> float | None:
+    """*text* as a finite number; None when it is none."""
+    try:
+        return float_or_none(float(text)) if re.fullmatch(r"[-+.0-9eE]+", text) else None
+    except ValueError:
+        return None
+
+
+def command_words(value: object) -> tuple[str, ...]:
+    """The words of a command that is one word or a list of them; none for ''."""
+    return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
+
+
+def system_of(name: str, folder: str, values: JsonObject, text: str, report: Report) -> System:
+    """The system that *values* describe, with the defaults of its kind."""
+    command, improvement = command_words(values.get("eval", "")), values.get("improvement", "")
+    kind = IMPROVEMENT_KIND if improvement else EVAL_KIND
+    if not command and not improvement:
+        if os.path.isfile(os.path.join(folder, EVAL_PROGRAM)):
+            command = (sys.executable, f"{WORKSPACE_FOLDER}/{SYSTEMS_FOLDER}/{name}/{EVAL_PROGRAM}")
+        elif os.path.isfile(os.path.join(folder, SYSTEM_PROGRAM)):
+            kind = TYPED_KIND
+        else:
+            message = "names no eval: there is neither `eval`, eval.py, system.py nor `improvement`"
+            report("", message, f"write {EVAL_PROGRAM}, or name the command in `eval`")
+    if command and improvement:
+        report("/eval", "`eval` and `improvement` exclude each other", "leave out one of them")
+    runner = command_words(values.get("runner", ""))
+    if bool(runner) != bool(improvement):
+        report("/runner", "`runner` and `improvement` need each other", "an improvement is run by the command in `runner`")
+    if kind == EVAL_KIND and not values.get("dataset"):
+        report("", "has no `dataset`", "name the JSONL file that holds the items")
+    default = "pass_rate" if kind == IMPROVEMENT_KIND else "score"
+    return System(
+        name,
+        folder,
+        kind,
+        metric_of(values, default, report),
+        values.get("best_run", ""),
+        values.get("dataset", ""),
+        command,
+        improvement,
+        runner,
+        tuple(values.get("mutable", ())),
+        tuple(values.get("locked", ())),
+        text,
+    )
+
+
+def metric_of(values: JsonObject, default: str, report: Report) -> Metric:
+    """The metric that *values* describe; called *default* when they do not name it."""
+    aggregation, is_higher = values.get("aggregation", "mean"), values.get("direction", "higher") == "higher"
+    minimum, maximum = as_number(values.get("minimum", "0")), as_number(values.get("maximum", "1"))
+    worst = as_number(values["worst"]) if "worst" in values else minimum if is_higher else maximum
+    if minimum is not None and maximum is not None and minimum >= maximum:
+        report("/minimum", "is not below `maximum`", "a range needs two different ends")
+    if aggregation in COUNT_AGGREGATIONS:
+        minimum, maximum, worst = None, None, None
+    elif worst is None:
+        message = "the score of an item on which the system fails is not known"
+        report("/worst", message, "write `worst`: the bad end of the range has no bound")
+    elif (minimum is not None and worst < minimum) or (maximum is not None and worst > maximum):
+        report("/worst", "lies outside the range of a score", "write a number from `minimum` to `maximum`")
+    percentile = as_number(values["percentile"]) if "percentile" in values else None
+    if (aggregation == "percentile") != (percentile is not None):
+        report("/percentile", "`percentile` and the aggregation percentile need each other", "write both, such as percentile: 95")
+    return Metric(values.get("metric", default), aggregation, percentile, is_higher, minimum, maximum, worst)
+
+
+def check_globs(system: System, report: Report) -> None:
+    """Reports each glob of *system* that cannot be one."""
+    for key, globs in (("mutable", system.mutable), ("locked", system.locked)):
+        for index, glob in enumerate(globs):
+            try:
+                glob_test([glob])
+            except ValueError as error:
+                report(f"/{key}/{index}", str(error), PATHS_HINT)
+
+
+def check_places(workspace: Workspace, system: System, report: Report) -> None:
+    """Reports dataset and improvement that do not lie inside the folder that holds `kaizen/`, or are not there."""
+    for key, name, test in (("dataset", system.dataset, os.path.isfile), ("improvement", system.improvement, os.path.isdir)):
+        path = workspace.path(name)
+        if name and (os.path.isabs(name) or not is_inside(workspace.root, path)):
+            report(f"/{key}", f"{quoted(name)} leads out of {shown_path(workspace.root)}", PATHS_HINT)
+        elif name and not test(path):
+            report(f"/{key}", f"{quoted(name)} does not exist", PATHS_HINT)
+
+
+def locked_files(workspace: Workspace, system: System) -> list[str]:
+    """What decides the score of *system*, sorted paths relative to the root, as they are in the tree.
+
+    The system's own folder without its notes and without what it calls mutable, the dataset, the improvement's folder, and
+    what `locked` means; a file that both `locked` and `mutable` mean is locked. Of the improvement its records are left out.
+    """
+    own = os.path.relpath(system.folder, workspace.root)
+    is_note = glob_test(f"{own}/{glob}" for glob in UNLOCKED)
+    is_mutable, is_locked = glob_test(system.mutable), glob_test(system.locked)
+    found = {path for path in files_below(workspace.root, own) if not is_note(path) and not is_mutable(path)}
+    if system.improvement:
+        is_record = glob_test(OWN_FILES)
+        for path in files_below(workspace.root, system.improvement):
+            name = os.path.relpath(path, system.improvement)
+            if name == CASES_FILE or not is_record(name):
+                found.add(path)
+        found.update(included_files(workspace, Improvement(workspace.path(system.improvement))))
+    if system.dataset:
+        found.add(os.path.normpath(system.dataset))
+    if system.locked:
+        found.update(path for path in files_below(workspace.root, "") if is_locked(path))
+    return sorted(found)
+
+
+def included_files(workspace: Workspace, improvement: Improvement) -> list[str]:
+    """The files of cases that *improvement* includes, relative to the root; what is wrong with it is told when its cases are read."""
+    evaluation = load_evaluation(improvement, Breaches())
+    paths = [os.path.relpath(included_path(improvement, name), workspace.root) for name in (evaluation.include if evaluation else [])]
+    return [path for path in paths if not path.startswith("..")]
+
+
+def files_below(root: str, folder: str) -> list[str]:
+    """The regular files below *folder* of *root*, relative to *root*; nothing of git's, of the store, or of Python's cache."""
+    found = []
+    for place, folders, names in os.walk(os.path.join(root, folder)):
+        folders[:] = [name for name in folders if name not in (".git", ".kaizen", "__pycache__", "node_modules")]
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                found.append(os.path.relpath(path, root))
+    return found
+
+# endregion
+
+# region lab/scaffold.py
+# =============================================================================
+# A new system folder: its description, an eval that runs at once, items, a stand-in.
+# =============================================================================
+
+SYSTEM_MD = r"""---
+metric: accuracy
+aggregation: mean
+direction: higher
+minimum: 0
+maximum: 1
+dataset: kaizen/systems/SYSTEM/items.jsonl
+mutable:
+  - kaizen/systems/SYSTEM/agent.py
+locked: []
+best_run: ""
+---
+# SYSTEM
+
+What the system does, for whom, and what a good answer is.
+
+- `eval.py` asks the system for an answer to each item and scores it. It never changes with a variant: runs use the copy that was committed.
+- `items.jsonl` holds the items, one JSON object a line: `id`, `input`, and `expected`, which only the eval sees.
+- `agent.py` stands for the system. Put your own in its place, name its files under `mutable`, and change COMMAND in `eval.py`.
+"""
+SYSTEM_EVAL = r'''"""The eval of this system: asks it for an answer to each item, scores the answer, reports it.
+
+`kaizen run` starts it in the variant's tree as: eval.py --out-fd N --request FILE
+The system is a child process that does not get descriptor N, so it cannot report about itself.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+COMMAND = [sys.executable, "kaizen/systems/SYSTEM/agent.py"]
+
+
+def score(output, expected):
+    """From 0 to 1: how good *output* is."""
+    return 1 if output == expected else 0
+
+
+def answer(case, seed, seconds):
+    """The fields of the event about one item."""
+    began = time.monotonic()
+    try:
+        request = json.dumps({"input": case["input"], "seed": seed})
+        done = subprocess.run(COMMAND, input=request, capture_output=True, encoding="utf-8", timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return {"status": "timeout"}
+    except OSError as error:  # the system could not be started at all: not its answer
+        return {"status": "infra_error", "feedback": str(error)}
+    latency = round(1000 * (time.monotonic() - began), 3)
+    try:
+        output = json.loads(done.stdout)["output"] if done.returncode == 0 else None
+    except (ValueError, KeyError, TypeError):
+        output = None
+    if output is None:  # it crashed, or printed something else than an answer
+        return {"status": "fail_error", "latency_ms": latency, "feedback": done.stderr[-2000:]}
+    return {"status": "ok", "score": score(output, case.get("expected")), "output": output, "latency_ms": latency}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out-fd", type=int, required=True)
+    parser.add_argument("--request", required=True)
+    args = parser.parse_args()
+    os.set_inheritable(args.out_fd, False)
+    with open(args.request, encoding="utf-8") as stream:
+        request = json.load(stream)
+    with open(request["dataset"], encoding="utf-8") as stream:
+        cases = {case["id"]: case for case in map(json.loads, stream)}
+    with open(args.out_fd, "w", encoding="utf-8", buffering=1) as out:
+
+        def report(event, **fields):
+            print(json.dumps({"event": event, **fields}), file=out)
+
+        report("start", total=len(request["items"]), separation="own_process")
+        for item in request["items"]:
+            found = answer(cases[item["id"]], item["seed"], request["item_timeout_seconds"])
+            report("item", id=item["id"], trial=item["trial"], **found)
+        report("end")
+
+
+main()
+'''
+SYSTEM_ITEMS = r"""{"id": "greeting", "input": "hello", "expected": "HELLO"}
+{"id": "question", "input": "is this on?", "expected": "IS THIS ON?"}
+{"id": "accent", "input": "déjà vu", "expected": "DÉJÀ VU"}
+"""
+SYSTEM_AGENT = r'''"""Stands for the system that is improved: reads {"input": …, "seed": …} and prints its answer as JSON."""
+
+import json
+import sys
+
+request = json.load(sys.stdin)
+print(json.dumps({"output": request["input"].title()}))
+'''
+SYSTEM_TEMPLATES = {"system.md": SYSTEM_MD, "eval.py": SYSTEM_EVAL, "items.jsonl": SYSTEM_ITEMS, "agent.py": SYSTEM_AGENT}
+
+
+def scaffold_system(workspace: Workspace, name: str) -> list[str]:
+    """The files of the new system *name*. Raises UsageError for a name that is no id, RefusedError when something is there already."""
+    if not SYSTEM_ID.match(name):
+        hint = "use 1 to 64 letters, digits, '_' or '-', with a letter or digit in front"
+        raise UsageError(f"{quoted(name)} cannot name a system", hint)
+    folder = workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER, name)
+    if os.path.lexists(folder) and not (os.path.isdir(folder) and not list_folder(folder)):
+        raise RefusedError(f"{shown_path(folder)}: is there already; nothing was changed", "choose another id", "existing_folder")
+    make_folder(folder)
+    for file, text in SYSTEM_TEMPLATES.items():
+        write_file(os.path.join(folder, file), text.replace("SYSTEM/", f"{name}/").replace("# SYSTEM\n", f"# {name}\n"))
+    return [os.path.join(folder, file) for file in SYSTEM_TEMPLATES]
+
+# endregion
+
+# region lab/runstore.py
+# =============================================================================
+# The store of runs: one small interface, and its implementation in files.
+#
+#     runs/<run>/run.json        what the run is, its state and result; written anew beside its place and renamed
+#     runs/<run>/items.jsonl     a line for each answer to an (item, trial, pass), appended, synced at most 200 ms later
+#     runs/<run>/events.jsonl    what happened to the run, each line with the hash of the one before, synced at once
+#     runs/<run>/out.log err.log what the eval printed, capped
+#     runs/<run>/attempt-N/      what these files were before the run was restarted
+#
+# Nobody else knows these paths. A run that is recorded as planned or running, but that no process
+# holds, was interrupted: `read` says so.
+# =============================================================================
+
+PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
+CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted", "tainted"
+RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
+ANSWERED = ("ok", "fail_error")  # statuses that are a measurement
+RUN_NAME = re.compile(r"r\d{4,9}\Z")
+RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
+RUN_LOCK = "lock"
+# What a run has only once it has been started, and no longer when it is restarted.
+RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds")
+Key = tuple[str, int, int]  # item, trial, pass
+
+
+def item_key(line: JsonObject) -> Key:
+    """(item, trial, pass) of a line of items.jsonl."""
+    return line["item"], line["trial"], line["pass"]
+
+
+class RunWriter:
+    """Writes one run, for the one process that holds it."""
+
+    notes: list[str]  # what was mended when the run was opened
+
+    def document(self) -> JsonObject:
+        """run.json as it is."""
+        raise NotImplementedError
+
+    def update(self, **fields: Any) -> None:
+        """Changes fields of run.json."""
+        raise NotImplementedError
+
+    def event(self, kind: str, **body: Any) -> None:
+        """Appends an event, on disk at once."""
+        raise NotImplementedError
+
+    def item(self, line: JsonObject) -> None:
+        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
+        raise NotImplementedError
+
+    def sync_if_due(self) -> None:
+        """Brings answers that have waited 200 ms to the disk."""
+        raise NotImplementedError
+
+    def file(self, name: str) -> str:
+        """Path of a file beside the journals, for logs and the eval's material."""
+        raise NotImplementedError
+
+    def finish(self, state: str, **fields: Any) -> None:
+        """Syncs all answers, appends the event `ended`, and makes *state* the state of the run."""
+        raise NotImplementedError
+
+
+class RunStore:
+    """All runs of a workspace."""
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        raise NotImplementedError
+
+    def create(self, document: JsonObject) -> str:
+        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
+        raise NotImplementedError
+
+    def read(self, run: str) -> JsonObject:
+        """run.json, its state `interrupted` when nobody is at it any more. Raises InputError (`no_run`)."""
+        raise NotImplementedError
+
+    def items(self, run: str) -> Iterator[JsonObject]:
+        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
+        raise NotImplementedError
+
+    def events(self, run: str) -> list[JsonObject]:
+        """The events. Raises RefusedError (`broken_chain`)."""
+        raise NotImplementedError
+
+    def writing(self, run: str) -> Any:
+        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
+        raise NotImplementedError
+
+    def file(self, run: str, name: str) -> str:
+        """Path of the file *name* beside the journals of *run*, to read or, for whoever holds the run, to write."""
+        raise NotImplementedError
+
+    def restart(self, run: str) -> None:
+        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
+        raise NotImplementedError
+
+
+class FolderWriter(RunWriter):
+    """Writes a run into its folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.chain = ChainLog(self.file(EVENTS_FILE))
+        self.notes = [note for note in (self.chain.mended, mend_torn_line(self.file(ITEMS_FILE))) if note]
+        self.answers = AppendLog(self.file(ITEMS_FILE))
+        self.fields = read_json_object(self.file(RUN_DOCUMENT))
+
+    def document(self) -> JsonObject:
+        return self.fields
+
+    def update(self, **fields: Any) -> None:
+        self.fields = {**self.fields, **fields}
+        write_json(self.file(RUN_DOCUMENT), self.fields)
+
+    def event(self, kind: str, **body: Any) -> None:
+        self.chain.append(kind, body)
+
+    def item(self, line: JsonObject) -> None:
+        self.answers.append(line)
+
+    def sync_if_due(self) -> None:
+        self.answers.sync_if_due()
+
+    def file(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+    def finish(self, state: str, **fields: Any) -> None:
+        self.answers.sync()
+        self.event("ended", state=state, reason=fields.get("reason"))
+        self.update(state=state, pid=None, **fields)
+
+    def close(self) -> None:
+        """Closes the journals."""
+        self.chain.close()
+        self.answers.close()
+
+
+class FolderStore(RunStore):
+    """Runs in the folder of the workspace's store."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.runs = os.path.join(workspace.store_folder, "runs")
+
+    def folder(self, run: str) -> str:
+        """The folder of *run*. Raises InputError (`no_run`) when there is no such run."""
+        path = os.path.join(self.runs, run)
+        if not RUN_NAME.match(run) or not os.path.isfile(os.path.join(path, RUN_DOCUMENT)):
+            raise InputError(f"there is no run {quoted(run)}", did_you_mean(run, self.ids()) or "kaizen log lists the runs", "no_run")
+        return path
+
+    def ids(self) -> list[str]:
+        names = list_folder(self.runs) if os.path.isdir(self.runs) else []
+        known = [name for name in names if RUN_NAME.match(name) and os.path.isfile(os.path.join(self.runs, name, RUN_DOCUMENT))]
+        return sorted(known, key=lambda name: int(name[1:]))
+
+    def create(self, document: JsonObject) -> str:
+        make_store(self.workspace)
+        make_folder(self.runs)
+        number = max((int(name[1:]) for name in list_folder(self.runs) if RUN_NAME.match(name)), default=0) + 1
+        while not make_new_folder(os.path.join(self.runs, f"r{number:04d}")):
+            number += 1
+        run = f"r{number:04d}"
+        write_json(os.path.join(self.runs, run, RUN_DOCUMENT), {"version": 1, "id": run, **document, "state": PLANNED, "attempt": 1})
+        return run
+
+    def read(self, run: str) -> JsonObject:
+        folder = self.folder(run)
+        found = read_json_object(os.path.join(folder, RUN_DOCUMENT))
+        if found.get("state") in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
+            found["state"] = BROKEN_OFF
+        return found
+
+    def items(self, run: str) -> Iterator[JsonObject]:
+        path = os.path.join(self.folder(run), ITEMS_FILE)
+        if not os.path.exists(path):
+            return
+        left, shown = torn_tail(path)[0], shown_path(path)
+        with open_for_reading(path) as stream:
+            for number, raw in enumerate(stream, 1):
+                left -= len(raw)
+                if left < 0:
+                    return
+                yield parse_line(raw, f"{shown}:{number}")
+
+    def events(self, run: str) -> list[JsonObject]:
+        return read_chain(os.path.join(self.folder(run), EVENTS_FILE))
+
+    def file(self, run: str, name: str) -> str:
+        return os.path.join(self.folder(run), name)
+
+    @contextmanager
+    def writing(self, run: str) -> Iterator[RunWriter]:
+        folder = self.folder(run)
+        with FileLock(os.path.join(folder, RUN_LOCK), f"run {run}"):
+            writer = FolderWriter(folder)
+            try:
+                yield writer
+            finally:
+                writer.close()
+
+    def restart(self, run: str) -> None:
+        folder = self.folder(run)
+        with FileLock(os.path.join(folder, RUN_LOCK), f"run {run}"):
+            document = read_json_object(os.path.join(folder, RUN_DOCUMENT))
+            attempt = int(document["attempt"])
+            old = os.path.join(folder, f"attempt-{attempt}")
+            make_new_folder(old)  # it is there when a crash broke off an earlier restart, which goes on here
+            if not os.path.exists(os.path.join(old, RUN_DOCUMENT)):
+                copy_file(os.path.join(folder, RUN_DOCUMENT), os.path.join(old, RUN_DOCUMENT))
+            for name in list_folder(folder):
+                if name not in (RUN_DOCUMENT, RUN_LOCK) and not name.startswith(("attempt-", ".")):
+                    move_file(os.path.join(folder, name), os.path.join(old, name))
+            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
+            write_json(os.path.join(folder, RUN_DOCUMENT), {**kept, "state": PLANNED, "attempt": attempt + 1})
+
+
+# endregion
+
+# region lab/git.py
+# =============================================================================
+# Git's answers, or one sentence with a stable reason code why there is none.
+#
+# `git_answer` is the only way in which the lab calls git. It runs nothing that the repository
+# configures (foundation/git.py), and no word of it ever resets, cleans or overwrites a tree.
+# =============================================================================
+
+OLDEST_GIT = (2, 31)  # the first that takes configuration from GIT_CONFIG_COUNT, with which content filters are switched off
+LOOK_UP_SECONDS = 60.0
+GIT_LIMIT = 1 << 26
+# Commands that look into files of the tree, and so would ask content filters.
+FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit"))
+# What git says in the C locale: reason code, sentence, what to do. {0} is the folder.
+GIT_FAILURES = (
+    (r"not a git repository", "not_a_repository", "{0}: is not in a git repository", "run: git init, then commit what is there"),
+    (
+        r"dubious ownership|unsafe repository",
+        "unsafe_repository",
+        "{0}: belongs to another user, so git refuses to read it",
+        "if you trust it: git config --global --add safe.directory FOLDER",
+    ),
+    (r"must be run in a work tree", "no_work_tree", "{0}: has no work tree", "go to a folder with checked-out files"),
+    (
+        r"Read-only file system|Permission denied|insufficient permission|Operation not permitted",
+        "git_read_only",
+        "{0}: git may not write to its repository here",
+        "kaizen lab open makes a clone in which commits work; or run the command outside the sandbox",
+    ),
+    (
+        r"\.lock': File exists|index\.lock",
+        "git_busy",
+        "{0}: another git process is writing to the repository",
+        "wait until it has ended; if none runs, remove the .lock file that git names",
+    ),
+    (
+        r"unknown revision|bad revision|bad object|Invalid symmetric|Needed a single revision|not a valid|invalid reference|missing blob",
+        "unknown_commit",
+        "{0}: the repository does not have that commit",
+        "name one that it has; in a shallow clone, first: git fetch --unshallow",
+    ),
+)
+
+
+class GitError(RefusedError):
+    """Git cannot do or say what is needed; `reason` is a stable code."""
+
+    default_reason = "git_failed"
+
+
+def git_ended(
+    folder: str, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"", seconds: float = LOOK_UP_SECONDS
+) -> Ended:
+    """How `git *words*` in *folder* ended, whatever its exit code; *env* adds to its environment.
+
+    Raises GitError when it could not start or did not end by itself.
+    """
+    if not os.path.isdir(folder):
+        raise GitError(f"{shown_path(folder)}: is no folder", reason="missing_folder")
+    try:
+        settings = filters_off(folder) if words[0] in FILTERING else {}
+        ended = ask_git(list(words), folder, {**settings, **(env or {})}, stdin=stdin, seconds=seconds, limit=GIT_LIMIT)
+    except CannotStart as error:
+        if "No such file" in str(error):
+            raise GitError("git is not installed, or not on PATH", "install git 2.31 or later", "git_missing") from None
+        raise GitError(f"git cannot be started: {visible(str(error))}", reason="git_missing") from None
+    if ended.end == OVERFLOW:
+        raise GitError(f"git {words[0]}: the answer is larger than {GIT_LIMIT >> 20} MiB", reason="git_answer_too_large")
+    if ended.end != EXITED:
+        raise GitError(f"git {words[0]}: no answer within {seconds:g} s", "try again when the machine is less busy", "git_slow")
+    return ended
+
+
+def git_answer(
+    folder: str, *words: str, env: dict[str, str] | None = None, stdin: bytes = b"", seconds: float = LOOK_UP_SECONDS
+) -> str:
+    """Standard output of `git *words*` in *folder*, decoded like file names (os.fsdecode). Raises GitError."""
+    ended = git_ended(folder, *words, env=env, stdin=stdin, seconds=seconds)
+    if ended.exit_code:
+        raise git_error(folder, words[0], ended)
+    return os.fsdecode(ended.stdout)
+
+
+def git_looked_up(folder: str, *words: str) -> str:
+    """The one line that `git *words*` prints of something that may not be there; '' when it is not (exit code 1). Raises GitError."""
+    ended = git_ended(folder, *words)
+    if ended.exit_code not in (0, 1):
+        raise git_error(folder, words[0], ended)
+    return os.fsdecode(ended.stdout).removesuffix("\n")
+
+
+def git_error(folder: str, word: str, ended: Ended) -> GitError:
+    """What the failure of `git *word*` in *folder* means."""
+    said = ended.stderr.decode("utf-8", "replace").strip()
+    for pattern, reason, sentence, hint in GIT_FAILURES:
+        if re.search(pattern, said):
+            return GitError(sentence.format(shown_path(folder)), hint, reason)
+    lines = [line for line in said.split("\n") if line.startswith(("fatal:", "error:"))] or said.split("\n")
+    return GitError(f"git {word}: {visible(lines[0], 200) or f'exit code {ended.exit_code}'}")
+
+
+def git_version() -> tuple[int, int]:
+    """(major, minor) of the installed git. Raises GitError when there is none, or one older than OLDEST_GIT."""
+    said = git_answer(os.path.abspath(os.sep), "version")
+    found = re.search(r"(\d+)\.(\d+)", said)
+    version = (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    if version < OLDEST_GIT:
+        raise GitError(f"git {'.'.join(map(str, version))} is too old", "install git 2.31 or later", "git_too_old")
+    return version
+
+# endregion
+
+# region lab/provenance.py
+# =============================================================================
+# Which commit a folder stands on, what differs from it, and what a variant changed.
+#
+# Only reads. File names are text with surrogates for bytes that are not UTF-8 (os.fsdecode);
+# show them with `visible`.
+# =============================================================================
+
+# What lies in the git directory while something is going on, and its name.
+UNDER_WAY = (
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+    ("BISECT_LOG", "bisect"),
+)
+GIT_STATUS_OPTIONS = "--porcelain=v2 -z --branch --no-ahead-behind --no-renames --untracked-files=normal --ignore-submodules=dirty"
+GIT_STATUS_WORDS = f"status {GIT_STATUS_OPTIONS}".split()
+# Entries of `ls-files -v -s -z` that a plain look passes over: assume-unchanged (lower case), skip-worktree (S), submodules.
+SPECIAL_ENTRIES = r"(?:\A|(?<=\0))(?:([a-zS]) \d{6}|. (160000)) [0-9a-f]+ \d\t([^\0]+)"
+DIFF_WORDS = "--no-ext-diff --no-textconv --no-renames --ignore-submodules=none".split()
+
+
+class Checkout(NamedTuple):
+    """A work tree and the commit it stands on.
+
+    `head` is the full commit hash, None before the first commit; `branch` is None when HEAD is detached. `in_progress` is rebase,
+    merge, cherry-pick, revert, bisect or None. `reason` is the code of what forbids a run here (no_commit,
+    merge_in_progress, …), None when nothing does.
+    """
+
+    root: str
+    git_dir: str
+    common_dir: str
+    head: str | None
+    branch: str | None
+    is_detached: bool
+    is_shallow: bool
+    in_progress: str | None
+    reason: str | None
+
+
+class DirtyPath(NamedTuple):
+    """A path, relative to the root, that differs from the commit: staged, unstaged, untracked, submodule, or hidden.
+
+    Hidden is a change that git was told not to look at (assume-unchanged, skip-worktree). A folder in which nothing
+    is tracked is one path that ends in '/'.
+    """
+
+    path: str
+    kind: str
+
+
+def read_checkout(folder: str) -> Checkout:
+    """The checkout around *folder*.
+
+    Raises GitError: git_missing, git_too_old, not_a_repository, unsafe_repository, bare_repository, no_work_tree.
+    """
+    git_version()
+    words = ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
+    is_bare, is_inside, is_shallow = git_answer(folder, *words).split()
+    if is_inside != "true":
+        what = "is a bare repository, without files" if is_bare == "true" else "is not in the work tree of its repository"
+        code = "bare_repository" if is_bare == "true" else "no_work_tree"
+        raise GitError(f"{shown_path(folder)}: {what}", "go to a folder with checked-out files", code)
+    # One path an answer: a path may hold a line end.
+    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
+    common_dir = os.path.realpath(os.path.join(folder, common))
+    head, branch = read_head(folder)
+    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
+    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
+    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+
+
+def read_head(folder: str) -> tuple[str | None, str | None]:
+    """(commit hash, branch) of HEAD; None for no commit yet, None for a detached HEAD. Raises GitError."""
+    branch = git_looked_up(folder, "symbolic-ref", "--quiet", "HEAD").removeprefix("refs/heads/")
+    return ref_commit(folder, "HEAD") or None, branch or None
+
+
+def ref_commit(folder: str, ref: str) -> str:
+    """The commit that *ref*, written in full, names in the repository of *folder*; '' when there is no such ref. Raises GitError."""
+    return git_looked_up(folder, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+
+
+def checkout_obstacle(checkout: Checkout) -> GitError | None:
+    """Why nothing can be recorded about *checkout* (its `reason` in a sentence); None when it can."""
+    place = shown_path(checkout.root)
+    if checkout.head is None:
+        return GitError(f"{place}: has no commit yet", "commit what is there, so that a run can name its source", "no_commit")
+    if checkout.in_progress:
+        what = checkout.in_progress
+        ways = "git bisect reset" if what == "bisect" else f"git {what} --continue or git {what} --abort"
+        return GitError(f"{place}: a {what} is in progress", f"end it first: {ways}", checkout.reason or "")
+    return None
+
+
+def dirty_paths(checkout: Checkout) -> list[DirtyPath]:
+    """What in the work tree differs from HEAD, sorted by path; ignored files are exempt, submodules are entered. Raises GitError.
+
+    Content filters (git-lfs) are not run: a file that one would change, and that was written since its checkout, counts as changed.
+    """
+    listed = git_answer(checkout.root, "ls-files", "-v", "-s", "-z")
+    special = [match.groups() for match in re.finditer(SPECIAL_ENTRIES, listed)]
+    hidden = [path for tag, _, path in special if tag]
+    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS), set(hidden))
+    for path in sorted(path for _, mode, path in special if mode):
+        if found.get(path) is None:
+            found.update((inner, "submodule") for inner in submodule_paths(checkout.root, path))
+    return [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+
+
+def status_paths(status: str, hidden: set[str]) -> dict[str, str]:
+    """{path: kind} of the entries of `git status --porcelain=v2 -z`."""
+    found = {}
+    for entry in status.split("\0"):
+        if entry.startswith("? "):
+            found[entry[2:]] = "untracked"
+        elif entry.startswith(("1 ", "u ")):
+            fields = entry.split(" ", 8 if entry[0] == "1" else 10)
+            kind = "submodule" if fields[2].startswith("S") else "staged" if fields[1][0] != "." and entry[0] == "1" else "unstaged"
+            found[fields[-1]] = "hidden" if fields[-1] in hidden and kind == "unstaged" else kind
+    return found
+
+
+def looked_through(checkout: Checkout, hidden: list[str]) -> str:
+    """The status with the assume-unchanged and skip-worktree bits of the paths *hidden* taken away, in a copy of the index.
+
+    What a sparse checkout left out keeps its bit. Raises GitError.
+    """
+    import tempfile
+
+    sparse = git_looked_up(checkout.root, "config", "--type=bool", "--get", "core.sparseCheckout") == "true"
+    looked = [path for path in hidden if not sparse or os.path.lexists(os.path.join(checkout.root, path))]
+    paths = b"".join(os.fsencode(path) + b"\0" for path in looked)
+    with tempfile.TemporaryDirectory(prefix="kaizen-index-") as folder:
+        index, own = os.path.join(folder, "index"), os.path.join(checkout.git_dir, "index")
+        written = os.stat(own)
+        copy_file(own, index)
+        # Git reads a file again that is not older than the index: the copy must not seem younger than it is.
+        os.utime(index, ns=(written.st_atime_ns, written.st_mtime_ns))
+        env = {"GIT_INDEX_FILE": index}
+        for bit in ("--no-assume-unchanged", "--no-skip-worktree"):
+            git_answer(checkout.root, "update-index", bit, "-z", "--stdin", stdin=paths, env=env)
+        return git_answer(checkout.root, *GIT_STATUS_WORDS, env=env)
+
+
+def submodule_paths(root: str, path: str) -> list[str]:
+    """What differs inside the submodule *path* of *root*; one that was never filled has nothing, unless files lie in its folder."""
+    folder = os.path.join(root, path)
+    if os.path.lexists(os.path.join(folder, ".git")):
+        return [f"{path}/{inner.path}" for inner in dirty_paths(read_checkout(folder))]
+    return [f"{path}/"] if os.path.isdir(folder) and os.listdir(folder) else []
+
+
+def dirty_obstacle(paths: list[DirtyPath]) -> GitError | None:
+    """That the tree is not clean, with the first of *paths* by name; None when there are none."""
+    if not paths:
+        return None
+    named = listed([f"{visible(each.path)} ({each.kind})" for each in paths], 5)
+    hint = "commit them, or have git ignore them; git update-index --no-assume-unchanged --no-skip-worktree PATH shows a hidden one"
+    return GitError(f"the work tree is not clean, {counted(len(paths), 'path')}: {named}", hint, "dirty_tree")
+
+
+def tree_hash(checkout: Checkout) -> str:
+    """The hash of the tree that HEAD commits: equal for equal content, however it came about. Raises GitError."""
+    return git_answer(checkout.root, "rev-parse", "--verify", f"{checkout.head}^{{tree}}").strip()
+
+
+def patch_id(checkout: Checkout, base: str) -> str:
+    """`git patch-id --stable` of what HEAD changed since the commit *base*; '' when nothing differs. Raises GitError."""
+    words = ["diff-tree", "-r", "-p", "--binary", "--full-index", *DIFF_WORDS, commit_named(checkout, base), str(checkout.head)]
+    made = git_ended(checkout.root, *words)
+    if made.exit_code:
+        raise git_error(checkout.root, "diff-tree", made)
+    return git_answer(checkout.root, "patch-id", "--stable", stdin=made.stdout).partition(" ")[0]
+
+
+def changed_paths(checkout: Checkout, base: str) -> list[str]:
+    """The paths that HEAD adds, changes or removes against the commit *base*, sorted; of a rename both. Raises GitError."""
+    words = ["diff-tree", "-r", "--name-only", "-z", *DIFF_WORDS, commit_named(checkout, base), str(checkout.head)]
+    return sorted(path for path in git_answer(checkout.root, *words).split("\0") if path)
+
+
+def commit_named(checkout: Checkout, name: str) -> str:
+    """The full hash of the commit *name*, a hash, branch or tag. Raises GitError unknown_commit."""
+    if name.startswith("-"):
+        raise GitError("a commit's name does not begin with '-'", reason="unknown_commit")
+    return git_answer(checkout.root, "rev-parse", "--verify", "--end-of-options", f"{name}^{{commit}}").strip().split("\n")[-1]
+
+
+def git_write_obstacle(checkout: Checkout) -> GitError | None:
+    """What forbids commits in *checkout* and what to do; None when its git directory can be written.
+
+    Tried by making an empty folder and removing it: permissions do not tell of a sandbox.
+    """
+    import tempfile
+
+    for folder in dict.fromkeys([checkout.git_dir, *[os.path.join(checkout.common_dir, name) for name in ("objects", "refs")]]):
+        try:
+            os.rmdir(tempfile.mkdtemp(prefix="kaizen-probe-", dir=folder))
+        except OSError:
+            return GitError(
+                f"{shown_path(folder)}: cannot be written here, so neither commits nor branches can be made in this repository",
+                "kaizen lab open makes a clone in which they can; or run the command outside the sandbox",
+                "git_read_only",
+            )
+    return None
+
+# endregion
+
+# region lab/watch.py
+# =============================================================================
+# Whether a work tree is still what it was when a run began.
+#
+# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look.
+# The next is due after two seconds, or twenty times what the last one took if that is more: git uses
+# one thread for it, so looking costs at most 5 % of one core, however large the repository.
+# =============================================================================
+
+WATCH_SECONDS = 2.0
+WATCH_SHARE = 20
+
+
+class TreeWatch:
+    """Watches *checkout*, and the files of *locked*: {path, relative to its root or absolute: SHA-256 in hexadecimal}. Raises GitError."""
+
+    def __init__(self, checkout: Checkout, locked: dict[str, str]) -> None:
+        self.checkout = checkout
+        self.locked = {os.path.join(checkout.root, path): digest for path, digest in locked.items()}
+        self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
+        self.interval = WATCH_SECONDS
+        self.due = 0.0
+        self.before = set(dirty_paths(checkout))
+
+    def poll(self) -> str | None:
+        """`changed` when a look is due, else None at once."""
+        return self.changed() if monotonic_seconds() >= self.due else None
+
+    def changed(self, is_last: bool = False) -> str | None:
+        """One sentence on what has changed since the watch began; None when nothing has.
+
+        What cannot be looked at counts as changed. A locked file is read again when its time stamps or size differ, and in
+        the last look whatever they say.
+        """
+        began = monotonic_seconds()
+        if is_last:
+            self.seen.clear()
+        try:
+            return self.head_change() or self.locked_change() or self.tree_change()
+        except GitError as error:
+            return f"the work tree can no longer be looked at: {error.message}"
+        finally:
+            ended = monotonic_seconds()
+            self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
+            self.due = ended + self.interval
+
+    def head_change(self) -> str | None:
+        """That HEAD is another commit or branch."""
+        head, branch = read_head(self.checkout.root)
+        if head != self.checkout.head:
+            return f"HEAD moved from {(self.checkout.head or 'no commit')[:12]} to {(head or 'no commit')[:12]}"
+        return None if branch == self.checkout.branch else f"the branch changed to {visible(branch or 'none (detached HEAD)')}"
+
+    def locked_change(self) -> str | None:
+        """That a locked file has other bytes, or is gone."""
+        for path, digest in self.locked.items():
+            try:
+                status = os.stat(path)
+                facts = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+                if self.seen.get(path) == facts:
+                    continue
+                if content_sha256(path) != digest:
+                    return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} changed"
+                self.seen[path] = facts
+            except (OSError, InputError):
+                return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} is gone or cannot be read"
+        return None
+
+    def tree_change(self) -> str | None:
+        """That a path became, or is no longer, different from the commit."""
+        now = set(dirty_paths(self.checkout))
+        changes = sorted(now ^ self.before)
+        if not changes:
+            return None
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
+        what = changes[0].kind if changes[0] in now else "back to the commit"
+        return f"the work tree changed: {visible(changes[0].path)} ({what}){more}"
+
+
+def content_sha256(path: str) -> str:
+    """The SHA-256 of the file *path* in hexadecimal, read in blocks. Raises InputError."""
+    digest = hashlib.sha256()
+    with open_for_reading(path) as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+# endregion
+
+# region lab/worktrees.py
+# =============================================================================
+# Work trees for variants made side by side, and the refs that keep their commits.
+#
+#     <place>/<campaign>/<variant>        the tree, on branch kaizen/<campaign>/<variant>
+#     refs/kaizen/<campaign>/<variant>    keeps its commit when the tree is gone
+#
+# <place> lies outside the repository: `../<repository>.kaizen-worktrees`, unless another is named. Inside it, git
+# would call the trees untracked. A variant's number is taken by making its folder, which only one of two can do.
+# A tree is removed by `git worktree remove` alone, which refuses one that holds work.
+# =============================================================================
+
+KAIZEN_REFS = "refs/kaizen"
+BRANCH_PREFIX = "kaizen"
+DEFAULT_CAMPAIGN = "lab"  # of work that belongs to no campaign
+DEFAULT_SLOTS = 3
+MAX_VARIANTS = 10_000
+NAME_SHAPE = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z"
+COPY_SECONDS = 600.0  # for git to write a tree or a clone
+# Metrics that trees which run at the same time would disturb.
+SHARED_METRICS = r"(?i)(?:^|[_.-])(?:time|latency|duration|seconds|secs?|ms|cost|usd|dollars|price|throughput|speed)(?:$|[_.-])"
+
+
+class Worktree(NamedTuple):
+    """A work tree of a variant; `head` is its commit, `locked` why git keeps it ('' when it does not)."""
+
+    path: str
+    campaign: str
+    variant: str
+    branch: str
+    head: str
+    locked: str | None
+
+    def label(self) -> str:
+        """'campaign/variant'."""
+        return f"{self.campaign}/{self.variant}"
+
+
+def check_lab_name(name: str, what: str) -> str:
+    """*name*, which becomes part of paths and refs. Raises UsageError."""
+    if not re.match(NAME_SHAPE, name):
+        raise UsageError(f"{what} {quoted(name)}: use letters, digits, '-' and '_', beginning with a letter or digit")
+    return name
+
+
+def default_slots(metrics: Iterable[str]) -> int:
+    """How many variants may be worked on at a time: 1 when the name of a metric speaks of time or cost, else 3."""
+    return 1 if any(re.search(SHARED_METRICS, name) for name in metrics) else DEFAULT_SLOTS
+
+
+def main_root(checkout: Checkout) -> str:
+    """The main work tree of the repository; that of *checkout* where there is none, or in a submodule."""
+    folder, name = os.path.split(checkout.common_dir)
+    return folder if name == ".git" else checkout.root
+
+
+def worktree_place(checkout: Checkout, place: str = "") -> str:
+    """The folder for work trees: *place*, or beside the repository. Raises GitError: place_in_repository, place_unusable."""
+    root = os.path.realpath(main_root(checkout))
+    folder = os.path.realpath(place or f"{root}.kaizen-worktrees")
+    if any(os.path.commonpath([inner, folder]) == inner for inner in (root, os.path.realpath(checkout.root))):
+        raise GitError(f"{shown_path(folder)}: lies inside the repository", "name a place outside it with --place", "place_in_repository")
+    if "\n" in folder:
+        raise GitError(f"{shown_path(folder)}: has a line end in its name", "name another place with --place", "place_unusable")
+    return folder
+
+
+def list_worktrees(checkout: Checkout) -> list[Worktree]:
+    """The work trees of variants of this repository, in git's order, wherever they are; never the main one. Raises GitError."""
+    found = []
+    for block in git_answer(checkout.root, "worktree", "list", "--porcelain").split("\n\n")[1:]:
+        facts = dict(line.partition(" ")[::2] for line in block.split("\n"))
+        parts = facts.get("branch", "").split("/")
+        if parts[:3] == ["refs", "heads", BRANCH_PREFIX] and len(parts) == 5:
+            found.append(Worktree(facts["worktree"], parts[3], parts[4], "/".join(parts[2:]), facts["HEAD"], facts.get("locked")))
+    return found
+
+
+def add_worktree(checkout: Checkout, campaign: str, variant: str = "", *, place: str = "", base: str = "HEAD", slots: int = 3) -> Worktree:
+    """A new work tree of the commit *base* for *variant*, or for the next free number (v001).
+
+    Raises GitError: no_commit, git_read_only, unknown_commit, no_slot, variant_exists, branch_in_the_way, place_in_repository.
+    """
+    check_lab_name(campaign, "campaign")
+    names = [check_lab_name(variant, "variant")] if variant else (f"v{number:03d}" for number in range(1, MAX_VARIANTS))
+    obstacle = checkout_obstacle(checkout._replace(in_progress=None)) or git_write_obstacle(checkout) or blocking_branch(checkout, campaign)
+    if obstacle:
+        raise obstacle
+    commit = commit_named(checkout, base)
+    folder = os.path.join(worktree_place(checkout, place), campaign)
+    make_folder(folder)
+    with FileLock(f"{folder}.lock", "the folder of work trees", 10):
+        taken = [each for each in list_worktrees(checkout) if each.campaign == campaign]
+        if len(taken) >= slots:
+            in_use = "the only slot is" if slots == 1 else f"all {slots} slots are"
+            hint = f"finish one, then: kaizen worktree gc {taken[0].label()}; or ask for more with --slots"
+            raise GitError(f"{in_use} taken in {campaign}: {', '.join(each.variant for each in taken)}", hint, "no_slot")
+        name = next((name for name in names if is_reserved(checkout, folder, campaign, name)), "")
+        if not name:
+            raise GitError(f"{campaign}/{variant}: there is such a variant already", "name another, or none", "variant_exists")
+        path, branch = os.path.join(folder, name), f"{BRANCH_PREFIX}/{campaign}/{name}"
+        try:
+            git_answer(checkout.root, "worktree", "add", "--quiet", "--no-track", "-b", branch, path, commit, seconds=COPY_SECONDS)
+        except BaseException:
+            remove_empty(path)
+            raise
+    return Worktree(path, campaign, name, branch, commit, None)
+
+
+def is_reserved(checkout: Checkout, folder: str, campaign: str, name: str) -> bool:
+    """True when the folder of the variant *name* could be made, and neither branch nor kept ref has the name already."""
+    path = os.path.join(folder, name)
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        refuse_writing(path, error)
+    refs = (f"refs/heads/{BRANCH_PREFIX}/{campaign}/{name}", f"{KAIZEN_REFS}/{campaign}/{name}")
+    if any(ref_commit(checkout.root, ref) for ref in refs):
+        remove_empty(path)
+        return False
+    return True
+
+
+def remove_empty(path: str) -> None:
+    """Removes the folder *path* if it is empty."""
+    with suppress(OSError):
+        os.rmdir(path)
+
+
+def blocking_branch(checkout: Checkout, campaign: str) -> GitError | None:
+    """That a branch has the name of a folder of branches that is needed here."""
+    for name in (BRANCH_PREFIX, f"{BRANCH_PREFIX}/{campaign}"):
+        if ref_commit(checkout.root, f"refs/heads/{name}"):
+            return GitError(f"a branch is called '{name}', so git cannot make '{name}/…'", "rename that branch", "branch_in_the_way")
+    return None
+
+
+def keep_commit(checkout: Checkout, campaign: str, variant: str, commit: str) -> str:
+    """The ref under refs/kaizen/ that keeps *commit* from now on; what it kept before stays kept beside it. Raises GitError."""
+    ref = f"{KAIZEN_REFS}/{campaign}/{variant}"
+    old = ref_commit(checkout.root, ref)
+    if old and old != commit and git_ended(checkout.root, "merge-base", "--is-ancestor", old, commit).exit_code:
+        git_answer(checkout.root, "update-ref", f"{ref}.{old[:12]}", old)
+    git_answer(checkout.root, "update-ref", ref, commit, old or "0" * len(commit))
+    return ref
+
+
+def collect_worktree(checkout: Checkout, tree: Worktree) -> str:
+    """Keeps the commit of *tree* under refs/kaizen/ and removes the tree: '' when it is gone, else why it stays.
+
+    Its branch stays, and so does a tree with anything uncommitted, a locked one, and the one the caller stands in.
+    Ignored files go with the tree.
+    """
+    here = os.path.realpath(os.getcwd())
+    if tree.locked is not None:
+        return f"git keeps it locked{f' ({tree.locked})' if tree.locked else ''}; git worktree unlock PATH frees it"
+    if os.path.commonpath([os.path.realpath(tree.path), here]) == os.path.realpath(tree.path):
+        return "it is the folder you are in"
+    try:
+        if os.path.isdir(tree.path):
+            inner = read_checkout(tree.path)
+            paths = dirty_paths(inner)
+            if inner.in_progress:
+                return f"a {inner.in_progress} is in progress"
+            if paths:
+                return f"it holds work that is not committed ({counted(len(paths), 'path')})"
+        keep_commit(checkout, tree.campaign, tree.variant, tree.head)
+        git_answer(checkout.root, "worktree", "remove", tree.path, seconds=COPY_SECONDS)
+    except GitError as error:
+        return error.message
+    remove_empty(os.path.dirname(tree.path))
+    return ""
+
+
+def copy_notes(folder: str) -> list[str]:
+    """What a fresh copy of a commit in *folder* lacks: submodules, and what content filters would have made. Raises GitError."""
+    listed = git_answer(folder, "ls-files", "-s", "-z").split("\0")
+    modules = sum(entry.startswith("160000 ") for entry in listed)
+    notes = [f"{counted(modules, 'submodule')} not filled in: git submodule update --init"] if modules else []
+    if len(filters_off(folder)) > 1:
+        names = "\0".join(entry.partition("\t")[2] for entry in listed)
+        values = git_answer(folder, "check-attr", "-z", "--stdin", "filter", stdin=os.fsencode(names)).split("\0")[2::3]
+        filtered = sum(value not in ("unspecified", "unset", "set") for value in values)
+        notes += [f"{counted(filtered, 'file')} as committed, since content filters (git-lfs) are not run"] if filtered else []
+    return notes
+
+# endregion
+
+# region lab/landing.py
+# =============================================================================
+# A clone inside the workspace, for where the repository's git folder is read-only.
+#
+#     kaizen/.kaizen/work/<campaign>/        the clone, on branch kaizen-<campaign>
+#     kaizen/.kaizen/work/<campaign>.patch   what was landed as a patch
+#
+# Nothing is pushed, and no tree outside the clone is touched: landing gives a branch, or a patch to apply.
+# The clone's ref refs/kaizen/opened names the commit it began with.
+# =============================================================================
+
+WORK_FOLDER = "work"
+OPENED_REF = "refs/kaizen/opened"
+# Settings of the repository that decide how files look, and who commits; a clone does not take them over by itself.
+COPIED_SETTINGS = "user.name user.email core.autocrlf core.eol core.fileMode core.symlinks core.longPaths core.precomposeUnicode".split()
+
+
+class WorkClone(NamedTuple):
+    """A nested clone: its folder, its branch, the commit it began with, whether it was made just now, and what it lacks."""
+
+    path: str
+    branch: str
+    opened: str
+    is_new: bool
+    notes: list[str]
+
+
+class Landed(NamedTuple):
+    """What was landed: the commit, the one the clone began with, the branch or else the patch file, whether it applies as it stands."""
+
+    commit: str
+    opened: str
+    branch: str
+    patch: str
+    applies: bool | None
+
+
+def clone_path(store_folder: str, campaign: str) -> str:
+    """The folder of the nested clone of *campaign*."""
+    return os.path.join(store_folder, WORK_FOLDER, check_lab_name(campaign, "campaign"))
+
+
+def open_clone(checkout: Checkout, store_folder: str, campaign: str, base: str = "HEAD") -> WorkClone:
+    """The nested clone of *campaign*, made of the repository of *checkout* at the commit *base* if it is not there.
+
+    Needs to write nothing in the repository's git folder. Raises GitError: no_commit, unknown_commit, git_failed.
+    """
+    path, branch = clone_path(store_folder, campaign), f"{BRANCH_PREFIX}-{campaign}"
+    obstacle = checkout_obstacle(checkout._replace(in_progress=None))
+    if obstacle:
+        raise obstacle
+    make_folder(os.path.dirname(path))
+    with FileLock(f"{path}.lock", "the clone", 10):
+        if os.path.isdir(path):
+            opened = ref_commit(path, OPENED_REF)
+            return WorkClone(path, branch, opened, False, copy_notes(path))
+        unfinished = f"{path}.unfinished"
+        if os.path.lexists(unfinished):  # its maker is dead, since we hold the lock
+            remove_folder(unfinished)
+        commit = commit_named(checkout, base)
+        words = ["clone", "--quiet", "--no-checkout", "--template=", *copied_settings(checkout)]
+        git_answer(os.path.dirname(path), *words, "--", checkout.root, unfinished, seconds=COPY_SECONDS)
+        git_answer(unfinished, "switch", "--quiet", "--no-track", "-c", branch, commit, seconds=COPY_SECONDS)
+        git_answer(unfinished, "update-ref", OPENED_REF, commit)
+        os.rename(unfinished, path)
+    return WorkClone(path, branch, commit, True, copy_notes(path))
+
+
+def copied_settings(checkout: Checkout) -> list[str]:
+    """Words for `git clone` that give it the repository's own values of COPIED_SETTINGS."""
+    words = []
+    for name in COPIED_SETTINGS:
+        value = git_looked_up(checkout.root, "config", "--local", "--get", name)
+        words += ["-c", f"{name}={value}"] if value else []
+    return words
+
+
+def find_clone(store_folder: str, campaign: str) -> Checkout:
+    """The nested clone of *campaign*. Raises GitError (no_clone) when there is none."""
+    path = clone_path(store_folder, campaign)
+    if not os.path.isdir(os.path.join(path, ".git")):
+        raise GitError(f"there is no clone of {campaign}", f"make one with: kaizen lab open --campaign {campaign}", "no_clone")
+    return read_checkout(path)
+
+
+def landing_commit(clone: Checkout, name: str) -> tuple[str, str]:
+    """(the commit *name* of *clone*, the one the clone began with). Raises GitError: unknown_commit, unrelated_commit, nothing_to_land."""
+    commit, opened = commit_named(clone, name), ref_commit(clone.root, OPENED_REF)
+    if not opened or git_ended(clone.root, "merge-base", "--is-ancestor", opened, commit).exit_code:
+        message = f"{commit[:12]}: does not follow the commit that the clone began with"
+        raise GitError(message, "name a commit made in the clone", "unrelated_commit")
+    if commit == opened:
+        raise GitError("the clone has no commit of its own yet", "commit in it, then land", "nothing_to_land")
+    return commit, opened
+
+
+def land_branch(clone: Checkout, outer: Checkout, name: str, branch: str = "", campaign: str = "lab") -> Landed:
+    """Gives the repository *outer* the commit *name* of *clone* as the new *branch* (kaizen/CAMPAIGN/COMMIT); nothing else changes there.
+
+    Raises GitError: git_read_only, branch_exists, branch_in_the_way, and what `landing_commit` raises.
+    """
+    commit, opened = landing_commit(clone, name)
+    obstacle = git_write_obstacle(outer)
+    if obstacle:
+        raise GitError(obstacle.message, "kaizen lab land --patch FILE needs no branch; or run it outside the sandbox", obstacle.reason)
+    branch = branch or f"{BRANCH_PREFIX}/{campaign}/{commit[:12]}"
+    if git_ended(outer.root, "check-ref-format", "--branch", branch).exit_code or branch.startswith("-"):
+        raise GitError(f"{visible(branch)}: is no name for a branch", "use letters, digits, '-', '_' and '/'", "bad_branch_name")
+    there = ref_commit(outer.root, f"refs/heads/{branch}")
+    if there and there != commit:
+        raise GitError(f"the branch {visible(branch)} exists, at {there[:12]}", "name another with --branch", "branch_exists")
+    parts = branch.split("/")
+    obstacle = blocking_branch(outer, parts[1]) if parts[0] == BRANCH_PREFIX and len(parts) > 2 else None
+    if obstacle:
+        raise obstacle
+    if not there:
+        # By its hash, so that what arrives is what was checked. Both repositories are on this disk.
+        words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--end-of-options"]
+        git_answer(outer.root, *words, clone.root, f"{commit}:refs/heads/{branch}", seconds=COPY_SECONDS)
+    return Landed(commit, opened, branch, "", None)
+
+
+def land_patch(clone: Checkout, outer: Checkout, name: str, path: str) -> Landed:
+    """Writes what the commit *name* of *clone* changed since the clone began to the file *path*, for `git apply` at the root of *outer*.
+
+    Needs to write nothing in a git folder. Raises GitError as `landing_commit` does.
+    """
+    commit, opened = landing_commit(clone, name)
+    words = ["diff", "--binary", "--full-index", *DIFF_WORDS, "--src-prefix=a/", "--dst-prefix=b/", "--no-color", opened, commit, "--"]
+    made = git_ended(clone.root, *words)
+    if made.exit_code:
+        raise git_error(clone.root, "diff", made)
+    write_file(path, b"From %s\nbase: %s\n\n" % (commit.encode(), opened.encode()) + made.stdout)
+    applies = git_ended(outer.root, "apply", "--check", "--", path).exit_code == 0
+    return Landed(commit, opened, "", path, applies)
+
+# endregion
+
+# region lab/aggregation.py
+# =============================================================================
+# What the items of a run add up to: one number, or the reason why there is none.
+#
+#     mean median percentile      of numbers, one an item
+#     precision recall f0.5 f1 f2 of {tp, fp, fn}, added up over the items
+#
+# What is not known is unavailable, never 0: an item that was answered and has no value takes the number away, since a
+# number of the others alone would look better than what was measured.
+# =============================================================================
+
+LINE_METRICS = ("cost_usd", "latency_ms")  # what every line has besides its score
+COUNT_KEYS = ("tp", "fp", "fn")
+
+
+def aggregated(lines: Iterable[JsonObject], metric: Metric, planned: int) -> JsonObject:
+    """{status, value or reason, n, planned} of the run's own *metric* over its answered *lines*, of *planned*."""
+    of_counts = metric.aggregation in COUNT_AGGREGATIONS
+    values = [line["metrics"].get(metric.name) if of_counts else line["score"] for line in lines]
+    return summarized(values, metric.aggregation, metric.percentile, planned)
+
+
+def line_value(line: JsonObject, name: str, own_name: str, of_counts: bool) -> Any:
+    """The value called *name* of a line of items.jsonl: the score for the run's own metric, cost_usd, latency_ms, or one of `metrics`."""
+    if name in LINE_METRICS:
+        return line[name]
+    return line["score"] if name == own_name and not of_counts else line["metrics"].get(name)
+
+
+def summarized(values: Iterable[Any], aggregation: str, percent: float | None, planned: int) -> JsonObject:
+    """{status, value or reason, n, planned}: the *aggregation* of *values*, one an answered item, of *planned* items.
+
+    Unavailable: `no_values`, `values_missing` (some items have none), `not_numbers`, `not_counts`, `no_finite_value`,
+    and for precision, recall and F `undefined` when there is nothing to divide by.
+    """
+    given = list(values)
+    known = [value for value in given if value is not None]
+    number = None
+    if len(known) < len(given) or not known:
+        reason = "values_missing" if known else "no_values"
+    elif aggregation in COUNT_AGGREGATIONS:
+        reason = "undefined" if all(map(is_counts, known)) else "not_counts"
+        number = counts_summary(known, aggregation) if reason == "undefined" else None
+    else:
+        reason = "no_finite_value" if all(map(is_number, known)) else "not_numbers"
+        number = numbers_summary(known, aggregation, percent) if reason == "no_finite_value" else None
+    if number is None:
+        return {"status": "unavailable", "reason": reason, "n": len(known), "planned": planned}
+    return {"status": "available", "value": float(number), "n": len(known), "planned": planned}
+
+
+def is_counts(value: object) -> bool:
+    """True for {tp, fp, fn} with whole numbers from 0."""
+    return isinstance(value, dict) and all(is_whole(value.get(key)) and value[key] >= 0 for key in COUNT_KEYS)
+
+
+def numbers_summary(values: list[float], aggregation: str, percent: float | None) -> float | None:
+    """Mean, median or *percent*-th percentile of *values*, at least one; None where no float holds it."""
+    if aggregation == "percentile":
+        return percentile(values, 50.0 if percent is None else percent).value
+    return float_or_none(mean(values) if aggregation == "mean" else median(values))
+
+
+def counts_summary(counts: list[dict[str, int]], aggregation: str) -> float | None:
+    """Precision, recall or F (`f0.5`: beta 0.5) of *counts* added up; None where the denominator is 0."""
+    hits, false_alarms, misses = (sum(each[key] for each in counts) for key in COUNT_KEYS)
+    found = precision_recall(hits, false_alarms, misses, float(aggregation[1:]) if aggregation[0] == "f" else 1.0)
+    return {"precision": found.precision, "recall": found.recall}.get(aggregation, found.f)
+
+# endregion
+
+# region lab/preflight.py
+# =============================================================================
+# Before a run: whether one may begin here and now; nothing is changed when it may not.
+#
+# The first thing that forbids it is told.
+#
+#     lock_held no_free_slot     another run is at work in this tree, or as many as may be
+#     paused stopped             a person has put PAUSE or STOP into the store
+#     not_a_repository no_commit merge_in_progress …    what lab/provenance.py refuses
+#     dirty_tree                 the tree is not exactly a commit
+# =============================================================================
+
+SIGNS = (
+    ("PAUSE", "paused", "a person has paused the lab", "remove the file {0} to go on"),
+    ("STOP", "stopped", "a person has stopped the lab", "remove the file {0} to go on"),
+)
+
+
+def slots_of(workspace: Workspace, system: System) -> int:
+    """How many runs may be at work at once: as config.json says, else 1 where time or cost is measured, else 3."""
+    return int(workspace.config["slots"] or default_slots([system.metric.name]))
+
+
+@contextmanager
+def held_locks(workspace: Workspace, system: System) -> Iterator[None]:
+    """While the block runs this process has the tree, and one of the slots. Raises RefusedError: lock_held, no_free_slot."""
+    make_store(workspace)
+    store = workspace.store_folder
+    is_main = store == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
+    name = "lock" if is_main else f"lock-{slug(workspace.root)}"
+    with ExitStack() as held:
+        held.enter_context(FileLock(os.path.join(store, name), "this tree"))
+        take_slot(held, store, slots_of(workspace, system))
+        yield
+
+
+def take_slot(held: ExitStack, store: str, slots: int) -> None:
+    """Takes the first free slot for as long as *held*. Raises RefusedError when all are in use."""
+    for number in range(1, slots + 1):
+        try:
+            held.enter_context(FileLock(os.path.join(store, f"slot-{number}"), f"slot {number}", patience=0))
+            return
+        except RefusedError as error:
+            if error.reason != "lock_held":
+                raise
+    raise RefusedError(
+        f"{counted(slots, 'run')} at work already, which is all that may be at once",
+        "wait until one has ended, or raise `slots` in kaizen/config.json",
+        "no_free_slot",
+    )
+
+
+def checked_tree(workspace: Workspace) -> Checkout:
+    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+    for name, reason, sentence, hint in SIGNS:
+        path = os.path.join(workspace.store_folder, name)
+        if os.path.lexists(path):
+            raise RefusedError(sentence, hint.format(shown_path(path)), reason)
+    checkout = read_checkout(workspace.root)
+    obstacle = checkout_obstacle(checkout) or dirty_obstacle(dirty_paths(checkout))
+    if obstacle:
+        raise obstacle
+    return checkout
+
+# endregion
+
+# region lab/session.py
+# =============================================================================
+# One session of a run: what is asked, what comes back, and whether it may go on.
+#
+# An evaluator of items gets `AskedItem`s and hands each event of lab.md section 3 to
+# `RunSession.take`, which checks, masks and journals it; it calls `RunSession.poll` at least
+# every 100 ms and ends when that says so. How the answers come about (an eval script, a typed
+# system, an improvement) is its own affair.
+#
+#     {"event": "start", "total": 50, "separation": "own_process"}
+#     {"event": "item", "id": "d12", "trial": 1, "status": "ok", "score": 1, "metrics": {}, "output": "…", "cost_usd": 0.002}
+#     {"event": "metric", "name": "accuracy", "value": 0.9}     {"event": "log", "message": "…"}     {"event": "end"}
+# =============================================================================
+
+ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
+SEPARATIONS = ("own_process", "in_process", "engine")
+MAX_ATTEMPTS = 3  # an infra_error or timeout is asked for again twice
+MAX_EVENT_BYTES = 8 << 20
+MAX_METRICS = 100
+LOG_LIMIT = 8 << 20
+ANY_NUMBER = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
+MEASURED_AMOUNT = Kind(lambda value: ANY_NUMBER.accepts(value) and not value < 0, "a number, 0 or more")
+EVENT_FIELDS: dict[str, dict[str, Kind]] = {
+    "start": {"total": POSITIVE_COUNT, "separation": one_of(*SEPARATIONS)},
+    "item": {
+        "id": TEXT,
+        "trial": POSITIVE_COUNT,
+        "status": one_of(*ITEM_STATUSES),
+        "score": or_null(ANY_NUMBER),
+        "metrics": or_null(OBJECT),
+        "output": ANYTHING,
+        "cost_usd": or_null(MEASURED_AMOUNT),
+        "latency_ms": or_null(MEASURED_AMOUNT),
+        "trace_id": or_null(ANY_TEXT),
+        "feedback": ANYTHING,
+    },
+    "metric": {"name": TEXT, "value": or_null(ANY_NUMBER)},
+    "log": {"message": ANY_TEXT},
+    "end": {},
+}
+REQUIRED_FIELDS = {"item": ("id", "status"), "metric": ("name", "value"), "log": ("message",)}
+KEPT_FIELDS = ("output", "trace_id", "feedback")
+NOT_FINITE = "not_finite"
+lenient_decode = json.JSONDecoder(object_pairs_hook=unique_pairs).decode
+
+
+class AskedItem(NamedTuple):
+    """One answer that is asked for: item, trial and pass, its seed, the attempt from 1, and its case with the reference."""
+
+    item: str
+    trial: int
+    pass_number: int
+    seed: int
+    attempt: int
+    case: Case
+
+    def key(self) -> Key:
+        """(item, trial, pass)."""
+        return self.item, self.trial, self.pass_number
+
+
+class RunEnd(NamedTuple):
+    """How asking ended: the state that the run gets ('' when all went well), a reason code, one sentence."""
+
+    state: str
+    reason: str
+    message: str
+
+
+ENDED_WELL = RunEnd("", "", "")
+
+
+class EvalFault(Exception):
+    """An event that breaks the protocol: a reason code and one sentence; the run is crashed."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+    def end(self) -> RunEnd:
+        """The end that it makes."""
+        return RunEnd(CRASHED, self.reason, self.message)
+
+
+class Limits(NamedTuple):
+    """Seconds without an event, for the whole run (None: no limit), and for one item."""
+
+    silence_seconds: float
+    run_seconds: float | None
+    item_seconds: float
+
+
+def decode_event(raw: bytes, number: int) -> JsonObject:
+    """The event on one line; NaN and Infinity are kept as they are. Raises EvalFault."""
+    try:
+        return decode_line(raw)
+    except JsonError as error:
+        problem = error.message
+    with suppress(ValueError, RecursionError):
+        text = raw.decode("utf-8")
+        value = lenient_decode(text) if bracket_depth(text) <= MAX_DEPTH else None
+        if isinstance(value, dict):
+            return value
+    raise EvalFault("protocol", f"event {number:,} cannot be read: {problem}")
+
+
+def is_finite(value: Any) -> bool:
+    """True unless *value* holds a NaN or an infinity somewhere."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, float) and each - each != 0.0:
+            return False
+        if isinstance(each, (list, dict)):
+            waiting += each.values() if isinstance(each, dict) else each
+    return True
+
+
+def item_line(event: JsonObject, asked: AskedItem, metric: Metric, exact: Sequence[str]) -> JsonObject:
+    """The line of items.jsonl for an item *event*. Raises EvalFault when it says ok and gives no score."""
+    status, reason = event["status"], ""
+    kept = {name: event[name] for name in KEPT_FIELDS if event.get(name) is not None}
+    metrics = event.get("metrics") or {}
+    if not is_finite(event):
+        status, reason = ("fail_error", NOT_FINITE) if status == "ok" else (status, NOT_FINITE)
+        kept = {name: value for name, value in kept.items() if is_finite(value)}
+        metrics = {name: value for name, value in metrics.items() if is_finite(value)}
+    check_item_metrics(metrics)
+    score = measured_score(event, metrics, metric) if status == "ok" else None
+    if score is not None and not metric.holds(score):
+        status, reason = "fail_error", "out_of_range"
+    if status == "fail_error":
+        score = metric.worst
+    masked, hits = redact_evidence({"metrics": metrics, **kept}, exact)
+    amounts = {name: event.get(name) if is_finite(event.get(name)) else None for name in ("cost_usd", "latency_ms")}
+    line = {"item": asked.item, "trial": asked.trial, "pass": asked.pass_number, "attempt": asked.attempt, "status": status, "score": score}
+    return {**line, **({"reason": reason} if reason else {}), **masked, **amounts, **({"redacted": hits} if hits else {})}
+
+
+def check_item_metrics(metrics: JsonObject) -> None:
+    """Raises EvalFault unless each of *metrics* is a number or counts {tp, fp, fn}."""
+    for name, value in metrics.items():
+        is_counts = isinstance(value, dict) and value.keys() == {"tp", "fp", "fn"} and all(is_whole(n) and n >= 0 for n in value.values())
+        if not is_counts and not is_number(value):
+            raise EvalFault("protocol", f"metric {quoted(name, 40)} of an item is neither a number nor counts {{tp, fp, fn}}")
+
+
+def measured_score(event: JsonObject, metrics: JsonObject, metric: Metric) -> float | None:
+    """The score of an item that is ok: `score`, else the metric of the system's name; None where counts are what counts."""
+    value = metrics.get(metric.name)
+    if metric.aggregation in COUNT_AGGREGATIONS:
+        if not isinstance(value, dict):
+            raise EvalFault("protocol", f"an item with status ok has no counts {{tp, fp, fn}} in metrics {quoted(metric.name, 40)}")
+        return event.get("score")
+    score = value if event.get("score") is None else event["score"]
+    if not is_number(score):
+        raise EvalFault("protocol", f"an item with status ok has neither a score nor a number as metric {quoted(metric.name, 40)}")
+    return float(score) if isinstance(score, float) else score
+
+
+class CappedLog:
+    """A log file of at most 8 MiB more than it has, secrets masked; `write` takes blocks of bytes."""
+
+    def __init__(self, path: str, exact: Sequence[str]) -> None:
+        self.path = path
+        self.descriptor = open_for_appending(path)
+        self.masker = CopyMasker(exact)
+        self.left, self.lost = LOG_LIMIT, 0
+
+    def write(self, data: bytes) -> None:
+        """Keeps what there is room for; what is left out is counted."""
+        self.lost += max(0, len(data) - self.left)
+        data = data[: self.left]
+        self.left -= len(data)
+        if data:
+            write_all(self.descriptor, self.masker(data), self.path)
+
+    def close(self) -> None:
+        """Writes what is held, and how much was left out."""
+        with suppress(Exception):
+            write_all(self.descriptor, self.masker(b""), self.path)
+            if self.lost:
+                write_all(self.descriptor, f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode(), self.path)
+        os.close(self.descriptor)
+
+
+class RunSession:
+    """The one asking of items of a run by this process; `begin` opens a round of it."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        system: System,
+        writer: RunWriter,
+        watch: TreeWatch,
+        stop: StopSwitch,
+        limits: Limits,
+        environment: dict[bytes, bytes],
+        exact: Sequence[str],
+    ) -> None:
+        document = writer.document()
+        self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
+        self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), workspace.root
+        self.locked_folder = writer.file("locked")
+        self.limits, self.environment, self.exact = limits, environment, exact
+        self.locked: dict[str, str] = document["hashes"]["locked"]
+        self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
+        self.asked: dict[Key, AskedItem] = {}
+        self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
+        self.costs: list[float | None] = []
+        self.metrics: JsonObject = {}
+        self.separation = ""
+        self.events = 0
+        self.has_ended = False
+        self.started = self.heard_at = monotonic_seconds()
+        self.open: set[Key] = set()  # asked in this round and not answered
+
+    def go_on_from(self, lines: Iterable[JsonObject]) -> None:
+        """Takes over the answers that the run has already."""
+        for line in lines:
+            self.keep(line)
+
+    def keep(self, line: JsonObject) -> None:
+        """Makes *line* the one that counts of its item, trial and pass; what it cost counts whatever comes later."""
+        self.last[item_key(line)] = line
+        self.costs.append(line["cost_usd"])
+
+    def cost(self) -> float | None:
+        """What all answers cost in US dollars, also those asked for again; None when one has no price, or there is none."""
+        known = [cost for cost in self.costs if cost is not None]
+        return math.fsum(known) if known and len(known) == len(self.costs) else None
+
+    def begin(self, asked: list[AskedItem]) -> None:
+        """Opens a round in which *asked*, and nothing else, may be answered once each."""
+        self.asked = {each.key(): each for each in asked}
+        self.open = set(self.asked)
+        self.has_ended, self.events = False, 0
+        self.heard_at = monotonic_seconds()
+
+    def take(self, event: JsonObject) -> None:
+        """Checks and keeps one *event*. Raises EvalFault when it breaks the protocol."""
+        self.events += 1
+        self.heard_at = monotonic_seconds()
+        kind = event.get("event")
+        fields = EVENT_FIELDS.get(kind) if isinstance(kind, str) else None
+        if fields is None or not isinstance(kind, str):
+            raise EvalFault("protocol", f"event {self.events:,} has no `event` of {', '.join(EVENT_FIELDS)}")
+        if self.has_ended:
+            raise EvalFault("protocol", f"event {self.events:,} comes after the end")
+
+        def report(pointer: str, message: str, hint: str) -> None:
+            raise EvalFault("protocol", f"event {self.events:,} ({kind}){pointer and ' ' + visible(pointer, 80)}: {message}")
+
+        check_fields(event, fields, "", report, REQUIRED_FIELDS.get(kind, ()))
+        if kind == "item":
+            self.take_item(event)
+        elif kind == "metric":
+            self.take_metric(event["name"], event["value"])
+        elif kind == "log":
+            self.log(event["message"])
+        elif kind == "start":
+            self.separation = event.get("separation", self.separation)
+        else:
+            self.has_ended = True
+
+    def take_item(self, event: JsonObject) -> None:
+        """Journals the answer in *event*. Raises EvalFault when it was not asked for, or comes twice."""
+        asked = self.asked.get((event["id"], event.get("trial", 1), self.pass_number()))
+        if asked is None:
+            raise EvalFault("unasked_item", f"event {self.events:,} is about an item and trial that were not asked for")
+        key = asked.key()
+        if key not in self.open:
+            raise EvalFault("repeated_item", f"event {self.events:,} answers item {quoted(asked.item, 40)} a second time")
+        line = item_line(event, asked, self.system.metric, self.exact)
+        self.writer.item(line)
+        self.open.discard(key)
+        self.keep(line)
+
+    def pass_number(self) -> int:
+        """The pass of this round."""
+        return next(iter(self.asked))[2] if self.asked else 1
+
+    def take_metric(self, name: str, value: Any) -> None:
+        """Keeps a metric of the whole run; one that is not finite is null. Raises EvalFault beyond 100 names."""
+        if name not in self.metrics and len(self.metrics) >= MAX_METRICS:
+            raise EvalFault("protocol", f"more than {MAX_METRICS} metrics")
+        self.metrics[redact_text(name, self.exact)[0][:200]] = value if is_finite(value) else None
+
+    def log(self, message: str) -> None:
+        """Writes *message*, made safe, into out.log."""
+        self.out.write(visible_lines(message).encode("utf-8", "replace") + b"\n")
+
+    def poll(self) -> RunEnd | None:
+        """Syncs what is due; the end that the run must come to now, or None. To be called at least every 100 ms."""
+        self.writer.sync_if_due()
+        if self.stop.is_requested:
+            return RunEnd(BROKEN_OFF, "stopped", "stopped by a signal")
+        now = monotonic_seconds()
+        if now - self.heard_at > self.limits.silence_seconds:
+            return RunEnd(TIMED_OUT, "silence", f"no event for {duration(self.limits.silence_seconds)}")
+        if self.limits.run_seconds is not None and now - self.started > self.limits.run_seconds:
+            return RunEnd(TIMED_OUT, "run_timeout", f"not done after {duration(self.limits.run_seconds)}")
+        changed = self.watch.poll()
+        return tree_changed(changed) if changed else None
+
+    def close(self) -> None:
+        """Closes the logs."""
+        self.out.close()
+        self.err.close()
+
+
+def tree_changed(what: str) -> RunEnd:
+    """The end of a run whose tree changed, which is *what* in a sentence."""
+    return RunEnd(TAINTED, "tree_changed", what)
+
+
+class ItemEvaluator:
+    """Answers items; `separation` is own_process, in_process, engine, or '' where only its answers say."""
+
+    separation = ""
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        """Has *asked* answered through `session.take`; how that ended."""
+        raise NotImplementedError
+
+
+MakeEvaluator = Callable[[Workspace, System], ItemEvaluator]
+
+
+def final_answers(lines: Iterable[JsonObject]) -> dict[Key, JsonObject]:
+    """The line that counts of each (item, trial, pass): the last; in the order of their first."""
+    found: dict[Key, JsonObject] = {}
+    for line in lines:
+        found[item_key(line)] = line
+    return found
+
+
+def is_answered(line: JsonObject | None) -> bool:
+    """True when *line* is a measurement."""
+    return line is not None and line["status"] in ANSWERED
+
+# endregion
+
+# region lab/definition.py
+# =============================================================================
+# The definition of a typed system, `system.py`, as a Python of its own describes it.
+#
+#     SYSTEM = {
+#         "id": "refunds",                                     the name of the folder
+#         "input": {…}, "output": {…}, "reference": {…},       JSON Schemas
+#         "metrics": {"type": "object", "properties": {"accuracy": {"type": "number", "minimum": 0, "maximum": 1}}},
+#         "metric": {"name": "accuracy", "aggregation": "mean"},
+#         "runner": run, "grader": "grading:grade"             functions, classes, or "module:name"
+#     }
+#
+# SYSTEM is a dict, or any object with these attributes. Describing it imports its modules and
+# calls neither runner nor grader. No message holds a value or the text of an exception: with
+# KAIZEN_DEBUG=1 the child writes both to its standard error.
+# =============================================================================
+
+SYSTEM_HOST = r'''"""One half of a typed system in a process of its own: described, run or graded, a JSON object a line each way.
+
+    python -c TEXT describe|run|grade SYSTEM_PY FOLDER…     the folders are what modules are found in
+
+The first line that comes back says whether the definition could be loaded; `describe` says nothing
+more. Then each line in, {"request": …, "arguments": […], "context": …, "seed": …}, is answered by
+{"request": …, "value": …} or {"request": …, "fault": …}. What the system prints goes to standard error.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import IO, Any
+
+SCHEMAS = ("input", "output", "reference", "metrics")
+MISSING = object()
+
+
+class Fault(Exception):
+    """What is wrong: the path of the field, and words without any value; the original is its cause."""
+
+
+def told(error: BaseException) -> str:
+    """The kind of *error*, and the module that one about an import misses; nothing else of its text."""
+    name = getattr(error, "name", None) if isinstance(error, ImportError) else None
+    return type(error).__name__ + (f" for module {name}" if isinstance(name, str) else "")
+
+
+def load(path: str) -> Any:
+    """The SYSTEM of the program *path*."""
+    try:
+        spec = importlib.util.spec_from_file_location("system", path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["system"] = module
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        import traceback
+
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        line = frames[-1].lineno if frames else getattr(error, "lineno", None)
+        where = f" at line {line}" if line else ""
+        raise Fault("", f"cannot be loaded: {told(error)} raised{where}") from error
+    return own(module, "SYSTEM")
+
+
+def own(module: ModuleType, name: str) -> Any:
+    """The top-level *name* of *module*."""
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        raise Fault("", f"defines no {name}") from error
+
+
+def field(system: Any, name: str, default: Any = MISSING) -> Any:
+    """The field *name* of a dict, or the attribute of any other object."""
+    try:
+        return system[name] if isinstance(system, dict) else getattr(system, name)
+    except (KeyError, AttributeError) as error:
+        if default is not MISSING:
+            return default
+        raise Fault("/" + name, "is missing") from error
+
+
+def as_json(value: Any, path: str) -> str:
+    """*value* as one line of strict JSON."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Fault(path, "cannot be written as JSON") from error
+
+
+def described(system: Any) -> str:
+    """Everything but the code, as JSON; neither runner nor grader is called, nor a module imported for them."""
+    parts: dict[str, Any] = {name: field(system, name) for name in ("id", *SCHEMAS, "metric")}
+    for name, value in parts.items():
+        as_json(value, "/" + name)
+    for name in ("runner", "grader"):
+        half = field(system, name)
+        module, colon, attribute = half.partition(":") if isinstance(half, str) else ("", "", "")
+        if not callable(half) and not (colon and module and attribute):
+            raise Fault("/" + name, 'must be a function, a class, or "module:name"')
+    return as_json(parts, "")
+
+
+def half_of(system: Any, mode: str) -> Callable[..., Any]:
+    """The function that runs, or that grades; of a class one instance is made, which has `run` or `grade` or is called."""
+    name = {"run": "runner", "grade": "grader"}[mode]
+    half = field(system, name)
+    try:
+        if isinstance(half, str):
+            module, _, attribute = half.partition(":")
+            half = getattr(importlib.import_module(module), attribute)
+        half = half() if isinstance(half, type) else half
+    except BaseException as error:
+        raise Fault("/" + name, f"cannot be made ready: {told(error)} raised") from error
+    half = getattr(half, mode, half)
+    if not callable(half):
+        raise Fault("/" + name, f"has no method `{mode}` and cannot be called")
+    return half  # type: ignore[no-any-return]
+
+
+def extras(function: Callable[..., Any]) -> list[str]:
+    """Which of `context` and `seed` the *function* has parameters for."""
+    import inspect  # which takes as long to load as all the rest
+
+    try:
+        names = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return []
+    return [name for name in ("context", "seed") if name in names]
+
+
+def answered(function: Callable[..., Any], known: list[str], request: dict[str, Any]) -> str:
+    """The answer to one request, as a line."""
+    try:
+        try:
+            value = function(*request["arguments"], **{name: request.get(name) for name in known})
+            if hasattr(value, "__await__"):
+                import asyncio
+
+                value = asyncio.run(awaited(value))
+        except Exception as error:
+            raise Fault("", f"raised {told(error)}") from error
+        return json.dumps({"request": request["request"]})[:-1] + ', "value": ' + as_json(value, "") + "}"
+    except Fault as fault:
+        return faulty(fault, request["request"])
+
+
+async def awaited(value: Any) -> Any:
+    """What the awaitable *value* gives."""
+    return await value
+
+
+def faulty(fault: Fault, request: Any) -> str:
+    """*fault* as a line; with KAIZEN_DEBUG=1 its cause goes to standard error."""
+    if os.environ.get("KAIZEN_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(type(fault), fault, fault.__traceback__)
+    path, words = fault.args
+    return json.dumps({"request": request, "fault": words, "path": path})
+
+
+def serve(mode: str, path: str, say: Callable[[str], None], requests: "IO[bytes]") -> None:
+    """Loads the definition, says how that went, and answers until the requests end."""
+    try:
+        system = load(path)
+        if mode == "describe":
+            say('{"request": 0, "value": ' + described(system) + "}")
+            return
+        function = half_of(system, mode)
+        known = extras(function)
+    except Fault as fault:
+        say(faulty(fault, 0))
+        return
+    say('{"request": 0, "value": null}')
+    for line in requests:
+        say(answered(function, known, json.loads(line)))
+
+
+def main() -> None:
+    """Takes the streams for itself, so that nothing else reads or writes them by accident."""
+    mode, path, *folders = sys.argv[1:]
+    sys.path[:] = [*folders, *(each for each in sys.path if each)]
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+
+    def say(line: str) -> None:
+        answers.write(line + "\n")
+        answers.flush()
+
+    serve(mode, path, say, requests)
+    sys.stdout.flush()
+    os._exit(0)  # threads that the system left behind hold up nothing
+
+
+main()
+'''
+DEBUG = "KAIZEN_DEBUG"
+DESCRIBE_SECONDS = 60.0
+DESCRIPTION_LIMIT = 4 << 20
+DEBUG_HINT = f"{DEBUG}=1 shows the cause"
+SCHEMA_NAMES = ("input", "output", "reference", "metrics")
+COUNT_NAMES = ("tp", "fp", "fn")
+NUMBER_METRIC, COUNT_METRIC = "number", "counts"
+SYSTEM_PARTS = {"id": TEXT, **dict.fromkeys((*SCHEMA_NAMES, "metric"), OBJECT)}
+METRIC_PARTS = {
+    "name": TEXT,
+    "aggregation": one_of(*AGGREGATIONS),
+    "direction": one_of("higher", "lower"),
+    "percentile": Kind(lambda value: is_number(value) and 0 < value <= 100, "a number above 0, at most 100"),
+    "worst": Kind(is_number, "a number"),
+}
+METRIC_HINT = 'a metric is {"type": "number"}, or an object of the whole numbers tp, fp, fn from 0, all required'
+
+
+class Definition(NamedTuple):
+    """A checked definition: the breaches of each schema in a value, the kind of each metric, and the primary metric."""
+
+    schemas: dict[str, Callable[[Any], list[SchemaBreach]]]
+    metrics: dict[str, str]
+    metric: Metric
+
+    def misfit(self, name: str, value: Any) -> str | None:
+        """Pointer to the first place at which *value* does not fit schema *name*; None when it fits. Nothing of the value is told."""
+        try:
+            breaches = self.schemas[name](value)
+        except SchemaTooDeep:
+            return ""
+        if not breaches and name == "metrics":
+            return next((pointer_token(key) for key in value if key not in self.metrics), None)
+        return breaches[0].pointer if breaches else None
+
+
+def host_command(mode: str, program: str, folders: list[str]) -> list[str]:
+    """The words that start half *mode* of the definition *program*, which finds modules in *folders*.
+
+    All but the runner's Python ignore the variables and the user folder that would let others' modules in.
+    """
+    return [sys.executable, "-B", *([] if mode == "run" else ["-I"]), "-c", SYSTEM_HOST, mode, program, *folders]
+
+
+def load_definition(root: str, folder: str, name: str) -> Definition:
+    """The definition in *folder*, of the system *name*, whose paths begin at *root*. Raises InputError or BreachesError."""
+    program = os.path.join(folder, SYSTEM_PROGRAM)
+    shown = shown_path(program)
+    try:
+        ended = run_program(
+            host_command("describe", program, [folder, root]), timeout_seconds=DESCRIBE_SECONDS, stdout_limit=DESCRIPTION_LIMIT
+        )
+    except CannotStart as error:
+        raise InputError(f"{shown}: the Python that loads it cannot be started: {error}", "", "cannot_start") from None
+    if os.environ.get(DEBUG) == "1" and ended.stderr:
+        raise InputError(f"{shown}: {visible(ended.stderr.decode('utf-8', 'replace'), 4000)}", "", "cannot_load")
+    return checked_definition(description_in(ended, shown), name, shown)
+
+
+def description_in(ended: Ended, shown: str) -> JsonObject:
+    """What the child that described *shown* said. Raises InputError."""
+    try:
+        answer = decode_line(ended.stdout.rstrip(b"\n")) if ended.end == EXITED and ended.stdout else {}
+    except JsonError:
+        answer = {}
+    if "fault" in answer:
+        place = shown + (f"#{answer['path']}" if answer.get("path") else "")
+        raise InputError(f"{place}: {visible(str(answer['fault']), 200)}", DEBUG_HINT, "cannot_load")
+    if not isinstance(answer.get("value"), dict):
+        why = "its Python ended while it was loaded" if ended.end == EXITED else f"was not loaded within {DESCRIBE_SECONDS:g} s"
+        raise InputError(f"{shown}: {why}", DEBUG_HINT, "cannot_load")
+    return dict(answer["value"])
+
+
+def checked_definition(parts: JsonObject, name: str, shown: str) -> Definition:
+    """The definition that *parts* describe. Raises BreachesError with every breach."""
+    breaches = Breaches()
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breaches.add(shown, None, pointer, message, hint)
+
+    check_fields(parts, SYSTEM_PARTS, "", report, SYSTEM_PARTS)
+    if isinstance(parts.get("id"), str) and parts["id"] != name:
+        report("/id", f"is not {quoted(name)}, as the folder is called", "the id is the name of the folder")
+    schemas = {}
+    for key in SCHEMA_NAMES:
+        try:
+            schemas[key] = compile_schema(parts.get(key))
+        except SchemaError as error:
+            report(f"/{key}{error.pointer}", Breach(shown, None, "", error.message).concealed().message, "")
+    breaches.raise_if_any()
+    kinds, bounds = metric_kinds(parts["metrics"], report)
+    metric = primary_metric(parts["metric"], kinds, bounds, report)
+    breaches.raise_if_any()
+    return Definition(schemas, kinds, metric)
+
+
+def resolved(schema: Any, root: JsonObject) -> JsonObject:
+    """*schema*, references inside the document *root* followed; {} when it leads nowhere."""
+    for _ in range(20):
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            break
+        target = str(schema["$ref"])
+        schema = follow_pointer(root, pointer_tokens(target[1:]))[1] if target.startswith("#") else {}
+    return schema if isinstance(schema, dict) else {}
+
+
+def metric_kinds(schema: JsonObject, report: Report) -> tuple[dict[str, str], dict[str, tuple[float | None, float | None]]]:
+    """({metric: number or counts}, {metric: (minimum, maximum)}), as *schema* alone tells; what it does not tell is reported."""
+    kinds: dict[str, str] = {}
+    bounds: dict[str, tuple[float | None, float | None]] = {}
+    top = resolved(schema, schema)
+    properties = top.get("properties") if top.get("type") == "object" else None
+    if not isinstance(properties, dict) or not properties:
+        report("/metrics", "does not name its fields", 'write {"type": "object", "properties": {NAME: …}}')
+        return kinds, bounds
+    for name, each in properties.items():
+        field = resolved(each, schema)
+        if field.get("type") in ("number", "integer"):
+            kinds[name] = NUMBER_METRIC
+            low, high = (field[key] if is_number(field.get(key)) else None for key in ("minimum", "maximum"))
+            bounds[name] = (low, high)
+        elif is_count_schema(field, schema):
+            kinds[name], bounds[name] = COUNT_METRIC, (None, None)
+        else:
+            report(f"/metrics/properties{pointer_token(name)}", "is neither a number nor counts", METRIC_HINT)
+    return kinds, bounds
+
+
+def is_count_schema(field: JsonObject, root: JsonObject) -> bool:
+    """True when *field* is an object of the required whole numbers tp, fp, fn, none below 0, and nothing else."""
+    properties, required = field.get("properties"), field.get("required")
+    if field.get("type") != "object" or not isinstance(properties, dict) or not isinstance(required, list):
+        return False
+    counts = [resolved(each, root) for each in properties.values()]
+    is_whole = all(each.get("type") == "integer" and is_number(each.get("minimum")) and each["minimum"] >= 0 for each in counts)
+    return is_whole and set(properties) == set(COUNT_NAMES) <= set(required)
+
+
+def primary_metric(part: JsonObject, kinds: dict[str, str], bounds: dict[str, tuple[float | None, float | None]], report: Report) -> Metric:
+    """The metric that *part* chooses among *kinds*; what does not go together is reported."""
+
+    def report_part(pointer: str, message: str, hint: str) -> None:
+        report("/metric" + pointer, message, hint)
+
+    check_fields(part, METRIC_PARTS, "", report_part, ("name", "aggregation"))
+    check_no_others(part, METRIC_PARTS, "", report_part)
+    name, aggregation = str(part.get("name", "")), str(part.get("aggregation", "mean"))
+    is_higher = part.get("direction", "higher") == "higher"
+    kind = kinds.get(name)
+    low, high = bounds.get(name, (None, None))
+    worst = part.get("worst", low if is_higher else high)
+    wanted = COUNT_METRIC if aggregation in COUNT_AGGREGATIONS else NUMBER_METRIC
+    if kinds and kind is None and name:
+        report("/metric/name", "is none of the metrics", f"there is: {listed(map(quoted, kinds), 10)}")
+    elif kind and kind != wanted:
+        takes = "counts tp, fp, fn" if wanted == COUNT_METRIC else "numbers"
+        report("/metric/aggregation", f"takes {takes}, which the metric does not give", METRIC_HINT)
+    elif kind == NUMBER_METRIC and worst is None:
+        end = "minimum" if is_higher else "maximum"
+        report("/metric", "the score of an item on which the system fails is not known", f"give the metric a {end}, or write `worst`")
+    if (aggregation == "percentile") != ("percentile" in part):
+        report("/metric/percentile", "`percentile` and the aggregation percentile need each other", "write both, such as 95")
+    is_counts = wanted == COUNT_METRIC
+    return Metric(name, aggregation, part.get("percentile"), is_higher, low, high, None if is_counts else worst)
+
+
+def load_whole_system(workspace: Workspace, name: str) -> System:
+    """The system *name*, with the metric of its definition when it is a typed one. Raises InputError or BreachesError."""
+    system = load_system(workspace, name)
+    if system.kind != TYPED_KIND:
+        return system
+    if not system.dataset:
+        hint = "name the JSONL file that holds the items in system.md"
+        raise InputError(f"{shown_path(system.folder)}: system.md has no `dataset`", hint, "no_dataset")
+    return system._replace(metric=load_definition(workspace.root, system.folder, name).metric)
+
+# endregion
+
+# region lab/typed_eval.py
+# =============================================================================
+# A typed system as its own eval: a process for the runner, one for the grader.
+#
+# What passes between the two passes through here. The runner's works in the variant's tree and gets inputs only. The grader's works in an
+# empty folder, finds modules of the locked copy alone, and has loaded them before the runner's is
+# started. An answer counts when it repeats the number of the request, which nobody else was told.
+# What either says is checked against the schemas of the locked copy.
+#
+# Limit: both run as one user. A runner that attacks other processes is kept out by another user
+# or a container, not by this.
+# =============================================================================
+
+READY_SECONDS = 60.0
+ERROR_LIMIT = 1 << 16
+UNASKED = "unasked"
+ENDINGS = {TIMEOUT: "took too long", OVERFLOW: "said too much", UNASKED: "answered what nobody asked"}  # any other: ended
+
+
+class HostEnded(Exception):
+    """A host that is no more: how it ended, as process.py says it."""
+
+
+class AskingEnded(Exception):
+    """The run must come to an end, which the exception holds."""
+
+    def __init__(self, end: RunEnd) -> None:
+        super().__init__(end.message)
+        self.end = end
+
+
+class SystemHost:
+    """The process of one half of the definition: `run` or `grade`. Raises AskingEnded when it cannot be made ready."""
+
+    def __init__(self, mode: str, root: str, session: RunSession, folder: str) -> None:
+        self.mode, self.session = mode, session
+        home = os.path.join(root, os.path.relpath(session.system.folder, session.tree))
+        environment = {**session.environment, b"KAIZEN_WORKDIR": os.fsencode(folder), b"TMPDIR": os.fsencode(folder)}
+        command = host_command(mode, os.path.join(home, SYSTEM_PROGRAM), [home, root])
+        cwd, limits = root if mode == "run" else folder, (MAX_EVENT_BYTES, ERROR_LIMIT)
+        mark = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
+        try:
+            self.talk = Conversation(command, cwd, environment, limits=limits, stop=session.stop, mark=mark)
+        except CannotStart as error:
+            raise AskingEnded(RunEnd(CRASHED, "cannot_start", f"the Python of the {self.name()} cannot be started: {error}")) from None
+        try:
+            ready = self.heard(0, READY_SECONDS, 0)
+        except HostEnded as ended:
+            self.end()
+            why = ENDINGS.get(str(ended), "ended")
+            raise AskingEnded(
+                RunEnd(CRASHED, "cannot_load", f"the Python of the {self.name()} {why} while it loaded; {DEBUG_HINT}")
+            ) from None
+        except BaseException:
+            self.end()
+            raise
+        if "fault" in ready:
+            self.end()
+            raise AskingEnded(RunEnd(CRASHED, "cannot_load", f"{session.system.id}: {fault_words(self.name(), ready)}; {DEBUG_HINT}"))
+
+    def name(self) -> str:
+        """'runner' or 'grader'."""
+        return "runner" if self.mode == "run" else "grader"
+
+    def ask(self, asked: AskedItem, *arguments: Any) -> JsonObject:
+        """The answer to *arguments*: it has a `value`, or a `fault`. Raises HostEnded, AskingEnded."""
+        number = os.urandom(8).hex()
+        context = asked.case.document.get("context")
+        request = {"request": number, "arguments": arguments, "context": context, "seed": asked.seed}
+        needed = self.talk.send(encode_compact(request).encode("utf-8") + b"\n")
+        return self.heard(number, self.session.limits.item_seconds, needed)
+
+    def heard(self, number: "str | int", seconds: float, needed: int) -> JsonObject:
+        """The answer to request *number*. Raises HostEnded when none comes within *seconds*, AskingEnded."""
+        deadline = monotonic_seconds() + seconds
+        while True:
+            now = monotonic_seconds()
+            end = self.talk.listen(min(deadline, now + 0.1), needed)
+            self.pass_errors()
+            while self.talk.lines:
+                answer: JsonObject = {}
+                with suppress(JsonError):
+                    answer = decode_line(self.talk.lines.popleft())
+                if answer.get("request") == number and answer.keys() & {"value", "fault"}:
+                    self.talk.answered()
+                    return answer
+                if self.mode == "run":  # nobody but its host has this channel; others might write into the grader's
+                    raise HostEnded(UNASKED)
+            if end not in ("", TIMEOUT, STOPPED) or end == TIMEOUT and monotonic_seconds() >= deadline:
+                raise HostEnded(end)
+            self.session.heard_at = monotonic_seconds()  # an item has a limit of its own
+            stopped = self.session.poll()
+            if stopped:
+                raise AskingEnded(stopped)
+
+    def pass_errors(self) -> None:
+        """Hands on what the system has printed."""
+        printed, cut = self.talk.take_errors()
+        if cut:
+            self.session.err.write(f"\n[kaizen: {cut:,} bytes left out]\n".encode())
+        if printed:
+            self.session.err.write(printed)
+
+    def end(self) -> None:
+        """Ends the process and whatever it started."""
+        with suppress(OSError, ValueError):
+            self.pass_errors()
+        self.talk.end()
+
+
+class TypedEvaluator(ItemEvaluator):
+    """Answers items by the runner and the grader of `system.py`."""
+
+    separation = "own_process"
+
+    def __init__(self, workspace: Workspace, system: System) -> None:
+        self.hosts: dict[str, SystemHost] = {}
+        self.definition: Definition | None = None
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        with WorkFolders() as folders:
+            try:
+                definition = self.definition = self.definition or locked_definition(session)
+                for each in asked:
+                    refuse_unfit_item(definition, each, session.system)
+                session.take({"event": "start", "total": len(asked)})
+                for each in asked:
+                    session.take(
+                        {"event": "item", "id": each.item, "trial": each.trial, **self.answer_item(definition, each, session, folders)}
+                    )
+                session.take({"event": "end"})
+                refuse_changed_copy(session)
+                return ENDED_WELL
+            except AskingEnded as ending:
+                return ending.end
+            except EvalFault as fault:
+                return fault.end()
+            finally:
+                self.end_hosts("run", "grade")
+
+    def host(self, mode: str, session: RunSession, folders: WorkFolders) -> SystemHost:
+        """The host of *mode*, started if it is not there; the grader's is there before the runner's."""
+        if mode not in self.hosts:
+            if mode == "grade":
+                refuse_changed_copy(session)
+            root = session.tree if mode == "run" else session.locked_folder
+            self.hosts[mode] = SystemHost(mode, root, session, folders.make())
+        return self.hosts[mode]
+
+    def end_hosts(self, *modes: str) -> None:
+        """Ends the hosts of *modes* that are there."""
+        for mode in modes:
+            if mode in self.hosts:
+                self.hosts.pop(mode).end()
+
+    def answer_item(self, definition: Definition, asked: AskedItem, session: RunSession, folders: WorkFolders) -> JsonObject:
+        """What is to be told of *asked*: status, metrics, score, output, latency, and what was wrong."""
+        grader = self.host("grade", session, folders)
+        runner = self.host("run", session, folders)
+        document = asked.case.document
+        began = monotonic_seconds()
+        try:
+            ran = runner.ask(asked, document["input"])
+        except HostEnded as ended:
+            self.end_hosts("run")
+            how = str(ended)
+            return {"status": "timeout" if how == TIMEOUT else "fail_error", "feedback": f"the runner {ENDINGS.get(how, 'ended')}"}
+        told: JsonObject = {"latency_ms": round((monotonic_seconds() - began) * 1000, 3)}
+        if "fault" in ran:
+            return {**told, "status": "fail_error", "feedback": fault_words("runner", ran)}
+        output = ran["value"]
+        misfit = definition.misfit("output", output)
+        if misfit is not None:
+            return {**told, "status": "fail_error", "output": output, "feedback": misfit_words("output", misfit)}
+        told["output"] = output
+        try:
+            graded = grader.ask(asked, document["input"], output, document.get("expected"))
+        except HostEnded as ended:
+            self.end_hosts("run", "grade")
+            return {**told, "status": "infra_error", "feedback": f"the grader {ENDINGS.get(str(ended), 'ended')}"}
+        return {**told, **graded_item(definition, graded)}
+
+
+def graded_item(definition: Definition, graded: JsonObject) -> JsonObject:
+    """Status, metrics and score of an answer of the grader; what it cannot grade is no fault of the system, and not measured."""
+    if "fault" in graded:
+        return {"status": "infra_error", "feedback": fault_words("grader", graded)}
+    metrics, name = graded["value"], definition.metric.name
+    misfit = definition.misfit("metrics", metrics)
+    if misfit is None and name not in metrics:
+        misfit = "/" + name
+    if misfit is not None:
+        return {"status": "infra_error", "feedback": misfit_words("metrics", misfit)}
+    score = metrics[name] if definition.metrics[name] == NUMBER_METRIC else None
+    return {"status": "ok", "metrics": metrics, "score": score}
+
+
+def fault_words(name: str, answer: JsonObject) -> str:
+    """'the runner raised ValueError', of an *answer* with a fault."""
+    path = f" (#{visible(str(answer['path']), 80)})" if answer.get("path") else ""
+    return f"the {name} {visible(str(answer['fault']), 200)}{path}"
+
+
+def misfit_words(name: str, pointer: str) -> str:
+    """'output#/amount does not fit its schema'."""
+    return f"{name}#{visible(pointer, 200)} does not fit its schema"
+
+
+def locked_definition(session: RunSession) -> Definition:
+    """The definition in the locked copy. Raises AskingEnded when it cannot be loaded, or has another metric than the run."""
+    home = os.path.join(session.locked_folder, os.path.relpath(session.system.folder, session.tree))
+    try:
+        definition = load_definition(session.locked_folder, home, session.system.id)
+    except KaizenError as error:
+        hint = 'only locked files are found there: import the variant\'s modules inside the runner, or name it "module:name"'
+        raise AskingEnded(RunEnd(CRASHED, "cannot_load", f"in the locked copy {error.message} ({hint})")) from None
+    if definition.metric != session.system.metric:
+        message = "the locked copy of system.py describes another metric than that in the tree: its imports reach files that are not locked"
+        raise AskingEnded(RunEnd(CRASHED, "other_definition", message))
+    return definition
+
+
+def refuse_unfit_item(definition: Definition, asked: AskedItem, system: System) -> None:
+    """Raises AskingEnded when input or reference of *asked* do not fit; an absent reference is null."""
+    document = asked.case.document
+    for name, value in (("input", document["input"]), ("reference", document.get("expected"))):
+        misfit = definition.misfit(name, value)
+        if misfit is not None:
+            is_absent = name == "reference" and "expected" not in document
+            words = "reference: is absent, and its schema does not accept null" if is_absent else misfit_words(name, misfit)
+            raise AskingEnded(RunEnd(CRASHED, "unfit_item", f"{system.id}: item {quoted(asked.item, 60)}: {words}"))
+
+
+def refuse_changed_copy(session: RunSession) -> None:
+    """Raises AskingEnded when a file of the locked copy is no longer what was locked."""
+    for path, digest in session.locked.items():
+        try:
+            is_same = content_sha256(os.path.join(session.locked_folder, path)) == digest
+        except (KaizenError, OSError):
+            is_same = False
+        if not is_same:
+            raise AskingEnded(RunEnd(TAINTED, "tree_changed", f"the locked copy of {visible(path)} changed"))
+
+# endregion
+
+# region lab/engine_eval.py
+# =============================================================================
+# The engine as the eval of a system that names an improvement, and its evidence.
+#
+# A run is `kaizen run` and `kaizen evaluate` of the cases, all but those of the holdout: cases,
+# evaluation.json and what they name come from the locked copy, the runner works in the variant's
+# tree. The run's id is the name of the stage, whose files lie beside the journals of the run:
+#
+#     runs/r0042/r0042.jsonl  r0042.meta.json  r0042.evaluated.jsonl  r0042.evaluated.meta.json
+#
+# The improvement folder stays as it is. An item is a case; its score is 1 or 0 by the outcome
+# (metric pass_rate), or the score of the trial (metric score). A trial that is neither pass nor
+# fail is missing, also when the agent crashed.
+# =============================================================================
+
+RUN_PREFIX = "run:"
+ENGINE = "engine"
+PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
+STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
+FEEDBACK_LENGTH = 1000
+
+
+class RunEvidence(Improvement):
+    """The evidence of a run in the shape of an improvement, whose stages are runs and are called by their ids.
+
+    What the improvement holds is read from the run's locked copy; what is written stands beside the run.
+    """
+
+    def __init__(self, store: RunStore, run: str, place: str, outer: str) -> None:
+        self.store, self.run, self.outer = store, run, outer
+        self.source = os.path.join(store.file(run, "locked"), place)
+        super().__init__(os.path.dirname(store.file(run, "run.json")))
+        self.name = f"{os.path.basename(os.path.normpath(place))} ({run})"
+
+    def path(self, *parts: str) -> str:
+        name = os.path.join(*parts) if parts else ""
+        stage, source = STAGE_OF_RUN.match(name), os.path.join(self.source, name)
+        if stage and stage[1] != self.run:
+            return self.store.file(stage[1], name)
+        return source if not stage and os.path.lexists(source) else os.path.join(self.folder, name)
+
+    def argument(self) -> str:
+        return RUN_PREFIX + self.run
+
+    def outer_folder(self) -> str:
+        return self.outer
+
+    def stages(self) -> list[str]:
+        return [self.run] if os.path.exists(self.stage_file(self.run)) else []
+
+
+def run_evidence(argument: str) -> RunEvidence:
+    """The evidence of the run that *argument*, `run:ID`, names. Raises InputError, or RefusedError for a run that says nothing."""
+    workspace = find_workspace()
+    run, store = argument[len(RUN_PREFIX) :], FolderStore(workspace)
+    document = store.read(run)
+    if document["separation"] != ENGINE:
+        hint = "only a system whose system.md names an `improvement` is run by the engine"
+        raise InputError(f"{run} has no observations: its eval was not the engine", hint, "no_observations")
+    if document["state"] in (PLANNED, RUNNING, TAINTED):
+        hint = f"kaizen resume {run} --restart" if document["state"] == TAINTED else "wait until it has ended"
+        raise RefusedError(f"{run} is {document['state']}: there is nothing to compare", hint, str(document["state"]))
+    return RunEvidence(store, run, document["improvement"], workspace.root)
+
+
+def without_holdout(dataset: Dataset) -> Dataset:
+    """*dataset* with no case of the holdout."""
+    kept = {name: case for name, case in dataset.cases.items() if name not in dataset.holdout}
+    return Dataset(kept, dataset_fingerprint(kept), dataset.is_legacy, frozenset())
+
+
+def loaded_evidence(evidence: Improvement) -> tuple[Evaluation, Dataset, Suite]:
+    """Evaluation, cases without those of the holdout, and evaluators of *evidence*. Raises BreachesError with all breaches."""
+    breaches = Breaches()
+    evaluation = load_evaluation(evidence, breaches)
+    if evaluation is None:
+        breaches.raise_if_any()
+        raise InputError(f"{evidence.shown('evaluation.json')}: cannot be used")
+    dataset = load_dataset(evidence, evaluation.include, breaches)
+    breaches.raise_if_any()
+    dataset = without_holdout(dataset)
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return evaluation, dataset, suite
+
+
+class EngineEvaluator(ItemEvaluator):
+    """Answers items by the runner in system.md and the evaluators of its improvement."""
+
+    separation = ENGINE
+
+    def __init__(self, workspace: Workspace, system: System) -> None:
+        name, aggregation = system.metric.name, system.metric.aggregation
+        if name not in (PASS_RATE, TRIAL_SCORE) or aggregation in COUNT_AGGREGATIONS:
+            hint = f"write metric: {PASS_RATE}, or metric: {TRIAL_SCORE}, with mean, median or percentile"
+            raise InputError(f"{system.id}: the engine does not measure {quoted(name)} as {aggregation}", hint, "unknown_metric")
+        _, _, suite = loaded_evidence(Improvement(workspace.path(system.improvement)))
+        outside = sorted(suite.types_used & set(OUTSIDE_TYPES))
+        if outside:
+            message = f"{system.id}: its improvement needs {listed(outside)}, which a run does not start"
+            raise InputError(message, "write an eval that calls `kaizen evaluate` with what they need", "outside_evaluators")
+        self.store = FolderStore(workspace)
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        try:
+            evidence = RunEvidence(self.store, session.run, session.system.improvement, session.workspace.root)
+            _, dataset, suite = loaded_evidence(evidence)
+            end = run_items(evidence, dataset, asked, session)
+            if end.state:
+                return end
+            refuse_changed_copy(session)
+            evaluate_stage(evidence, session.run, dataset, suite)
+            lines = read_json_lines(evidence.stage_file(session.run, RESULTS))
+            results = {(line.value["case_id"], line.value["trial"]): line.value for line in lines}
+            session.take({"event": "start", "total": len(asked)})
+            for each in asked:
+                result = results.get((each.item, stage_trial(each)))
+                if result is not None:
+                    told = item_result(result, session.system.metric.name)
+                    session.take({"event": "item", "id": each.item, "trial": each.trial, **told})
+            session.take({"event": "end"})
+        except AskingEnded as ending:
+            return ending.end
+        except EvalFault as fault:
+            return fault.end()
+        return ENDED_WELL
+
+
+def stage_trial(asked: AskedItem) -> int:
+    """The trial of the stage that answers *asked*: each pass is one."""
+    return asked.trial + asked.pass_number - 1
+
+
+def run_items(evidence: RunEvidence, dataset: Dataset, asked: list[AskedItem], session: RunSession) -> RunEnd:
+    """Has the runner answer what is missing of *asked*; how that ended."""
+    ends: list[RunEnd] = []
+
+    def may_go_on() -> bool:
+        session.heard_at = monotonic_seconds()  # each trial has a limit of its own
+        end = session.poll()
+        ends.extend([end] if end else [])
+        return end is None
+
+    request = RunRequest(
+        improvement=evidence,
+        stage=session.run,
+        dataset=dataset,
+        seed=session.writer.document()["seed"],
+        command=list(session.system.runner),
+        cwd=session.tree,
+        repetitions=max(map(stage_trial, asked)),
+        timeout_seconds=session.limits.item_seconds,
+        existing=ONLY_ERRORS if os.path.exists(evidence.stage_file(session.run)) else REFUSE,
+        ids=tuple(dict.fromkeys(each.item for each in asked)),
+        variables=session.environment,
+        may_go_on=may_go_on,
+    )
+    try:
+        summary = run_stage(request)
+    except UsageError as error:
+        return RunEnd(CRASHED, "cannot_start", error.message)
+    for note in summary.notes:
+        session.log(note)
+    return ends[0] if ends else RunEnd(BROKEN_OFF, "stopped", "stopped by a signal") if summary.is_interrupted else ENDED_WELL
+
+
+def item_result(result: JsonObject, metric: str) -> JsonObject:
+    """What is told of an item with this *result* of its trial."""
+    told: JsonObject = {"cost_usd": result["cost_usd"], "latency_ms": result["duration_ms"], "metrics": {}}
+    broken = [each for each in result["evaluations"] if each["status"] in ("fail", "error") and each["reason"]]
+    reasons = [f"{each['id']}: {each['reason']}" for each in broken]
+    if reasons:
+        told["feedback"] = visible("; ".join(reasons), FEEDBACK_LENGTH)
+    score = result["score"] if metric == TRIAL_SCORE else int(result["outcome"] == "pass")
+    if result["outcome"] == "error" or score is None:
+        return {**told, "status": "timeout" if result["status"] == "timeout" else "infra_error"}
+    return {**told, "status": "ok", "score": score}
+
+# endregion
+
+# region lab/eval_runner.py
+# =============================================================================
+# The eval script: started in the variant's tree, its code from the locked copy.
+#
+# It is heard on a descriptor of its own, and called with `--out-fd N --request FILE`. The request names a JSONL file that holds just
+# the cases of the items asked for, in the case format. What it prints goes into capped files.
+# =============================================================================
+
+LAB_PROTOCOL = "1.0"
+RUN_MARK = b"KAIZEN_RUN_MARK"
+
+
+class EvalScript(ItemEvaluator):
+    """Answers items by the command in `eval`."""
+
+    def __init__(self, workspace: Workspace, system: System) -> None:
+        self.command = system.command
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        request = write_request(asked, session)
+        words = [locked_word(word, session) for word in self.command]
+        return supervised(words, ["--request", request], session)
+
+
+def locked_word(word: str, session: RunSession) -> str:
+    """*word* of a command; one that names a locked file is led to the locked copy."""
+    path = os.path.normpath(word)
+    return os.path.join(session.locked_folder, path) if path in session.locked else word
+
+
+def write_request(asked: list[AskedItem], session: RunSession) -> str:
+    """The path of a new request file about *asked*, which names a file with their cases."""
+    folder = session.writer.file("requests")
+    make_folder(folder)
+    number = sum(name.endswith(".json") for name in list_folder(folder)) + 1
+    path, cases = (os.path.join(folder, f"{number}{suffix}") for suffix in (".json", ".items.jsonl"))
+    with replacing(cases) as stream:
+        for document in {each.item: each.case.document for each in asked}.values():
+            stream.write(encode_compact(document).encode("utf-8") + b"\n")
+    request: JsonObject = {
+        "protocol": LAB_PROTOCOL,
+        "run": session.run,
+        "system": session.system.id,
+        "variant": session.variant,
+        "pass": asked[0].pass_number,
+        "item_timeout_seconds": session.limits.item_seconds,
+        "dataset": cases,
+        "items": [{"id": each.item, "trial": each.trial, "seed": each.seed} for each in asked],
+    }
+    write_file(path, encode_compact(request) + "\n")
+    return path
+
+
+class EventLines:
+    """Cuts what comes from the eval into lines and hands each event on; the first fault is kept, and what follows it dropped."""
+
+    def __init__(self, session: RunSession) -> None:
+        self.session = session
+        self.rest = b""
+        self.fault: EvalFault | None = None
+
+    def write(self, data: bytes) -> None:
+        """Takes the next block."""
+        if self.fault:
+            return
+        *lines, self.rest = (self.rest + data if self.rest else data).split(b"\n")
+        try:
+            for line in lines:
+                self.take(line)
+            if len(self.rest) > MAX_EVENT_BYTES:
+                raise EvalFault("event_too_large", f"event {self.session.events + 1:,} is longer than {MAX_EVENT_BYTES >> 20} MiB")
+        except EvalFault as fault:
+            self.fault, self.rest = fault, b""
+
+    def take(self, line: bytes) -> None:
+        """Hands on the event on *line*, if there is one."""
+        if line.strip():
+            self.session.take(decode_event(line, self.session.events + 1))
+
+    def close(self) -> None:
+        """Takes a last line that has no line end."""
+        self.write(b"\n")
+
+
+def supervised(command: list[str], further: list[str], session: RunSession) -> RunEnd:
+    """How *command* ended, which was started in the variant's tree with `--out-fd N` and *further* behind it and spoke to *session*."""
+    lines = EventLines(session)
+    called: list[RunEnd] = []
+
+    def may_go_on() -> bool:
+        end = lines.fault.end() if lines.fault else session.poll()
+        called.extend([end] if end else [])
+        return end is None
+
+    try:
+        ended = supervise_program(
+            lambda descriptor: [*command, "--out-fd", str(descriptor), *further],
+            Sinks(session.out.write, session.err.write, lines.write),
+            may_go_on,
+            cwd=session.tree,
+            environment=session.environment,
+            stop=session.stop,
+            mark=RUN_MARK + b"=" + session.environment[RUN_MARK],
+        )
+    except CannotStart as error:
+        return RunEnd(CRASHED, "cannot_start", f"the eval {visible(command[0])} cannot be started: {error}")
+    if called and ended.end == CALLED_OFF:
+        return called[0]
+    if ended.end == STOPPED:
+        return RunEnd(BROKEN_OFF, "stopped", "stopped by a signal")
+    lines.close()
+    return lines.fault.end() if lines.fault else end_of(ended, session)
+
+
+def end_of(ended: Ended, session: RunSession) -> RunEnd:
+    """The end of a run whose eval *ended* by itself: well only with exit code 0 and the event `end`."""
+    code = ended.exit_code or 0
+    if code < 0:
+        return RunEnd(CRASHED, "signal", f"the eval was ended by {signal_name(-code)}")
+    if code:
+        return RunEnd(CRASHED, "exit_code", f"the eval ended with exit code {code}")
+    if not session.has_ended:
+        return RunEnd(CRASHED, "no_end", "the eval stopped without the event end: it may have stopped anywhere")
+    return ENDED_WELL
+
+# endregion
+
+# region lab/execution.py
+# =============================================================================
+# The life of a run: planned, running, and then exactly one of six ends.
+#
+#     completed    every item is measured, but for at most max(1, 2 %)
+#     incomplete   more are missing: not reported, or infra_error or timeout three times
+#     crashed      the eval ended with an error, or broke the protocol
+#     timed_out    no event for too long
+#     interrupted  stopped by a signal, or the process that was at it is gone
+#     tainted      the tree, HEAD or a locked file changed meanwhile
+#
+# What was answered stays answered: `resume_run` asks for the rest, from the same commit and locked
+# files. A tainted run can only be restarted; its journals move to `attempt-N`.
+# =============================================================================
+
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
+MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
+SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
+
+
+class RunOptions(NamedTuple):
+    """What `kaizen run --system` was asked for; *max_items* is None for all."""
+
+    system: str
+    variant: str
+    title: str = ""
+    description: str = ""
+    hypothesis: str = ""
+    is_diagnostic: bool = False
+    max_items: int | None = None
+
+
+class RunOutcome(NamedTuple):
+    """What became of a run: run.json, and what the user should know besides."""
+
+    document: JsonObject
+    notes: list[str]
+
+
+class ItemSet(NamedTuple):
+    """The items of a system in order, without those of the holdout, which are counted; the fingerprint is that of all."""
+
+    cases: dict[str, Case]
+    fingerprint: str
+    holdout: int
+
+
+# --- What a run is made from -----------------------------------------------------------
+
+
+def load_items(workspace: Workspace, system: System) -> ItemSet:
+    """The items of *system*: the cases of its dataset or of its improvement. Raises BreachesError, or InputError for none."""
+    breaches = Breaches()
+    if system.improvement:
+        improvement = Improvement(workspace.path(system.improvement))
+        evaluation = load_evaluation(improvement, breaches)
+        dataset = load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+    else:
+        cases: dict[str, Case] = {}
+        add_cases(workspace.path(system.dataset), cases, breaches)
+        holdout = frozenset(name for name, case in cases.items() if is_holdout(case.document))
+        dataset = Dataset(cases, dataset_fingerprint(cases), False, holdout)
+    breaches.raise_if_any()
+    kept = {name: case for name, case in dataset.cases.items() if name not in dataset.holdout}
+    if not kept:
+        place = shown_path(workspace.path(system.improvement or system.dataset))
+        hint = 'write one a line: {"id": "…", "input": …, "expected": …}'
+        raise InputError(f"{place}: holds no item outside the holdout", hint, "no_items")
+    return ItemSet(kept, dataset.fingerprint, len(dataset.holdout))
+
+
+def locked_hashes(workspace: Workspace, system: System) -> dict[str, str]:
+    """{path relative to the root: SHA-256 in hexadecimal} of the locked files as they are in the tree."""
+    return {path: content_sha256(workspace.path(path)) for path in locked_files(workspace, system)}
+
+
+def item_seed(seed: int, item: str, trial: int, pass_number: int) -> int:
+    """The seed of one answer, in 0..2^31-1; it depends on nothing else, so all variants get the same."""
+    return trial_seed(seed, item if pass_number == 1 else f"{item}\n{pass_number}", trial)
+
+
+def run_document(
+    workspace: Workspace, system: System, options: RunOptions, checkout: Checkout, items: ItemSet, evaluator: ItemEvaluator
+) -> JsonObject:
+    """run.json of the planned run, without what the store adds."""
+    locked = locked_hashes(workspace, system)
+    selected = list(items.cases)[: options.max_items]
+    return {
+        "system": system.id,
+        **({"improvement": system.improvement} if system.improvement else {}),
+        "variant": options.variant,
+        "title": options.title,
+        "description": options.description,
+        "hypothesis": options.hypothesis,
+        "diagnostic": options.is_diagnostic,
+        "limited": len(selected) < len(items.cases),
+        "max_items": options.max_items,
+        "commit": {"hash": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached},
+        "tree": tree_hash(checkout),
+        "patch_id": None,
+        "hashes": {
+            "dataset": items.fingerprint,
+            "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
+            "system": fingerprint(system.metric.document()),
+            "locked": locked,
+        },
+        "population": {"dataset_size": len(items.cases), "selected_item_ids": selected},
+        "passes": 1,
+        "seed": workspace.config["seed"],
+        "created_at": utc_now(),
+        "metric": system.metric.document(),
+        "verdict": "unjudged",
+        "separation": evaluator.separation or "not_stated",
+        "engine": version_line(),
+        "mark": os.urandom(12).hex(),
+    }
+
+
+def copy_locked(workspace: Workspace, writer: RunWriter) -> None:
+    """Makes the locked copy of the run anew. Raises RefusedError when a locked file is not the one that the run was planned with."""
+    folder = writer.file("locked")
+    if os.path.isdir(folder):
+        remove_folder(folder)
+    for path, digest in writer.document()["hashes"]["locked"].items():
+        target = os.path.join(folder, path)
+        make_folder(os.path.dirname(target))
+        if copy_file(workspace.path(path), target)[0] != digest:
+            raise other_locked(path)
+
+
+def other_locked(path: str) -> RefusedError:
+    """The refusal to go on with other locked files than the run began with."""
+    return RefusedError(
+        f"the locked file {quoted(path)} is not the one this run began with",
+        "put it back, or start another run",
+        "locked_changed",
+    )
+
+
+# --- Beginning, and going on -----------------------------------------------------------
+
+
+def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
+    """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
+    refuse_windows()
+    system = load_whole_system(workspace, options.system)
+    store = FolderStore(workspace)
+    with held_locks(workspace, system):
+        checkout = checked_tree(workspace)
+        items = load_items(workspace, system)
+        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        document = run_document(workspace, system, options, checkout, items, evaluator)
+        document["patch_id"], patch = patch_since_best(store, system, checkout)
+        run = store.create(document)
+        with store.writing(run) as writer:
+            writer.event("planned", commit=checkout.head, tree=document["tree"])
+            if patch:
+                write_file(writer.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+            return execute(workspace, system, checkout, items, evaluator, store, writer)
+
+
+def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tuple[str | None, str]:
+    """(patch id, patch) of what HEAD changes since the commit of the system's best run; (None, '') when that is not known."""
+    try:
+        base = str(store.read(system.best_run)["commit"]["hash"]) if system.best_run else ""
+        if not base:
+            return None, ""
+        return patch_id(checkout, base), git_answer(checkout.root, "diff", "--no-ext-diff", "--no-textconv", base, str(checkout.head))
+    except (GitError, InputError):
+        return None, ""
+
+
+def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
+    """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
+    refuse_windows()
+    store = FolderStore(workspace)
+    before = store.read(run)
+    refuse_state(before, is_restart)
+    system = load_whole_system(workspace, before["system"])
+    with held_locks(workspace, system):
+        checkout = checked_tree(workspace)
+        if checkout.head != before["commit"]["hash"]:
+            raise RefusedError(
+                f"{run} was made from commit {str(before['commit']['hash'])[:12]}, and HEAD is {str(checkout.head)[:12]}",
+                f"check that commit out, here or in a worktree: git switch --detach {str(before['commit']['hash'])[:12]}",
+                "other_commit",
+            )
+        items = load_items(workspace, system)
+        if set(before["population"]["selected_item_ids"]) - items.cases.keys() or items.fingerprint != before["hashes"]["dataset"]:
+            raise other_locked(system.dataset or system.improvement)
+        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        if is_restart:
+            store.restart(run)
+        with store.writing(run) as writer:
+            writer.event("resumed", after=before["state"], restart=is_restart, mended=writer.notes)
+            kill_marked(RUN_MARK + b"=" + str(before["mark"]).encode())  # an eval that outlived its engine
+            has_new_chance = before["state"] in (INCOMPLETE, TIMED_OUT)
+            return execute(workspace, system, checkout, items, evaluator, store, writer, has_new_chance)
+
+
+def refuse_state(document: JsonObject, is_restart: bool) -> None:
+    """Raises RefusedError unless a run of this state can be gone on with, or begun anew."""
+    run, state = document["id"], document["state"]
+    if state == DONE:
+        raise RefusedError(f"{run} is completed; asking again until the score is right is no measurement", "start another run", "completed")
+    if state not in (BROKEN_OFF, TAINTED, INCOMPLETE, TIMED_OUT, CRASHED):
+        raise RefusedError(f"{run} is {state}", "wait until it has ended", "lock_held")
+    if state == TAINTED and not is_restart:
+        hint = f"begin it anew from its commit: kaizen resume {run} --restart"
+        raise RefusedError(f"{run} is tainted: what it measured was not one commit", hint, "tainted")
+
+
+# --- One session -----------------------------------------------------------------------
+
+
+def execute(
+    workspace: Workspace,
+    system: System,
+    checkout: Checkout,
+    items: ItemSet,
+    evaluator: ItemEvaluator,
+    store: RunStore,
+    writer: RunWriter,
+    has_new_chance: bool = False,
+) -> RunOutcome:
+    """Asks for what is missing of the run that *writer* holds, and records how that ended."""
+    document = writer.document()
+    copy_locked(workspace, writer)
+    secrets = environment_secrets(os.environ)
+    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
+    with WorkFolders() as folders, closing(StopSwitch()) as stop, heeding_signals(stop):
+        environment = run_environment(document, folders.make())
+        limits = run_limits(workspace, system, store)
+        session = RunSession(workspace, system, writer, watch, stop, limits, environment, secrets)
+        session.go_on_from(store.items(document["id"]))
+        writer.update(state=RUNNING, started_at=document.get("started_at") or utc_now(), pid={"pid": os.getpid(), "started": utc_now()})
+        writer.event("started", attempt=document["attempt"], answered=sum(map(is_answered, session.last.values())))
+        try:
+            end = ask_rounds(session, evaluator, items, has_new_chance)
+        finally:
+            session.close()
+    finish_run(session, end, evaluator)
+    return RunOutcome(writer.document(), run_notes(writer, items))
+
+
+def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
+    """The environment of whoever answers: the caller's without what points git elsewhere, a temporary folder, what run this is."""
+    kept = {name: value for name, value in os.environb.items() if not name.startswith(b"GIT_") or os.fsdecode(name).startswith(GIT_KEPT)}
+    given = {
+        "KAIZEN_RUN": document["id"],
+        "KAIZEN_SYSTEM": document["system"],
+        "KAIZEN_VARIANT": document["variant"],
+        "KAIZEN_WORKDIR": folder,
+        "TMPDIR": folder,
+        "PYTHONDONTWRITEBYTECODE": "1",  # a cache beside the variant's files would change its tree
+    }
+    return {**kept, **{name.encode(): os.fsencode(value) for name, value in given.items()}, RUN_MARK: str(document["mark"]).encode()}
+
+
+def run_limits(workspace: Workspace, system: System, store: RunStore) -> Limits:
+    """The limits of config.json; silence may last five times as long as the slowest item of the system's best run took."""
+    config, slowest = workspace.config, 0.0
+    if system.best_run in store.ids():
+        slowest = max((line["latency_ms"] or 0.0 for line in store.items(system.best_run)), default=0.0) / 1000
+    return Limits(max(config["silence_seconds"], SLOWEST_TIMES * slowest), config["run_timeout_seconds"], config["item_timeout_seconds"])
+
+
+def planned_items(document: JsonObject, items: ItemSet) -> Iterator[AskedItem]:
+    """Every answer that the run asks for, in order, as its first attempt."""
+    for pass_number in range(1, document["passes"] + 1):
+        for name in document["population"]["selected_item_ids"]:
+            yield AskedItem(name, 1, pass_number, item_seed(document["seed"], name, 1, pass_number), 1, items.cases[name])
+
+
+def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, has_new_chance: bool) -> RunEnd:
+    """Asks for what is missing, and again for what ended in infra_error or timeout; how the last round ended."""
+    planned = list(planned_items(session.writer.document(), items))
+    spent = {key: 0 if has_new_chance else line["attempt"] for key, line in session.last.items()}
+    silent: set[Key] = set()
+    end = tree_changed("the work tree changed before anything was asked") if session.watch.before else ENDED_WELL
+    while not end.state:
+        asked = [
+            each._replace(attempt=spent.get(each.key(), 0) + 1)
+            for each in planned
+            if not is_answered(session.last.get(each.key())) and spent.get(each.key(), 0) < MAX_ATTEMPTS and each.key() not in silent
+        ]
+        if not asked:
+            break
+        session.begin(asked)
+        end = evaluator.answer(asked, session)
+        silent |= session.open
+        spent.update((key, each.attempt) for key, each in session.asked.items() if key not in session.open)
+    changed = session.watch.changed(is_last=True) if end.state != TAINTED else None
+    return tree_changed(changed) if changed else end
+
+
+def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> None:
+    """Counts what there is, and records the end."""
+    writer, document = session.writer, session.writer.document()
+    ids, passes = document["population"]["selected_item_ids"], document["passes"]
+    lines = [session.last.get((name, 1, number)) for number in range(1, passes + 1) for name in ids]
+    statuses = [line["status"] if line else "missing" for line in lines]
+    counts = {status: statuses.count(status) for status in ("ok", "fail_error", "infra_error", "timeout", "missing")}
+    answered = [line for line in lines if line is not None and is_answered(line)]
+    missing = len(lines) - len(answered)
+    if not end.state:
+        message = f"{missing:,} of {counted(len(lines), 'item')} missing"
+        is_whole = bool(answered) and missing <= max(1, MISSING_SHARE * len(lines))
+        end = RunEnd(DONE, "", "") if is_whole else RunEnd(INCOMPLETE, "too_many_missing", message)
+    writer.finish(
+        end.state,
+        reason=end.reason or None,
+        message=end.message,
+        ended_at=utc_now(),
+        seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        counts=counts,
+        result=aggregated(answered, session.system.metric, len(lines)),
+        cost_usd=session.cost(),
+        metrics=session.metrics,
+        separation=evaluator.separation or session.separation or "not_stated",
+        items=items_digest(writer),
+    )
+
+
+def items_digest(writer: RunWriter) -> JsonObject:
+    """{lines, sha256} of items.jsonl as it is on the disk."""
+    digest, count = hashlib.sha256(), 0
+    with open_for_reading(writer.file("items.jsonl")) as stream:
+        for line in stream:
+            digest.update(line)
+            count += 1
+    return {"lines": count, "sha256": digest.hexdigest()}
+
+
+def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
+    """What the user should know besides the result."""
+    held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
+    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    return [*writer.notes, *held_back, *printed]
+
+# endregion
+
+# region lab/reading.py
+# =============================================================================
+# Runs as they are read: rows, ranks, the worst answers, what can be resumed.
+#
+# A limited, diagnostic, failed, tainted or unfinished run is shown and never ranked, nor is one that was scored on other
+# items or by another eval than the newest run that can be ranked. What is not known is unavailable, with its reason.
+# =============================================================================
+
+UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
+SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
+PART_SHOWN = 1000  # characters of what an item said
+# (key of `hashes`, code of a run that differs there, what that is)
+COMPARABLE_HASHES = (
+    ("dataset", "other_dataset", "dataset"),
+    ("eval", "other_eval", "eval and locked files"),
+    ("system", "other_metric", "metric"),
+)
+
+
+class Choice(NamedTuple):
+    """A metric chosen by a reader; None stands for what the run itself was scored by."""
+
+    metric: str | None = None
+    aggregation: str | None = None
+    percentile: float | None = None
+    direction: str | None = None
+
+    def is_own(self, document: JsonObject) -> bool:
+        """True when this is just what the run of *document* was scored by."""
+        own = document["metric"]
+        same_percentile = self.percentile is None or self.percentile == own.get("percentile")
+        return self.metric in (None, own["name"]) and self.aggregation in (None, own["aggregation"]) and same_percentile
+
+
+OWN_METRIC = Choice()
+
+
+def read_runs(store: RunStore, system: str = "", variant: str = "") -> list[JsonObject]:
+    """run.json of all runs, oldest first, of *system* and *variant* where those are given; the state of one that cannot be read says so."""
+    found = []
+    for run in store.ids():
+        try:
+            document = store.read(run)
+        except KaizenError as error:
+            document = {"id": run, "system": system, "variant": variant, "state": UNREADABLE, "message": error.message}
+        if system in ("", document["system"]) and variant in ("", document["variant"]):
+            found.append(document)
+    return found
+
+
+# --- One number a run ------------------------------------------------------------------
+
+
+def planned_answers(document: JsonObject) -> int:
+    """How many answers the run asks for."""
+    return len(document["population"]["selected_item_ids"]) * int(document["passes"])
+
+
+def measured(store: RunStore, document: JsonObject, choice: Choice) -> JsonObject:
+    """{status, value or reason, n, planned, metric, aggregation, direction} of the run, by *choice*.
+
+    A metric that the eval itself told of the whole run is taken as it is when no aggregation is chosen. Else the items are read.
+    """
+    own = document["metric"]
+    name, is_own = choice.metric or own["name"], choice.metric in (None, own["name"])
+    found: JsonObject = {"metric": name, "aggregation": choice.aggregation or (own["aggregation"] if is_own else "mean")}
+    of_counts = found["aggregation"] in COUNT_AGGREGATIONS
+    usual = "higher" if of_counts else own["direction"] if is_own else "lower" if name in LINE_METRICS else "higher"
+    found["direction"] = choice.direction or usual
+    planned = planned_answers(document)
+    if choice.is_own(document) and "result" in document:
+        return {**document["result"], **found}
+    if choice.aggregation is None and name in document.get("metrics", {}):
+        value = document["metrics"][name]
+        known = {"status": "available", "value": value} if value is not None else {"status": "unavailable", "reason": "not_finite"}
+        return {**known, "n": planned, "planned": planned, **found, "aggregation": "told by the eval"}
+    values = [line_value(line, name, own["name"], of_counts) for line in answered_lines(store, document)]
+    return {**summarized(values, found["aggregation"], choice.percentile or own.get("percentile"), planned), **found}
+
+
+def answered_lines(store: RunStore, document: JsonObject) -> list[JsonObject]:
+    """The measurements of the run, the counting one of each (item, trial, pass)."""
+    return [line for line in final_answers(store.items(document["id"])).values() if is_answered(line)]
+
+
+def log_row(store: RunStore, document: JsonObject, choice: Choice) -> JsonObject:
+    """What `kaizen log` tells of one run; `rank` and `unranked` are set by `rank_rows`."""
+    row: JsonObject = {key: document.get(key) for key in ("id", "system", "variant", "title", "state")}
+    if row["state"] == UNREADABLE:
+        return {**row, "message": document["message"], "result": None, "rank": None, "unranked": UNREADABLE}
+    copied = ("reason", "diagnostic", "limited", "verdict", "attempt", "created_at", "seconds", "cost_usd", "counts", "separation")
+    row |= {key: document.get(key) for key in copied}
+    row |= {"commit": document["commit"]["hash"], "result": measured(store, document, choice), "rank": None}
+    return {**row, "unranked": unranked_reason(row)}
+
+
+def unranked_reason(row: JsonObject) -> str | None:
+    """The code of what keeps the run of *row* from being ranked: its state, diagnostic, limited, no number; None when nothing does."""
+    if row["state"] != DONE:
+        return str(row["state"])
+    kind = next((word for word in ("diagnostic", "limited") if row[word]), None)
+    return kind or (None if row["result"]["status"] == "available" else str(row["result"]["reason"]))
+
+
+def rank_rows(rows: list[JsonObject], documents: list[JsonObject], choice: Choice) -> list[JsonObject]:
+    """*rows* with their ranks, best first, equal ones sharing a rank; then those that have none, in their order, with the reason."""
+    able = [number for number, row in enumerate(rows) if row["unranked"] is None]
+    if able:
+        newest = documents[able[-1]]
+        for number in able:
+            code = next((code for code, *_ in differing_hashes(newest, documents[number], choice)), None)
+            rows[number]["unranked"] = code
+    ranked = [row for row in rows if row["unranked"] is None]
+    sign = -1 if ranked and ranked[-1]["result"]["direction"] == "higher" else 1
+    ranked.sort(key=lambda row: sign * row["result"]["value"])
+    for number, row in enumerate(ranked):
+        above = ranked[number - 1] if number else None
+        row["rank"] = above["rank"] if above and above["result"]["value"] == row["result"]["value"] else number + 1
+    return ranked + [row for row in rows if row["unranked"] is not None]
+
+
+def differing_hashes(a: JsonObject, b: JsonObject, choice: Choice = OWN_METRIC) -> list[tuple[str, str, str]]:
+    """(code, what, key) of each hash in which two runs differ, so that their numbers mean different things.
+
+    The definition of the metric counts only where the runs' own metric is asked for.
+    """
+    known = COMPARABLE_HASHES if choice.is_own(a) else COMPARABLE_HASHES[:-1]
+    return [(code, what, key) for key, code, what in known if a["hashes"][key] != b["hashes"][key]]
+
+
+# --- The items of a run ----------------------------------------------------------------
+
+
+class OpenItems(NamedTuple):
+    """What the dataset at hand says of the items: their clusters when it is the run's own, and which may still be named (None: all)."""
+
+    clusters: dict[str, str]
+    named: frozenset[str] | None
+
+    def may_name(self, item: str) -> bool:
+        """False for an item that is not among the open ones any more: it may have moved into the holdout."""
+        return self.named is None or item in self.named
+
+
+def open_items(workspace: Workspace, document: JsonObject) -> OpenItems:
+    """The open items of the run's system as they are now; nothing is known where they cannot be read."""
+    try:
+        items = load_items(workspace, load_system(workspace, document["system"]))
+    except KaizenError:
+        return OpenItems({}, None)
+    if items.fingerprint != document["hashes"]["dataset"]:
+        return OpenItems({}, frozenset(items.cases))
+    return OpenItems({name: case.document["cluster"] for name, case in items.cases.items() if case.document.get("cluster")}, None)
+
+
+def badness(line: JsonObject, document: JsonObject) -> float:
+    """How bad an answer is, to order by: the score against its direction; for counts the false positives and negatives."""
+    metric = document["metric"]
+    if metric["aggregation"] in COUNT_AGGREGATIONS:
+        counts = line["metrics"].get(metric["name"]) or {}
+        return float(counts.get("fp", 0) + counts.get("fn", 0))
+    return float(line["score"] if metric["direction"] == "lower" else -line["score"]) if line["score"] is not None else 0.0
+
+
+def worst_answers(store: RunStore, document: JsonObject, good: float | None) -> list[JsonObject]:
+    """The answers to look at, worst first: missing ones, failures, then by score; none whose score is *good*, the best there can be.
+
+    For aggregations of counts those without a false positive and without a false negative are left out.
+    """
+    answers = final_answers(store.items(document["id"]))
+    of_counts = document["metric"]["aggregation"] in COUNT_AGGREGATIONS
+    found: list[tuple[int, float, int, JsonObject]] = []
+    for order, key in enumerate(planned_keys(document, answers)):
+        line = answers.get(key)
+        if line is None:
+            found.append((1, 0.0, order, {"item": key[0], "trial": key[1], "pass": key[2], "status": "missing"}))
+        elif line["status"] != "ok":
+            found.append((0 if line["status"] == "fail_error" else 1, 0.0, order, line))
+        elif not (badness(line, document) == 0 if of_counts else line["score"] == good):
+            found.append((2, -badness(line, document), order, line))
+    return [line for *_, line in sorted(found, key=lambda each: each[:3])]
+
+
+def planned_keys(document: JsonObject, answers: Iterable[Key]) -> list[Key]:
+    """The (item, trial, pass) that were asked for, in order, and those that were answered beyond trial 1."""
+    passes = range(1, int(document["passes"]) + 1)
+    planned = [(name, 1, number) for number in passes for name in document["population"]["selected_item_ids"]]
+    known = set(planned)
+    return planned + [key for key in answers if key not in known]
+
+
+def shown_answer(line: JsonObject, may_name: bool, limit: int = PART_SHOWN) -> JsonObject:
+    """What is told of an answer: output and feedback as at most *limit* characters; of one that is not to be named its status."""
+    if not may_name:
+        return {"item": None, "status": line["status"]}
+    kept: JsonObject = {key: line[key] for key in SHOWN_FIELDS if key in line}
+    texts = {key: answer_text(line[key], limit) for key in ("feedback", "output") if line.get(key) is not None}
+    return {**kept, **({"metrics": line["metrics"]} if line.get("metrics") else {}), **texts}
+
+
+def answer_text(value: Any, limit: int) -> str:
+    """*value* as visible text."""
+    return visible(value if isinstance(value, str) else encode_compact(value), limit)
+
+
+# --- What is going on ------------------------------------------------------------------
+
+
+def live_runs(store: RunStore, documents: list[JsonObject]) -> list[JsonObject]:
+    """The runs at work, with their process and how many of their answers are there."""
+    found = []
+    for document in documents:
+        if document["state"] in (PLANNED, RUNNING):
+            answered = len(answered_lines(store, document))
+            kept = {key: document.get(key) for key in ("id", "system", "variant", "state", "pid", "started_at")}
+            found.append({**kept, "answered": answered, "planned": planned_answers(document)})
+    return found
+
+
+def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonObject]:
+    """The runs that can be gone on with or begun anew, newest first, unless a later run of the same variant has completed."""
+    found: list[JsonObject] = []
+    settled: set[tuple[str, str]] = set()
+    for document in reversed(documents):
+        key, state = (document["system"], document["variant"]), document["state"]
+        if state == DONE:
+            settled.add(key)
+        elif state not in (PLANNED, RUNNING, UNREADABLE) and key not in settled:
+            command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
+            kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
+            commit = document["commit"]["hash"]
+            found.append({**kept, "commit": commit, "is_here": commit == head, "command": command})
+    return found
+
+# endregion
+
+# region lab/pairing.py
+# =============================================================================
+# Two runs, item by item: what is gained, how sure that is, what it costs.
+#
+# The unit is the item, or the cluster where items name one; several answers to an item are averaged. Differences are counted so
+# that more is better. Nothing here names an item that may have become one of the holdout.
+# =============================================================================
+
+CHANCE = 0.05  # p up to which a difference is called more than chance
+CONFIDENCE = 0.95
+MISTAKES = {"precision": ("fp",), "recall": ("fn",)}  # which counts are mistakes; both, for F
+
+
+class Side(NamedTuple):
+    """One run as it is compared: its values by item, in order of the answers, and the lines of each item."""
+
+    values: "dict[str, list[Fraction]]"
+    lines: dict[str, list[JsonObject]]
+
+    def trials(self) -> int:
+        """The most answers to one item."""
+        return max(map(len, self.lines.values()), default=0)
+
+
+def obstacles(a: JsonObject, b: JsonObject) -> list[JsonObject]:
+    """{code, message} of everything for which two runs are not comparable; [] when they are."""
+    if a["id"] == b["id"]:
+        return [{"code": "same_run", "message": "it is one and the same run"}]
+    if a["system"] != b["system"]:
+        return [{"code": "other_system", "message": f"{a['id']} is a run of {a['system']}, {b['id']} one of {b['system']}"}]
+    found = [
+        {"code": each["state"], "message": f"{each['id']} is {each['state']}"} for each in (a, b) if each["state"] not in (DONE, INCOMPLETE)
+    ]
+    for code, what, key in differing_hashes(a, b):
+        hashes = [short_hash(each["hashes"][key]) for each in (a, b)]
+        files = other_files(a, b) if code == "other_eval" else []
+        message = f"they have another {what}: {hashes[0]} and {hashes[1]}"
+        found.append({"code": code, "message": message, "hashes": hashes, **({"files": files} if files else {})})
+    return found
+
+
+def short_hash(text: str) -> str:
+    """The first 12 digits of a hash."""
+    return text.removeprefix("sha256:")[:12]
+
+
+def other_files(a: JsonObject, b: JsonObject) -> list[str]:
+    """The locked files, sorted, that two runs do not share."""
+    left, right = a["hashes"]["locked"], b["hashes"]["locked"]
+    return sorted(path for path in left.keys() | right.keys() if left.get(path) != right.get(path))
+
+
+def item_side(store: RunStore, document: JsonObject) -> Side:
+    """What the run measured, by item."""
+    side = Side({}, {})
+    metric = document["metric"]
+    for line in answered_lines(store, document):
+        value = pair_value(line, metric["name"], metric["aggregation"])
+        if value is not None:
+            side.values.setdefault(line["item"], []).append(exact_fraction(value))
+            side.lines.setdefault(line["item"], []).append(line)
+    return side
+
+
+def pair_value(line: JsonObject, name: str, aggregation: str) -> float | None:
+    """The score of an answer; where counts are what counts, 1 without a mistake and 0 with one; None when neither is known."""
+    if aggregation not in COUNT_AGGREGATIONS:
+        return None if line["score"] is None else float(line["score"])
+    counts = line["metrics"].get(name)
+    return float(not any(counts[key] for key in MISTAKES.get(aggregation, ("fp", "fn")))) if is_counts(counts) else None
+
+
+# --- The comparison --------------------------------------------------------------------
+
+
+def compared_runs(store: RunStore, a: JsonObject, b: JsonObject, items: OpenItems) -> JsonObject:
+    """How run *b* differs from run *a*, both comparable; a gain is what is better in *b*, in the units of the score.
+
+    `n` is 0 and the statistics are None, with a reason, where no item was measured on both sides.
+    """
+    before, after = item_side(store, a), item_side(store, b)
+    shared = [item for item in before.values if item in after.values]
+    sign = -1 if a["metric"]["direction"] == "lower" and a["metric"]["aggregation"] not in COUNT_AGGREGATIONS else 1
+    gains = {item: sign * (centre(after.values[item]) - centre(before.values[item])) for item in shared}
+    scores = [value for side in (before, after) for values in side.values.values() for value in values]
+    width = max(exact_fraction(1), max(scores) - min(scores)) if scores else exact_fraction(1)  # differences lie in [-width, width]
+    counts = unit_counts(gains, items.clusters, width)
+    found, test = paired_mean(counts, CONFIDENCE), sign_flip(counts)
+    scale = float(width)
+    return {
+        "metric": a["metric"],
+        "paired_on": "items without a mistake" if a["metric"]["aggregation"] in COUNT_AGGREGATIONS else "score",
+        "unit": "cluster" if items.clusters else "item",
+        "n": found.n,
+        "items": len(shared),
+        "trials": {"a": before.trials(), "b": after.trials()},
+        "unpaired": {"a": len(before.values) - len(shared), "b": len(after.values) - len(shared)},
+        "better": sum(times for gain, times in counts.items() if gain > 0),
+        "worse": sum(times for gain, times in counts.items() if gain < 0),
+        "gain": None if found.delta is None else float(found.delta * width),
+        "se": None if found.se is None else found.se * scale,
+        "interval": None if found.interval is None else [found.interval.low * scale, found.interval.high * scale],
+        "confidence": CONFIDENCE,
+        "method": found.method,
+        "reason": found.reason,
+        "p": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason} if found.n else None,
+        "is_pass_fail": len(set(scores)) <= 2,
+        "moved": {name: moved_items(gains, direction, items) for name, direction in (("gained", 1), ("lost", -1))},
+        "cost_usd": amount_ratio(before, after, shared, "cost_usd"),
+        "latency_ms": amount_ratio(before, after, shared, "latency_ms"),
+    }
+
+
+def centre(values: "list[Fraction]") -> "Fraction":
+    """The mean of at least one value, exact."""
+    return sum(values[1:], values[0]) / len(values)
+
+
+def unit_counts(gains: "dict[str, Fraction]", clusters: dict[str, str], width: "Fraction") -> Counts:
+    """{gain as a share of *width*: how many units}; a cluster's gain is the mean of its items', an item without one stands for itself."""
+    groups: dict[tuple[bool, str], list[Fraction]] = {}
+    for item, gain in gains.items():
+        groups.setdefault((item in clusters, clusters.get(item, item)), []).append(gain / width)
+    counts: Counts = {}
+    for values in groups.values():
+        counts[centre(values)] = counts.get(centre(values), 0) + 1
+    return counts
+
+
+def moved_items(gains: "dict[str, Fraction]", direction: int, items: OpenItems) -> JsonObject:
+    """{count, items, unnamed}: the items that moved in *direction*, most first; those that are not to be named are counted."""
+    moved = sorted((item for item in gains if gains[item] * direction > 0), key=lambda item: -gains[item] * direction)
+    named = [item for item in moved if items.may_name(item)]
+    return {"count": len(moved), "items": named, "unnamed": len(moved) - len(named)}
+
+
+def amount_ratio(before: Side, after: Side, shared: list[str], name: str) -> JsonObject:
+    """{a, b, ratio, n}: the mean *name* of an item on both sides over the items where every answer has it; None where that is unknown."""
+    pairs = []
+    for item in shared:
+        values = [[line[name] for line in side.lines[item]] for side in (before, after)]
+        if None not in values[0] + values[1]:
+            pairs.append([mean(each) or 0.0 for each in values])
+    sides = [mean([pair[number] for pair in pairs]) for number in (0, 1)]
+    ratio = float_or_none(sides[1] / sides[0]) if sides[0] and sides[1] is not None else None
+    return {"a": sides[0], "b": sides[1], "ratio": ratio, "n": len(pairs)}
+
+
+def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
+    """One sentence: how much better, on how many, how sure, and that nothing is claimed."""
+    if not found["n"]:
+        return f"{b['id']} and {a['id']} share no item that both have measured"
+    gain, trials = found["gain"], counted(max(found["trials"].values()), "answer")
+    what = "" if found["paired_on"] == "score" else f" in {found['paired_on']}"
+    way = f"{abs(gain):.4g} {'better' if gain > 0 else 'worse'}{what} than" if gain else "no better and no worse than"
+    start = f"{b['id']} is {way} {a['id']} on {counted(found['n'], 'shared ' + found['unit'])} ({trials} each)"
+    if found["se"] is None or not gain:
+        return start if found["se"] is not None else f"{start}: one alone says nothing about chance"
+    p = found["p"]["two_sided"]
+    verdict = "chance alone seldom does that" if p <= CHANCE else "chance alone could do that"
+    return f"{start}, SE {found['se']:.2g}, p {p:.2g}: {verdict}; not confirmed on a holdout"
+
+# endregion
+
 # region exporters/rows.py
 # =============================================================================
 # What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -31678,6 +35657,1356 @@ def latency_text(entry: JsonObject) -> str:
 
 # endregion
 
+# region web/dashboard_data.py
+# =============================================================================
+# What dashboard.html shows: runs, hash status, open decisions, cases × runs.
+#
+#     board = read_board(folder, open_decision)
+#
+# A history that is broken is read as far as it can be, and `problems` says what is wrong. Ids that
+# are of the holdout in any run leave this module nowhere: they are only counted.
+# =============================================================================
+
+# Characters that stand for themselves in JSON and in a script element; states beyond these get a rarer one of four bytes.
+PLAIN_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"&<>\\')
+RARE_CHARACTERS = 0x20000
+RECOMMENDATIONS = ("eligible", "rejected", "manual_review")
+COUNTED_CHANGES = ("cases", "improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
+NO_NUMBERS = "has not the numbers of a comparison"
+
+
+class OpenDecision(NamedTuple):
+    """A decision to be made: the run's row, a sentence, the command that goes on ('' for none), whether a rule forbids promotion."""
+
+    row: JsonObject
+    text: str
+    command: str
+    is_blocked: bool
+
+
+class CaseMap:
+    """Cases × runs: one character a cell, which stands for (change, passed trials, valid trials)."""
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[str | None, int, int], str] = {}
+        self.orders: dict[tuple[str, ...], int] = {}  # each list of case ids that runs have, once
+        self.columns: dict[str, tuple[int, str]] = {}  # run: (list of ids, a character for each of them)
+        self.hidden: set[str] = set()
+
+    def add_run(self, history: History, run: HistoryRun) -> None:
+        """Reads the outcomes of *run*. Raises ArchiveError."""
+        names, cells = [], []
+        for outcome in run_outcomes(history, run):
+            state = (outcome.change, *outcome.candidate)
+            if state not in self.states:
+                self.states[state] = state_character(len(self.states))
+            names.append(outcome.id)
+            cells.append(self.states[state])
+            if outcome.is_holdout:
+                self.hidden.add(outcome.id)
+        self.columns[run.id] = (self.orders.setdefault(tuple(names), len(self.orders)), "".join(cells))
+
+    def seal(self) -> None:
+        """Takes out every case that is of the holdout in some run; called once, when all runs are read."""
+        keeps = [[name not in self.hidden for name in names] for names in self.orders]
+        self.columns = {run: (order, "".join(compress(cells, keeps[order]))) for run, (order, cells) in self.columns.items()}
+        self.lists = [list(compress(names, keep)) for names, keep in zip(self.orders, keeps, strict=True)]
+        self.meanings = {character: state for state, character in self.states.items()}
+        self.orders, self.states = {}, {}
+
+    def cells(self, run_id: str) -> dict[str, tuple[str | None, int, int]]:
+        """{case id: (change, passed, valid)} of the run, in the order of its cases; {} for a run that could not be read."""
+        order, cells = self.columns.get(run_id, (0, ""))
+        return {name: self.meanings[cell] for name, cell in zip(self.lists[order], cells, strict=True)} if cells else {}
+
+    def document(self) -> JsonObject:
+        """{"cases": [ids], "lists": [spans of cases], "states": [[character, change, passed, valid]], "columns": {run: [list, cells]}}."""
+        places: dict[str, int] = {}
+        lists = [[places.setdefault(name, len(places)) for name in names] for names in self.lists]
+        states = [[character, *state] for character, state in self.meanings.items()]
+        return {"cases": list(places), "lists": list(map(position_spans, lists)), "states": states, "columns": self.columns}
+
+
+class Board(NamedTuple):
+    """Everything that the page shows.
+
+    `rows` are those of `run_row` in the order recorded, with "delta_reason", "is_track" (the champion's line runs through it) and
+    "other_version" (the champion's version, when an anchor is of another). `checks` has by run what is wrong with its files;
+    `differences` has by cohort how it differs from the one before.
+    """
+
+    name: str
+    entries: int
+    anchor: str
+    rows: list[JsonObject]
+    problems: list[LedgerProblem]
+    checks: dict[str, list[str]]
+    differences: dict[str, str]
+    decisions: list[OpenDecision]
+    cases: CaseMap
+
+
+DescribeOpen = Callable[[History, HistoryRun, JsonObject], OpenDecision | None]
+
+
+def read_board(folder: str, describe: DescribeOpen) -> Board:
+    """What the history in *folder* holds; *describe* says what is open about an undecided run, None for nothing.
+
+    Raises RefusedError when the history is newer than this program, InputError when there is no folder.
+    """
+    history, problems = readable_history(folder)
+    newer = next((each for each in problems if each.code == "newer_version"), None)
+    if newer:
+        raise RefusedError(newer.text(), newer.hint, newer.code)
+    checks = run_checks(history, problems)
+    rows = board_rows(history)
+    problems = problems + [broken_problem(folder, row) for row in rows if row["problem"] == NO_NUMBERS]
+    cases = CaseMap()
+    for run in history.runs.values():
+        if run.manifest:
+            try:
+                cases.add_run(history, run)
+            except (ArchiveError, TypeError, ValueError):
+                continue  # what is not what was recorded is named in `problems`; what never was a list of outcomes has no column
+    cases.seal()
+    found = [] if problems else [describe(history, history.runs[row["id"]], row) for row in reversed(rows) if is_undecided(row)]
+    return Board(
+        name=os.path.basename(os.path.abspath(folder)),
+        entries=len(history.entries),
+        anchor=anchor_digest(history.entries) if history.entries else "",
+        rows=rows,
+        problems=[each._replace(path=portable_path(folder, each.path)) for each in problems],
+        checks=checks,
+        differences=cohort_differences(history),
+        decisions=sorted((each for each in found if each), key=lambda each: each.is_blocked),
+        cases=cases,
+    )
+
+
+def readable_history(folder: str) -> tuple[History, list[LedgerProblem]]:
+    """(the history as far as it can be read, what is wrong); an empty folder is an empty history. Raises InputError."""
+    if not os.path.exists(os.path.join(folder, LEDGER_FILE)):
+        others = set(list_folder(folder)) - {DASHBOARD_FILE}
+        words = "is missing, and with it what tells which runs there are"
+        missing = LedgerProblem(shown_path(os.path.join(folder, LEDGER_FILE)), 0, "ledger_cut", words)
+        return History(folder, [], {}), [missing] if others else []
+    return history_problems(folder)
+
+
+def portable_path(folder: str, path: str) -> str:
+    """*path* as seen from beside the history *folder*, so that a page says the same wherever it is made."""
+    relative = os.path.relpath(os.path.abspath(path), os.path.dirname(os.path.abspath(folder)))
+    return path if relative.startswith("..") else relative.replace(os.sep, "/")
+
+
+def run_checks(history: History, problems: list[LedgerProblem]) -> dict[str, list[str]]:
+    """{run id: what is wrong with its manifest and archived files}, [] for a run whose every hash verifies."""
+    wrong = {problem.path: problem.message for problem in problems}
+    found = {}
+    for run in history.runs.values():
+        names = [entry_object(entry) for entry in archived_entries(run)]
+        paths = [manifest_path(history.folder, run.id), *(os.path.join(history.folder, *name.split("/")) for name in names)]
+        shown = dict.fromkeys(map(shown_path, paths)) if wrong else {}
+        found[run.id] = [wrong[path] for path in shown if path in wrong] or ([run.problem.partition(": ")[2]] if run.problem else [])
+    return found
+
+
+def board_rows(history: History) -> list[JsonObject]:
+    """The rows of all runs, in the order recorded."""
+    versions: dict[int, str] = {}  # number of the entry of a promotion: the version that was champion from then on
+    for entry in history.entries:
+        if entry["kind"] == PROMOTION and entry["run"] in history.runs:
+            versions[entry["seq"]] = str(history.runs[entry["run"]].manifest.get("agent_version", ""))
+    rows = []
+    for run in history.runs.values():
+        row = run_row(history, run)
+        if not row["problem"] and not has_numbers(row):
+            row["problem"] = NO_NUMBERS
+        earlier = [version for number, version in versions.items() if number < row["seq"]]
+        champion = earlier[-1] if earlier else None
+        is_anchor = row["kind"] == "anchor" and not row["problem"]
+        row["delta_reason"] = run.manifest.get("delta_reason")
+        row["other_version"] = champion if is_anchor and champion not in (None, row["agent_version"]) else None
+        row["is_track"] = bool(row["promoted_at"]) or (is_anchor and row["other_version"] is None)
+        rows.append(row)
+    return rows
+
+
+def has_numbers(row: JsonObject) -> bool:
+    """True when *row* has the counts and the change that a compared run has; a manifest that nobody forged always does."""
+    if row["recommendation"] is None:
+        return True
+    delta = {"numerator": 0, "denominator": 1} if row["delta"] is None else row["delta"]
+    is_change = is_whole(delta.get("numerator")) and is_whole(delta.get("denominator")) and delta["denominator"] > 0
+    return row["recommendation"] in RECOMMENDATIONS and is_change and all(is_whole(row["counts"].get(key)) for key in COUNTED_CHANGES)
+
+
+def broken_problem(folder: str, row: JsonObject) -> LedgerProblem:
+    """What is wrong with the manifest of a *row* without numbers."""
+    return LedgerProblem(shown_path(manifest_path(folder, row["id"])), 0, "invalid_file", NO_NUMBERS)
+
+
+def is_undecided(row: JsonObject) -> bool:
+    """True when a compared run was never promoted and the recorded decision does not reject it."""
+    if row["problem"] or row["promoted_at"] or row["superseded_by"] or row["recommendation"] is None:
+        return False
+    return row["decision"] is None or row["decision"]["status"] != "rejected"
+
+
+def cohort_differences(history: History) -> dict[str, str]:
+    """{cohort: how it differs from the cohort that began before it}; '' where an archived file cannot be read."""
+    firsts = [runs[0] for cohort, runs in history.cohorts().items() if cohort]
+    found = {}
+    for before, run in pairwise(firsts):
+        try:
+            found[run.cohort()] = difference_text(cohort_difference(history, run, before))
+        except InputError:
+            found[run.cohort()] = ""
+    return found
+
+
+def state_character(number: int) -> str:
+    """The character of the state *number*, no two the same."""
+    rare = number - len(PLAIN_CHARACTERS)
+    return PLAIN_CHARACTERS[number] if rare < 0 else chr(RARE_CHARACTERS + rare)
+
+
+def position_spans(positions: list[int]) -> list[int]:
+    """*positions* as pairs of first and length of each span that counts up by one: [4, 5, 6, 9] is [4, 3, 9, 1]."""
+    spans: list[int] = []
+    for position in positions:
+        if spans and spans[-2] + spans[-1] == position:
+            spans[-1] += 1
+        else:
+            spans += [position, 1]
+    return spans
+
+# endregion
+
+# region web/dashboard_words.py
+# =============================================================================
+# What the dashboard answers in words: better, eligible, regressed, unchanged.
+#
+# Every number was archived with the run that it is of; none is computed here, and none of two
+# cohorts are put together.
+# =============================================================================
+
+NAMED_REGRESSIONS = 6
+
+
+class BoardAnswer(NamedTuple):
+    """A tone, the word that it is for, a sentence, what supports it."""
+
+    tone: str
+    word: str
+    sentence: str
+    lead: str
+
+
+def subject_row(board: Board) -> JsonObject | None:
+    """The run that the page is about: the newest compared one that no later record replaces, else the newest; None without any."""
+    trusted = [row for row in board.rows if not row["problem"]]
+    compared = [row for row in trusted if row["recommendation"] is not None and not row["superseded_by"]]
+    return next(reversed(compared or trusted), None)
+
+
+def champion_row(board: Board) -> JsonObject | None:
+    """The row of the champion; None when there is none."""
+    return next((row for row in board.rows if row["is_champion"]), None)
+
+
+def run_name(row: JsonObject) -> str:
+    """'v2 (run 2)'; the number alone of a run that cannot be trusted."""
+    return f"run {row['seq']}" if row["problem"] else f"{visible(row['agent_version'], 40)} (run {row['seq']})"
+
+
+def day(text: str) -> str:
+    """The day of a recorded time."""
+    return str(text)[:10]
+
+
+def board_verdict(board: Board) -> BoardAnswer:
+    """The sentence at the top of the page."""
+    row, champion = subject_row(board), champion_row(board)
+    if board.problems:
+        lead = "What stands below is shown as far as it can be read. Decide and promote nothing before the history is repaired."
+        return BoardAnswer("bad", "Not what was written", f"{counted(len(board.problems), 'problem')} found in this history.", lead)
+    if row is None:
+        return BoardAnswer("calm", "Nothing is recorded yet", "The first entry is the anchor that candidates are compared with.", "")
+    standing = f"Champion: {run_name(champion)} since {day(champion['promoted_at'][-1])}." if champion else "No version is champion yet."
+    if row["recommendation"] is None:
+        sentence = f"{run_name(row)} passes {rate_percent(row['rates']['candidate']['rate'])}; there is no candidate to compare with it."
+        return BoardAnswer("calm", "Measured, not compared", sentence, standing)
+    lead = f"{change_sentence(row)} {standing}"
+    because = reason_text(row)
+    rejected = row["decision"] is not None and row["decision"]["status"] == "rejected"
+    if row["is_champion"]:
+        said = better_than_before(board, row)
+        return BoardAnswer(said.tone, said.word, said.sentence, change_sentence(row))
+    if row["promoted_at"]:
+        return BoardAnswer("good", "Promoted once", f"{run_name(row)}: {change_of(board, row)}.", lead)
+    if rejected:
+        return BoardAnswer(
+            "bad",
+            "Rejected",
+            f"{run_name(row)} was rejected by {visible(row['decision']['decided_by'] or 'nobody named')}: {because}",
+            lead,
+        )
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    is_open = any(each.row["id"] == row["id"] for each in board.decisions)
+    word = VERDICTS[row["recommendation"]] + (", decision open" if is_open else "")
+    return BoardAnswer(tone, word, f"{run_name(row)}: {because if row['reasons'] else change_of(board, row) + '.'}", lead)
+
+
+def reason_text(row: JsonObject) -> str:
+    """The reason that decided; what was gained when none spoke against it."""
+    if row["reasons"]:
+        return sentence_end(visible(str(row["reasons"][0]["text"]), 300))
+    return f"{counted(row['counts']['improved'], 'improvement')}, no rule speaks against it."
+
+
+def change_of(board: Board, row: JsonObject) -> str:
+    """'pass rate +25 percentage points against v2 (run 4)', as archived with *row*."""
+    against = next((run_name(each) for each in board.rows if each["id"] == row["compared_with"]), "its baseline")
+    return f"pass rate {delta_text(row)} against {against}"
+
+
+def better_than_before(board: Board, row: JsonObject) -> BoardAnswer:
+    """Whether the champion's *row* is better than what it was compared with."""
+    delta = row["delta"]
+    small = f"{rates_text(row)}. Recommendation {str(row['recommendation']).replace('_', ' ')}, {sentence_end(decided_text(row))}"
+    sentence = f"{run_name(row)}: {change_of(board, row)}."
+    if delta is None:
+        return BoardAnswer("odd", "Not measured", sentence, small)
+    sign = (delta["numerator"] > 0) - (delta["numerator"] < 0)
+    tone, word = {1: ("good", "Better than before"), 0: ("calm", "The same as before"), -1: ("warn", "A lower pass rate than before")}[sign]
+    return BoardAnswer(tone, word, sentence, small)
+
+
+def decided_text(row: JsonObject) -> str:
+    """'accepted by Ada on 2026-02-01', or that nobody has decided."""
+    decision = row["decision"]
+    if decision is None or decision["status"] == "pending":
+        return "no decision is recorded"
+    by = f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
+    via = f" from inside {visible(decision['via'], 40)}" if decision["via"] else ""
+    return f"{by}{via} on {visible(day(decision['decided_at'])) or 'an unknown day'}"
+
+
+def rates_text(row: JsonObject) -> str:
+    """'58.33 % before, 83.33 % after', with the interval of the latter."""
+    rates = row["rates"]
+    before = f"{rate_percent(rates['baseline']['rate'])} before, " if "baseline" in rates else ""
+    small = ", ".join(filter(None, (interval_text(rates["candidate"]), basis_text(rates["candidate"]))))
+    return f"{before}{rate_percent(rates['candidate']['rate'])}{' after' if before else ''} ({small})"
+
+
+def board_answers(board: Board) -> list[tuple[str, BoardAnswer]]:
+    """(question, answer) of the four questions that the page is for; a broken history is only quoted."""
+    row, champion = subject_row(board), champion_row(board)
+    compared = row if row and row["recommendation"] is not None else None
+    answers = [
+        ("Are we better than before?", champion_answer(board, champion)),
+        ("Is the candidate eligible?", eligible_answer(board, compared)),
+        ("Did anything regress?", regressed_answer(board, compared)),
+    ]
+    if board.problems:
+        answers = [
+            (question, BoardAnswer("odd", "Not to be relied on", f"The record says: {said.sentence}", "")) for question, said in answers
+        ]
+    return [*answers, ("Has a record been changed?", trust_answer(board))]
+
+
+def champion_answer(board: Board, champion: JsonObject | None) -> BoardAnswer:
+    """The answer to the first question."""
+    if champion is None:
+        return BoardAnswer("calm", "Not known", "No version has been promoted.", "")
+    if champion["problem"]:
+        return BoardAnswer("bad", "Not known", f"the champion is {run_name(champion)}, whose manifest cannot be trusted.", "")
+    return better_than_before(board, champion)
+
+
+def eligible_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
+    """The answer to the second question."""
+    if row is None:
+        return BoardAnswer("calm", "No candidate", "No candidate has been recorded and compared.", "")
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    more = [visible(str(each["text"]), 300) for each in row["reasons"][1:]]
+    small = " ".join([sentence_end(capitalised(decided_text(row))), *[f"Also: {sentence_end(text)}" for text in more]])
+    return BoardAnswer(
+        tone, VERDICTS[row["recommendation"]], f"{run_name(row)}: {reason_text(row)}", f"{capitalised(change_of(board, row))}. {small}"
+    )
+
+
+def regressed_answer(board: Board, row: JsonObject | None) -> BoardAnswer:
+    """The answer to the third question, with the cases that may be named."""
+    if row is None:
+        return BoardAnswer("calm", "Not compared", "There is no candidate to compare.", "")
+    counts = row["counts"]
+    lost = [f"{counted(counts[key], 'case')} {key}" for key in ("regressed", "weakened") if counts[key]]
+    unknown = f"{counted(counts['not_comparable'], 'case')} could not be compared" if counts["not_comparable"] else ""
+    cells = board.cases.cells(row["id"])
+    names = [name for name, cell in cells.items() if cell[0] == "regressed"]
+    small = f"Regressed: {case_names(names, counts['regressed'])}." if counts["regressed"] and cells else change_sentence(row)
+    sentence = f"{run_name(row)}: {listed([*lost, *([unknown] if unknown else [])]) or 'no case passes less often'}."
+    if lost:
+        return BoardAnswer("bad" if counts["regressed"] else "warn", "Yes" if counts["regressed"] else "Weakened", sentence, small)
+    return BoardAnswer("odd", "Not all known", sentence, "") if unknown else BoardAnswer("good", "No", sentence, change_sentence(row))
+
+
+def case_names(names: list[str], count: int) -> str:
+    """The first of *names*, and how many of *count* are not named (more, or of the holdout)."""
+    shown = [visible(name, 80) for name in names[:NAMED_REGRESSIONS]]
+    parts = shown + ([f"{len(names) - len(shown):,} more"] if len(names) > len(shown) else [])
+    parts += [counted(count - len(names), "holdout case")] if count > len(names) else []
+    return listed(parts, NAMED_REGRESSIONS + 2)
+
+
+def trust_answer(board: Board) -> BoardAnswer:
+    """The answer to the fourth question."""
+    sizes = f"{counted(board.entries, 'entry', 'entries')}, {counted(len(board.rows), 'run')}"
+    if board.problems:
+        broken = sum(1 for problems in board.checks.values() if problems)
+        small = f"{sizes}; {counted(broken, 'run')} with files that are not what was recorded."
+        return BoardAnswer("bad", "Yes", f"{counted(len(board.problems), 'problem')}, listed at the top.", small)
+    if not board.entries:
+        return BoardAnswer("calm", "Nothing to check", "There is no record yet.", "")
+    return BoardAnswer(
+        "good", "No", f"Every hash verifies: {sizes}.", f"Anchor digest {board.anchor}; compare it with one that was kept elsewhere."
+    )
+
+
+def trial_cost(rates: JsonObject) -> str:
+    """Mean cost of a trial; 'not measured' for none."""
+    return NOT_MEASURED if rates.get("mean_cost_usd") is None else f"{money(rates['mean_cost_usd'])} USD"
+
+
+def trial_time(rates: JsonObject) -> str:
+    """Median duration of a trial; 'not measured' for none."""
+    return NOT_MEASURED if rates.get("median_duration_ms") is None else duration(rates["median_duration_ms"] / 1000)
+
+
+def stated_text(row: JsonObject) -> str:
+    """The decision of *row* in one clause."""
+    if row["superseded_by"] and not row["promoted_at"]:
+        return "recorded again later"
+    if row["recommendation"] is None:
+        return "nothing to decide"
+    decision = row["decision"]
+    if decision is None or decision["status"] == "pending":
+        return "pending"
+    return f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
+
+# endregion
+
+# region web/dashboard_plot.py
+# =============================================================================
+# The picture of the dashboard: quality, cost and duration of every run, as SVG.
+#
+# The runs stand side by side in the order recorded. A band is a stretch of runs of one cohort;
+# the champion's line goes through the runs of a band and never into the next. What each mark
+# means is told by its shape. Every value stands in the table of runs as text.
+# =============================================================================
+
+# Drawn around the middle of a mark, in pixels.
+MARK_SHAPES = {
+    "champion": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0z",
+    "anchor": "M-5 -5h10v10h-10z",
+    "pending": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+    "rejected": "M-4.5 -4.5l9 9M4.5 -4.5l-9 9",
+    "other": "M0 -6l6 6l-6 6l-6 -6z",
+}
+MARK_WORDS = {
+    "champion": "promoted",
+    "anchor": "anchor of a cohort",
+    "pending": "decision open",
+    "rejected": "rejected",
+    "other": "recorded, neither promoted nor rejected",
+}
+RUN_WIDTH = 14  # pixels a run has at least; beyond the width of the page the picture scrolls
+NAMED_APART = 90  # pixels between two versions that are named below
+
+
+class CohortBand(NamedTuple):
+    """A stretch of runs of one cohort: its letter, cohort, first run, and the run behind its last."""
+
+    letter: str
+    cohort: str
+    first: int
+    end: int
+
+
+class Panel(NamedTuple):
+    """One of the pictures: name, values by run (None: not measured), limits by run, text of a value, scale's ends and step."""
+
+    kind: str
+    title: str
+    values: list[float | None]
+    limits: list[tuple[float, float] | None]
+    text: Callable[[float], str]
+    bottom: float
+    top: float
+    step: float
+
+    def height(self, value: float) -> str:
+        """Where *value* stands, from above."""
+        return f"{100 * (self.top - value) / (self.top - self.bottom):.2f}%"
+
+
+def cohort_letters(rows: list[JsonObject]) -> dict[str, str]:
+    """A short name of each cohort in the order of appearance: A, B, … Z, A2, B2 …; '?' for runs that cannot be trusted."""
+    cohorts = dict.fromkeys(row["cohort"] for row in rows if not row["problem"])
+    return {
+        "": "?",
+        **{cohort: chr(65 + number % 26) + (str(number // 26 + 1) if number > 25 else "") for number, cohort in enumerate(cohorts)},
+    }
+
+
+def cohort_bands(rows: list[JsonObject]) -> list[CohortBand]:
+    """The stretches of runs of one cohort, in the order recorded."""
+    letters = cohort_letters(rows)
+    bands: list[CohortBand] = []
+    for number, row in enumerate(rows):
+        cohort = "" if row["problem"] else row["cohort"]
+        if bands and bands[-1].cohort == cohort:
+            bands[-1] = bands[-1]._replace(end=number + 1)
+        else:
+            bands.append(CohortBand(letters[cohort], cohort, number, number + 1))
+    return bands
+
+
+def mark_kind(row: JsonObject) -> str:
+    """The mark that stands for *row*."""
+    if row["promoted_at"]:
+        return "champion"
+    if row["kind"] == "anchor":
+        return "anchor"
+    decision = row["decision"]
+    if row["recommendation"] == "rejected" or (decision and decision["status"] == "rejected"):
+        return "rejected"
+    is_open = row["recommendation"] is not None and not row["superseded_by"] and (decision is None or decision["status"] == "pending")
+    return "pending" if is_open else "other"
+
+
+def mark_svg(kind: str, title: str = "") -> str:
+    """The shape of a mark, with a *title* for the pointer."""
+    told = f"<title>{html_text(title)}</title>" if title else ""
+    return f'<path class="mark {kind}" d="{MARK_SHAPES[kind]}">{told}</path>'
+
+
+def mark_sample(kind: str) -> str:
+    """The mark *kind* in a line of text."""
+    return f'<svg class="sample" aria-hidden="true" focusable="false"><svg x="50%" y="50%">{mark_svg(kind)}</svg></svg>'
+
+
+def run_x(number: int, count: int) -> str:
+    """Where the run *number* of *count* stands, from the left."""
+    return f"{100 * (number + 0.5) / count:.3f}%"
+
+
+def board_panels(rows: list[JsonObject]) -> list[Panel]:
+    """Pass rate, cost and duration of *rows*; a panel without a value is left out, but for the first."""
+    sides = [row["rates"]["candidate"] if not row["problem"] else {} for row in rows]
+    rates = [side["rate"]["value"] if side.get("rate") else None for side in sides]
+    limits = [(side["low"], side["high"]) if side.get("rate") and side.get("low") is not None else None for side in sides]
+    known = [value for value in rates if value is not None] + [end for each in limits if each for end in each]
+    step = round_step(max(0.04, max(known, default=1) - min(known, default=0)))
+    bottom = max(0.0, math.floor(min(known, default=0) / step + 1e-9) * step)
+    top = min(1.0, math.ceil(max(known, default=1) / step - 1e-9) * step)
+    panels = [Panel("quality", "Pass rate", rates, limits, percent_text, bottom, max(top, bottom + step), step)]
+    for kind, title, key, text in (
+        ("cost", "Mean cost of a trial, USD", "mean_cost_usd", money),
+        ("time", "Median duration", "median_duration_ms", time_label),
+    ):
+        values = [side.get(key) for side in sides]
+        most = max((value for value in values if value is not None), default=None)
+        if most is not None:
+            step = round_step(most * 2) if most else 1.0
+            panels.append(Panel(kind, title, values, [None] * len(rows), text, 0.0, max(1, math.ceil(most / step - 1e-9)) * step, step))
+    return panels
+
+
+def percent_text(value: float) -> str:
+    """A label of the scale of rates."""
+    return f"{100 * value:.0f}\u00a0%"
+
+
+def time_label(milliseconds: float) -> str:
+    """A label of the scale of durations."""
+    return duration(milliseconds / 1000)
+
+
+def scale_values(panel: Panel) -> list[float]:
+    """The values that have a line and a label."""
+    return [panel.bottom + number * panel.step for number in range(math.floor((panel.top - panel.bottom) / panel.step + 1e-9) + 1)]
+
+
+def axis_svg(panel: Panel) -> str:
+    """The labels of the scale, which stay when the picture scrolls."""
+    texts = "".join(
+        f'<text x="100%" y="{panel.height(value)}" text-anchor="end" dominant-baseline="middle">{html_text(panel.text(value))}</text>'
+        for value in scale_values(panel)
+    )
+    return f'<svg class="axis {panel.kind}" focusable="false">{texts}</svg>'
+
+
+def panel_svg(panel: Panel, rows: list[JsonObject], bands: list[CohortBand]) -> str:
+    """One picture: bands, scale, the champion's line within each band, intervals, marks."""
+    count = len(rows)
+    shapes = []
+    for number, band in enumerate(bands):
+        left, width = 100 * band.first / count, 100 * (band.end - band.first) / count
+        shapes.append(f'<rect class="band{" odd" if number % 2 else ""}" x="{left:.3f}%" width="{width:.3f}%" y="0" height="100%"/>')
+        if number:
+            shapes.append(f'<line class="border" x1="{left:.3f}%" x2="{left:.3f}%" y1="0" y2="100%"/>')
+    shapes += [f'<line class="rule" x1="0" x2="100%" y1="{y}" y2="{y}"/>' for y in map(panel.height, scale_values(panel))]
+    for band in bands:
+        shapes += track_lines(panel, rows, band)
+    for number, limits in enumerate(panel.limits):
+        if limits:
+            x, low, high = run_x(number, count), panel.height(limits[0]), panel.height(limits[1])
+            shapes.append(f'<line class="range{" track" if rows[number]["is_track"] else ""}" x1="{x}" x2="{x}" y1="{low}" y2="{high}"/>')
+    for number, (row, value) in enumerate(zip(rows, panel.values, strict=True)):
+        if value is not None:
+            shapes.append(f'<svg x="{run_x(number, count)}" y="{panel.height(value)}">{mark_svg(mark_kind(row), run_title(row))}</svg>')
+    return f'<svg class="panel {panel.kind}" focusable="false">{"".join(shapes)}</svg>'
+
+
+def track_lines(panel: Panel, rows: list[JsonObject], band: CohortBand) -> list[str]:
+    """The champion's line through the runs of *band*."""
+    places = [(number, panel.values[number]) for number in range(band.first, band.end) if rows[number]["is_track"]]
+    known = [(run_x(number, len(rows)), panel.height(value)) for number, value in places if value is not None]
+    return [f'<line class="way" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>' for (x1, y1), (x2, y2) in pairwise(known)]
+
+
+def run_title(row: JsonObject) -> str:
+    """What the pointer is told about a run."""
+    rates = row["rates"]["candidate"]
+    parts = [rate_percent(rates["rate"]), interval_text(rates), trial_cost(rates), trial_time(rates), stated_text(row)]
+    return f"{run_name(row)}, {row['label'][:60]}: " + ", ".join(filter(None, parts))
+
+
+def names_svg(rows: list[JsonObject], bands: list[CohortBand]) -> str:
+    """Letters of the bands and, where there is room, the numbers of the runs and the versions that were promoted."""
+    count, texts, last = len(rows), [], -math.inf
+    for band in bands:
+        texts.append(
+            f'<text class="letter" x="{50 * (band.first + band.end) / count:.3f}%" y="0.9em" text-anchor="middle">{band.letter}</text>'
+        )
+    apart = max(1, NAMED_APART // RUN_WIDTH) if count > 12 else 1
+    for number, row in enumerate(rows):
+        is_named = row["promoted_at"] if count > 12 else True
+        if is_named and number - last >= apart:
+            last = number
+            name = f"run {row['seq']}" if row["problem"] else short_name(row["agent_version"])[:10]
+            texts.append(f'<text x="{run_x(number, count)}" y="2.5em" text-anchor="middle">{html_text(name)}</text>')
+    return f'<svg class="names" focusable="false">{"".join(texts)}</svg>'
+
+
+def board_plot(rows: list[JsonObject]) -> str:
+    """The whole picture with its legend."""
+    bands, panels = cohort_bands(rows), board_panels(rows)
+    axes = "".join(f'<div class="cap"></div>{axis_svg(panel)}' for panel in panels)
+    pictures = "".join(f'<p class="cap">{html_text(panel.title)}</p>{panel_svg(panel, rows, bands)}' for panel in panels)
+    kinds = dict.fromkeys(mark_kind(row) for row in rows if not row["problem"])
+    legend = "".join(f"<li>{mark_sample(kind)}{MARK_WORDS[kind]}</li>" for kind in MARK_SHAPES if kind in kinds)
+    lacking = [word for kind, word in (("cost", "costs"), ("time", "durations")) if kind not in [panel.kind for panel in panels]]
+    missing = f"<li>{' and '.join(lacking)}: not measured in any run</li>" if lacking else ""
+    label = f"{listed([panel.title for panel in panels])} of {counted(len(rows), 'run')}; every value stands in the table of runs."
+    spacer = f'<svg class="spacer" width="{RUN_WIDTH * len(rows)}" height="1" focusable="false"></svg>'
+    return (
+        f'<figure><div class="plot"><div class="axes" aria-hidden="true">{axes}</div>'
+        f'<div class="scroll" id="plot" role="img" tabindex="0" aria-label="{html_text(label)}">'
+        f'<div class="pictures">{pictures}{names_svg(rows, bands)}{spacer}</div></div></div>'
+        f'<figcaption><ul class="legend">{legend}'
+        "<li>vertical line: 95 % interval</li><li>letters: cohorts; no line leads from one to another</li>"
+        f"{missing}</ul></figcaption></figure>"
+    )
+
+# endregion
+
+# region web/dashboard.py
+# =============================================================================
+# dashboard.html: are we better, is the candidate eligible, did anything regress.
+#
+# The page is whole without JavaScript but for the map of cases × runs, which the script draws
+# from one character a cell. The same history, and the same open decisions, give the same bytes.
+# =============================================================================
+
+DASHBOARD_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$word:</span> $sentence</h1>
+<p class="lead">$lead</p>
+</section>
+$problems
+<div class="answers">
+$answers
+</div>
+
+<section class="card decisions" aria-labelledby="decisions-title">
+<h2 id="decisions-title">Open decisions</h2>
+$decisions
+</section>
+
+<section class="card" aria-labelledby="look-title">
+<h2 id="look-title">Cases that need a look</h2>
+$cases
+<p class="small">$hidden</p>
+</section>
+
+<section class="card" aria-labelledby="plot-title">
+<h2 id="plot-title">The champion over time</h2>
+$plot
+</section>
+
+<section class="card map" aria-labelledby="map-title">
+<h2 id="map-title">Every case in every run</h2>
+$map
+</section>
+
+<section class="card" aria-labelledby="runs-title">
+<h2 id="runs-title">Every run</h2>
+$runs
+</section>
+"""
+DASHBOARD_CSS = r"""
+/* The dashboard. */
+main > .card, main > .unknown { margin: 0 0 1.25rem; }
+.broken { border-color: var(--bad); }
+.broken ul, .decisions ul { list-style: none; padding: 0; }
+.broken li + li, .decisions li + li { margin-top: 0.9rem; padding-top: 0.9rem; border-top: 1px solid var(--line); }
+.decisions li > * + * { margin-top: 0.5rem; }
+.command { display: flex; gap: 0.5rem; align-items: flex-start; }
+.command pre { flex: 1; min-width: 0; padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+.answers { display: grid; gap: 1.25rem; margin-bottom: 1.25rem; }
+@media (min-width: 34rem) { .answers { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@media (min-width: 66rem) { .answers { grid-template-columns: repeat(4, minmax(0, 1fr)); } }
+.answer { border-top: 3px solid var(--tone); }
+.card.answer > h2 { font-size: 0.875rem; font-weight: 500; color: var(--soft); margin-bottom: 0.3rem; }
+.answer-word { font-size: 1.3rem; font-weight: 640; color: var(--tone); letter-spacing: -0.01em; }
+.answer p + .small { margin-top: 0.5rem; }
+.wide { position: relative; overflow-x: auto; }
+.dot.s { background: linear-gradient(90deg, var(--warn) 50%, transparent 50%); border: 2px solid var(--warn); border-radius: 50%; }
+.look tbody th { width: auto; color: var(--ink); min-width: 9rem; overflow-wrap: anywhere; }
+.look tbody th small { margin-left: 0.3rem; }
+.look td, .look tbody th { padding-top: 0.3rem; padding-bottom: 0.3rem; }
+details { margin-top: 0.8rem; }
+summary { cursor: pointer; font-weight: 540; }
+details > :not(summary) { margin-top: 0.6rem; }
+.look td { white-space: nowrap; font-weight: 400; font-size: 0.875rem; }
+
+/* The picture: one column for the scales, one that scrolls. */
+.plot { display: grid; grid-template-columns: 4.2rem minmax(0, 1fr); gap: 0 0.5rem; }
+.plot .cap { height: 1.9rem; padding-top: 0.5rem; font-size: 0.8125rem; line-height: 1.2; color: var(--soft); position: sticky; left: 0; width: max-content; }
+.plot svg { display: block; width: 100%; overflow: visible; }
+.plot .scroll { overflow-x: auto; overflow-y: hidden; padding-right: 0.5rem; }
+.pictures { min-width: 100%; width: max-content; overflow-x: clip; }
+.plot .quality { height: 15rem; }
+.plot .cost, .plot .time { height: 5rem; }
+.plot .names { height: 3.4rem; margin-top: 0.4rem; }
+.pictures > svg { width: 0; min-width: 100%; }
+.pictures > .spacer { width: auto; min-width: 0; height: 1px; }
+.plot text { fill: var(--soft); font-size: 0.75rem; }
+.plot .letter { fill: var(--ink); font-weight: 640; }
+.plot .band { fill: var(--sunk); opacity: 0.4; }
+.plot .band.odd { opacity: 1; }
+.plot .border { stroke: var(--edge); stroke-width: 1; stroke-dasharray: 4 3; }
+.plot .rule { stroke: var(--line); stroke-width: 1; }
+.plot .range { stroke: var(--calm); stroke-width: 1.5; opacity: 0.55; }
+.plot .range.track { stroke: var(--accent); stroke-width: 2.5; opacity: 0.6; }
+.plot .way { stroke: var(--accent); stroke-width: 2; }
+.mark { stroke-width: 2; stroke: var(--calm); fill: var(--card); }
+.mark.champion { fill: var(--accent); stroke: var(--card); }
+.mark.anchor { stroke: var(--accent); }
+.mark.pending { stroke: var(--warn); stroke-dasharray: 3 2; }
+.mark.rejected { stroke: var(--bad); fill: none; stroke-width: 2.5; }
+.sample { width: 1.1rem; height: 1rem; vertical-align: -0.15rem; margin-right: 0.3rem; overflow: visible; }
+.sample svg { overflow: visible; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; list-style: none; padding: 0; margin-top: 0.8rem; font-size: 0.8125rem; color: var(--soft); }
+
+/* The map. */
+.map-tools { display: flex; flex-wrap: wrap; gap: 0.6rem; align-items: end; margin-bottom: 0.7rem; }
+.field { display: grid; gap: 0.15rem; flex: 1 1 10rem; min-width: 0; max-width: 22rem; }
+.field > span { font-size: 0.75rem; color: var(--soft); }
+.map-count { font-size: 0.875rem; color: var(--soft); padding-bottom: 0.4rem; }
+.map-frame { position: relative; overflow: auto; max-height: 34rem; border: 1px solid var(--line); border-radius: 7px; background: var(--card); }
+.map-frame canvas { position: sticky; top: 0; left: 0; display: block; }
+.map-frame svg { position: absolute; top: 0; left: 0; visibility: hidden; }
+.map-told { min-height: 3.2em; margin-top: 0.6rem; font-size: 0.9375rem; }
+.map-told b { overflow-wrap: anywhere; }
+.map-legend canvas { width: 14px; height: 14px; vertical-align: -0.15rem; margin-right: 0.35rem; }
+
+/* Every run. */
+.runs tbody th { width: 22%; color: var(--ink); font-weight: 400; overflow-wrap: anywhere; }
+.runs small { display: block; overflow-wrap: anywhere; margin-left: 0 !important; }
+.runs td { font-size: 0.9375rem; font-weight: 400; }
+@media (min-width: 60.01rem) {
+  .runs td:nth-of-type(1) { width: 17%; }
+  .runs td:nth-of-type(2) { width: 12%; }
+}
+.runs .band th { width: auto; padding: 0.6rem 0.6rem; background: var(--sunk); }
+.runs .band small { margin-top: 0.1rem; }
+.runs .sign { width: 0.62em; height: 0.62em; }
+.runs .tone-bad { color: var(--bad); font-weight: 640; }
+@media screen and (max-width: 60rem) {
+  .runs thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .runs, .runs tbody { display: block; }
+  .runs tr { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 9rem), 1fr)); gap: 0.2rem 1rem; padding: 0.7rem 0; border-top: 1px solid var(--line); }
+  .runs tr.band { padding: 0; }
+  .runs tbody tr > * { border: 0; padding: 0; width: auto; }
+  .runs tr:not(.band) > th { grid-column: 1 / -1; }
+  .runs .band th { padding: 0.6rem; }
+  .runs td::before { content: attr(data-name); display: block; font-size: 0.75rem; color: var(--soft); }
+  .runs td:empty { display: none; }
+}
+@media print {
+  .plot .scroll, .wide, .map-frame { overflow: visible; }
+  .plot .spacer { display: none; }
+  .map { display: none; }
+  .mark, .dot, .plot .band { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .runs tr, .answer { break-inside: avoid; }
+}
+"""
+DASHBOARD_JS = r"""
+// The dashboard: the picture begins at its newest end, and the map of cases × runs is drawn where it is looked at.
+// The script runs while the data still arrives, so the map waits for the end of the document.
+const CELL = 18, HEAD = 52, STATES = { p: "passed", s: "some passed", f: "failed", e: "not measured" };
+const LOOKS = ["regressed", "weakened", "f", "s", "e", "p"];
+
+const picture = document.getElementById("plot");
+if (picture) picture.scrollLeft = picture.scrollWidth;
+document.addEventListener("DOMContentLoaded", () => {
+  const data = readJson("map-data");
+  if (data.cases.length) drawMap(data);
+});
+
+const shownText = (text) => addText(make("span"), text).textContent;
+
+// Looks up the state of a case in a run. Each list of cases that runs share gets one index, and each run is unpacked when it is first seen.
+function cellReader(data) {
+  const numbers = new Map(data.states.map(([character], number) => [character, number]));
+  const places = [], unpacked = [];
+  const spread = (spans) => {
+    const found = new Int32Array(data.cases.length).fill(-1);
+    let place = 0;
+    for (let at = 0; at < spans.length; at += 2) for (let step = 0; step < spans[at + 1]; step++) found[spans[at] + step] = place++;
+    return found;
+  };
+  return (run, item) => {
+    const [list, cells] = data.columns[data.runs[run][0]];
+    places[list] ||= spread(data.lists[list]);
+    unpacked[run] ||= Uint32Array.from(cells, (character) => numbers.get(character));
+    const place = places[list][item];
+    return place < 0 ? null : data.states[unpacked[run][place]];
+  };
+}
+
+const letterOf = ([, , passed, valid]) => (!valid ? "e" : passed === valid ? "p" : passed ? "s" : "f");
+
+function lookOf(state) {
+  const at = LOOKS.indexOf(state[1]);
+  return at < 0 ? LOOKS.indexOf(letterOf(state)) : at;
+}
+
+// Draws one cell: the shape says how the trials came out, a frame that the case regressed, a bar below that it improved.
+function paintCell(pen, x, y, letter, change, colours) {
+  const middle = CELL / 2;
+  pen.save();
+  pen.translate(x, y);
+  pen.lineWidth = 2;
+  if (letter === "f") {
+    pen.fillStyle = colours.badSoft;
+    pen.fillRect(1, 1, CELL - 2, CELL - 2);
+    pen.strokeStyle = colours.bad;
+    pen.stroke(new Path2D(`M5 5L${CELL - 5} ${CELL - 5}M${CELL - 5} 5L5 ${CELL - 5}`));
+  } else if (letter === "s") {
+    pen.fillStyle = colours.warnSoft;
+    pen.fillRect(1, 1, CELL - 2, CELL - 2);
+    pen.fillStyle = colours.warn;
+    pen.fillRect(4, 4, middle - 4, CELL - 8);
+    pen.strokeStyle = colours.warn;
+    pen.strokeRect(4, 4, CELL - 8, CELL - 8);
+  } else if (letter === "e") {
+    pen.strokeStyle = colours.odd;
+    pen.stroke(new Path2D(`M${middle} 4L${CELL - 4} ${CELL - 4}L4 ${CELL - 4}z`));
+  } else {
+    pen.fillStyle = colours.good;
+    pen.beginPath();
+    pen.arc(middle, middle, 3, 0, 7);
+    pen.fill();
+  }
+  if (change === "regressed") { pen.strokeStyle = colours.bad; pen.strokeRect(1, 1, CELL - 2, CELL - 2); }
+  if (change === "improved") { pen.fillStyle = colours.good; pen.fillRect(3, CELL - 3, CELL - 6, 2); }
+  pen.restore();
+}
+
+function mapColours(place) {
+  const probe = make("span", { hidden: true });
+  place.append(probe);
+  const found = {};
+  for (const name of ["ink", "soft", "line", "edge", "card", "sunk", "accent", "good", "bad", "bad-soft", "warn", "warn-soft", "odd"]) {
+    probe.style.color = `var(--${name})`;
+    found[name.replace("-s", "S")] = getComputedStyle(probe).color;
+  }
+  probe.remove();
+  return found;
+}
+
+function drawMap(data) {
+  const place = document.getElementById("map"), stateOf = cellReader(data), runs = data.runs;
+  const names = data.cases.map((name) => name.toLowerCase());
+  const canvas = make("canvas", { "aria-hidden": "true" }), inner = make("div", null, canvas);
+  const told = make("p", { class: "map-told", "aria-live": "polite" }), count = par("map-count", "");
+  const frame = make("div", { class: "map-frame", id: "map-frame", tabindex: "0", role: "application", "aria-label": "Cases and runs. The arrow keys, Home, End, Page Up and Page Down go from cell to cell." }, inner);
+  const find = make("input", { type: "search", id: "map-find", autocomplete: "off" });
+  const order = make("select", { id: "map-order" }, make("option", { value: "looks" }, "What needs a look first"), make("option", { value: "given" }, "As recorded"));
+  const field = (text, control) => make("label", { class: "field" }, span("", text), control);
+  const samples = [["p", "", "passed"], ["s", "", "some trials passed"], ["f", "", "failed"], ["e", "", "not measured"], ["f", "regressed", "regressed against the run's baseline"], ["p", "improved", "improved"]];
+  const legend = samples.map(([, , text]) => make("li", null, make("canvas", { width: 2 * CELL, height: 2 * CELL, "aria-hidden": "true" }), text));
+  place.append(make("div", { class: "map-tools" }, field("Find a case", find), field("Order", order), count), frame, told,
+    make("ul", { class: "legend map-legend" }, legend, make("li", null, "empty: not a case of that run's cohort")));
+  place.hidden = false;
+
+  let colours, rows = [], side = 0, chosen = null, waiting = false;
+  const looks = new Uint8Array(data.cases.length).fill(LOOKS.length);
+  const looked = new Uint32Array(data.cases.length);
+  for (let item = 0; item < data.cases.length; item++) {
+    for (let run = runs.length - 1; run >= 0; run--) {
+      const state = stateOf(run, item);
+      if (state) { looks[item] = lookOf(state); looked[item] = runs.length - run; break; }
+    }
+  }
+
+  function arrange() {
+    const wanted = find.value.trim().toLowerCase();
+    rows = [...data.cases.keys()].filter((item) => !wanted || names[item].includes(wanted));
+    if (order.value === "looks") rows.sort((one, other) => looked[one] - looked[other] || looks[one] - looks[other] || one - other);
+    count.textContent = `${rows.length.toLocaleString("en")} of ${data.cases.length.toLocaleString("en")} cases, ${runs.length.toLocaleString("en")} runs`;
+    chosen = null;
+    told.textContent = rows.length ? "Choose a cell to see the case, the run and what came out." : "No case has this in its id.";
+    measure();
+  }
+
+  function measure() {
+    side = Math.round(Math.min(260, frame.clientWidth * 0.4));
+    inner.style.width = `${side + runs.length * CELL + 4}px`;
+    inner.style.height = `${HEAD + rows.length * CELL + 4}px`;
+    paint();
+  }
+
+  function paint() {
+    waiting = false;
+    const width = frame.clientWidth, height = Math.min(frame.clientHeight, HEAD + rows.length * CELL + 4), sharp = window.devicePixelRatio || 1;
+    canvas.width = width * sharp;
+    canvas.height = height * sharp;
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d"), left = frame.scrollLeft, top = frame.scrollTop;
+    const firstRun = Math.floor(left / CELL), endRun = Math.min(runs.length, Math.ceil((left + width - side) / CELL));
+    const firstRow = Math.floor(top / CELL), endRow = Math.min(rows.length, Math.ceil((top + height - HEAD) / CELL));
+    const font = getComputedStyle(frame).fontFamily;
+    pen.scale(sharp, sharp);
+    pen.textBaseline = "middle";
+    const x = (run) => side + run * CELL - left, y = (row) => HEAD + row * CELL - top;
+    for (let run = firstRun; run < endRun; run++) {
+      const isOdd = bandOf[run] % 2;
+      pen.fillStyle = isOdd ? colours.sunk : colours.card;
+      pen.fillRect(x(run), 0, CELL, height);
+      for (let row = firstRow; row < endRow; row++) {
+        const state = stateOf(run, rows[row]);
+        if (state) paintCell(pen, x(run), y(row), letterOf(state), state[1], colours);
+      }
+    }
+    pen.fillStyle = colours.card;
+    pen.fillRect(0, 0, width, HEAD);
+    for (let run = firstRun; run < endRun; run++) {
+      if (run && bandOf[run] !== bandOf[run - 1]) { pen.fillStyle = colours.edge; pen.fillRect(x(run), 0, 1, height); }
+      pen.fillStyle = colours.ink;
+      pen.font = `600 12px ${font}`;
+      if (run === firstRun || bandOf[run] !== bandOf[run - 1]) pen.fillText(runs[run][4], Math.max(x(run) + 3, side + 3), 9);
+      pen.save();
+      pen.translate(x(run) + CELL / 2, HEAD - 4);
+      pen.rotate(-Math.PI / 2);
+      pen.font = `11px ${font}`;
+      pen.fillText(String(runs[run][1]), 0, 0);
+      pen.restore();
+    }
+    pen.fillStyle = colours.card;
+    pen.fillRect(0, 0, side, height);
+    pen.font = `12px ${font}`;
+    pen.fillStyle = colours.soft;
+    pen.fillText("Case / run", 8, HEAD - 12);
+    pen.save();
+    pen.beginPath();
+    pen.rect(0, HEAD, side - 6, height);
+    pen.clip();
+    pen.fillStyle = colours.ink;
+    for (let row = firstRow; row < endRow; row++) pen.fillText(shownText(data.cases[rows[row]].slice(0, 60)), 8, y(row) + CELL / 2);
+    pen.restore();
+    pen.strokeStyle = colours.line;
+    pen.strokeRect(side - 0.5, -1, width, height + 2);
+    if (chosen && y(chosen.row) >= HEAD - 1 && x(chosen.run) >= side - 1) {
+      pen.strokeStyle = colours.accent;
+      pen.lineWidth = 3;
+      pen.strokeRect(x(chosen.run) - 0.5, y(chosen.row) - 0.5, CELL + 1, CELL + 1);
+    }
+  }
+  const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(paint); } };
+
+  function tell(row, run) {
+    const item = rows[row], [, number, version, label, letter, , decided] = runs[run], state = stateOf(run, item);
+    const result = state ? (state[3] ? `${state[2]} of ${state[3]} trials passed` : STATES.e) : `no case of cohort ${letter}`;
+    const change = state && state[1] ? `, ${state[1].replace("_", " ")}` : "";
+    told.replaceChildren(textElement("b", null, data.cases[item]), `: ${result}${change}. `,
+      textElement("span", null, `Run ${number}, version ${version}, “${label}”, cohort ${letter}, decision: ${decided}.`));
+  }
+
+  function choose(row, run) {
+    chosen = { row: Math.max(0, Math.min(rows.length - 1, row)), run: Math.max(0, Math.min(runs.length - 1, run)) };
+    const x = chosen.run * CELL, y = chosen.row * CELL;
+    frame.scrollLeft = Math.min(x, Math.max(frame.scrollLeft, x + CELL + side - frame.clientWidth + 4));
+    frame.scrollTop = Math.min(y, Math.max(frame.scrollTop, y + CELL + HEAD - frame.clientHeight + 4));
+    tell(chosen.row, chosen.run);
+    soon();
+  }
+
+  function cellAt(event) {
+    const box = frame.getBoundingClientRect(), x = event.clientX - box.left - frame.clientLeft - side, y = event.clientY - box.top - frame.clientTop - HEAD;
+    const run = Math.floor((x + frame.scrollLeft) / CELL), row = Math.floor((y + frame.scrollTop) / CELL);
+    return x >= 0 && y >= 0 && run < runs.length && row < rows.length ? [row, run] : null;
+  }
+
+  const page = () => Math.max(1, Math.floor((frame.clientHeight - HEAD) / CELL) - 1);
+  const moves = { ArrowUp: () => [-1, 0], ArrowDown: () => [1, 0], ArrowLeft: () => [0, -1], ArrowRight: () => [0, 1], PageUp: () => [-page(), 0], PageDown: () => [page(), 0], Home: () => [0, -runs.length], End: () => [0, runs.length] };
+  frame.addEventListener("keydown", (event) => {
+    if (!moves[event.key] || !rows.length || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    if (!chosen) return choose(0, runs.length - 1);
+    const [down, right] = moves[event.key]();
+    const isWhole = event.ctrlKey && (event.key === "Home" || event.key === "End");
+    choose(chosen.row + (isWhole ? Math.sign(right) * rows.length : down), chosen.run + right);
+  });
+  frame.addEventListener("click", (event) => { const cell = cellAt(event); if (cell) choose(...cell); });
+  frame.addEventListener("pointermove", (event) => { const cell = chosen ? null : cellAt(event); if (cell) tell(...cell); });
+  frame.addEventListener("scroll", soon, { passive: true });
+  find.addEventListener("input", () => { frame.scrollTop = 0; arrange(); });
+  order.addEventListener("change", () => { frame.scrollTop = 0; arrange(); });
+  window.addEventListener("resize", measure);
+
+  const bandOf = [];
+  for (let run = 0; run < runs.length; run++) bandOf.push(run ? bandOf[run - 1] + (runs[run][4] === runs[run - 1][4] ? 0 : 1) : 0);
+  function colour() {
+    colours = mapColours(place);
+    legend.forEach((each, number) => {
+      const pen = each.firstChild.getContext("2d");
+      pen.setTransform(2, 0, 0, 2, 0, 0);
+      pen.clearRect(0, 0, CELL, CELL);
+      paintCell(pen, 0, 0, samples[number][0], samples[number][1], colours);
+    });
+    soon();
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", colour);
+  for (const each of document.querySelectorAll("input[name=theme]")) each.addEventListener("change", colour);
+  colour();
+  arrange();
+  frame.scrollLeft = frame.scrollWidth;
+}
+"""
+
+SHOWN_PROBLEMS = 20
+SHOWN_DECISIONS = 6
+CASE_ROWS, MORE_CASE_ROWS = 15, 150  # of the cases that need a look: at once, and when asked for; the map has all
+SHOWN_RUNS = 40  # at once; the rest when asked for
+CASE_RUNS = 8
+MAP_PLACE = (
+    "<noscript><p>The map needs JavaScript. What needs a look stands above, every run in the table below.</p></noscript>\n"
+    '<div id="map" hidden></div>'
+)
+START = "kaizen history init IMPROVEMENT --agent-version V"
+REPAIR = "kaizen history validate"
+CELL_WORDS = {"p": "passed", "f": "failed", "e": "not measured", "s": "some passed"}
+LOOK_ORDER = ("regressed", "weakened", "f", "s", "e")
+
+
+def dashboard_page(board: Board) -> str:
+    """The page of *board*."""
+    said = board_verdict(board)
+    sizes = f"{board.name}: {counted(board.entries, 'entry', 'entries')}, {counted(len(board.rows), 'run')}"
+    values = {
+        "tone": said.tone,
+        "name": html_text(sizes + (f", anchor digest {board.anchor}" if board.anchor else "")),
+        "word": html_text(said.word),
+        "sentence": figure_html(said.sentence),
+        "lead": figure_html(said.lead),
+        "problems": problems_html(board),
+        "answers": "".join(answer_html(question, answer) for question, answer in board_answers(board)),
+        "decisions": decisions_html(board),
+        "plot": board_plot(board.rows) if any(not row["problem"] for row in board.rows) else "<p>There is nothing to draw yet.</p>",
+        "cases": look_html(board),
+        "map": MAP_PLACE if any(board.cases.lists) else "<p>There is no case to show.</p>",
+        "hidden": html_text(hidden_text(board)),
+        "runs": runs_html(board) if board.rows else "<p>No run has been recorded.</p>",
+    }
+    before, between, after = page_frame(f"{board.name}: dashboard", "Dashboard", DASHBOARD_CSS, DASHBOARD_JS)
+    return before + fill_template(DASHBOARD_HTML, values) + between + script_data("map-data", map_document(board)) + after
+
+
+def answer_html(question: str, said: BoardAnswer) -> str:
+    """A question and its answer: sign, word, sentence, what supports it."""
+    small = f'<p class="small">{figure_html(said.lead)}</p>' if said.lead else ""
+    return (
+        f'<section class="card answer tone-{said.tone}"><h2>{html_text(question)}</h2>'
+        f'<p class="answer-word"><span class="sign sign-{said.tone}" aria-hidden="true"></span>{html_text(said.word)}</p>'
+        f"<p>{figure_html(said.sentence)}</p>{small}</section>\n"
+    )
+
+
+def problems_html(board: Board) -> str:
+    """What is wrong with the history, and anchors that are of another version than the champion's; '' for nothing."""
+    anchor = next((row for row in reversed(board.rows) if row["kind"] == "anchor"), None)
+    parts = []
+    if board.problems:
+        items = [
+            f"<p>{html_text(problem.text())}</p>"
+            f'<p class="small">{html_text(capitalised(problem.hint))} · <code>{html_text(problem.code)}</code></p>'
+            for problem in board.problems[:SHOWN_PROBLEMS]
+        ]
+        more = len(board.problems) - len(items)
+        rest = f"<p>and {counted(more, 'more problem')}: <code>{REPAIR}</code> names all of them</p>" if more else ""
+        parts.append(f'<section class="card broken tone-bad"><h2>What is wrong with the history</h2>{list_html(items)}{rest}</section>')
+    if anchor and anchor["other_version"] is not None:
+        text = f"The newest anchor is of version {visible(anchor['agent_version'], 40)}, the champion then was "
+        text += f"{visible(anchor['other_version'], 40)}: a candidate has to be compared with the champion to be promoted."
+        parts.append(f'<div class="unknown"><h2>To be noticed</h2>{list_html([html_text(text)])}</div>')
+    return "\n".join(parts)
+
+
+def decisions_html(board: Board) -> str:
+    """The decisions that are open, those that can be made first, with the command that records one."""
+    if board.problems:
+        return f"<p>Nothing should be decided before the history is repaired: <code>{REPAIR}</code> names every problem.</p>"
+    if not board.rows:
+        return f'<p>Record the first run:</p><div class="command"><pre tabindex="0">{START}</pre></div>'
+    if not board.decisions:
+        return "<p>No decision is open.</p>"
+    items = [decision_item(number, each) for number, each in enumerate(board.decisions[:SHOWN_DECISIONS])]
+    more = len(board.decisions) - len(items)
+    rest = f"<p>and {counted(more, 'more run')} that nobody has decided about; the table of runs shows them</p>" if more else ""
+    return list_html(items) + rest
+
+
+def decision_item(number: int, each: OpenDecision) -> str:
+    """One open decision."""
+    row = each.row
+    tone = {"eligible": "good", "rejected": "bad"}.get(row["recommendation"], "warn")
+    sign = f'<span class="sign sign-{tone}" aria-hidden="true"></span>'
+    words = f"{VERDICTS[row['recommendation']]}, {delta_text(row)}"
+    head = f'<p class="tone-{tone}">{sign}<b>{html_text(run_name(row))}</b> {figure_html(words)}</p>'
+    text = f"<p>{html_text(each.text)}.</p>"
+    if not each.command:
+        return head + text
+    return (
+        f'{head}{text}<div class="command"><pre id="command-{number}" tabindex="0">{html_text(each.command)}</pre>'
+        f'<button type="button" data-copy="command-{number}" hidden>Copy</button></div>'
+    )
+
+
+def hidden_text(board: Board) -> str:
+    """How many cases have no row anywhere on the page."""
+    count = len(board.cases.hidden)
+    return f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in the rates, and not shown." if count else ""
+
+
+# --- Cases that need a look ------------------------------------------------------------
+
+
+def cell_letter(passed: int, valid: int) -> str:
+    """'p', 'f', 's' (some passed) or 'e' (not measured)."""
+    return "e" if not valid else "p" if passed == valid else "s" if passed else "f"
+
+
+def look_html(board: Board) -> str:
+    """The cases of the run in question that lost ground, failed or were not measured, beside the runs of its cohort before it."""
+    row = subject_row(board)
+    cells = board.cases.cells(row["id"]) if row else {}
+    if row is None or not cells:
+        return "<p>There is no case to show.</p>"
+    found = []
+    for name, (change, passed, valid) in cells.items():
+        letter = cell_letter(passed, valid)
+        key = change if change in LOOK_ORDER else letter
+        if key in LOOK_ORDER:
+            found.append((LOOK_ORDER.index(key), name))
+    if not found:
+        words = f"Each of {counted(len(cells), 'case')} that may be shown passed in every trial of {run_name(row)}, and none lost ground."
+        return f"<p>{html_text(words)}</p>"
+    runs = [each for each in board.rows if not each["problem"] and each["cohort"] == row["cohort"] and each["seq"] <= row["seq"]][
+        -CASE_RUNS:
+    ]
+    columns = {each["id"]: board.cases.cells(each["id"]) for each in runs}
+    body = []
+    for _, name in sorted(found, key=lambda item: item[0])[:MORE_CASE_ROWS]:
+        change = cells[name][0]
+        word = html_text((change or "no comparison").replace("_", " "))
+        states = [cell_html(columns[each["id"]].get(name)) for each in runs]
+        body.append([f"<b>{html_text(name)}</b> <small>{word}</small>", *states])
+    heads = [f"Run {each['seq']} <small>{html_text(visible(each['agent_version'], 20))}</small>" for each in runs]
+    words = f"{counted(len(found), 'case')} of {run_name(row)}: regressions first, then failures, with the runs of its cohort before it."
+    parts = [f"<p>{html_text(words)}</p>", look_table(heads, body[:CASE_ROWS])]
+    if len(body) > CASE_ROWS:
+        parts.append(folded_html(f"{len(body) - CASE_ROWS:,} more", look_table(heads, body[CASE_ROWS:])))
+    if len(found) > len(body):
+        parts.append(f"<p>and {len(found) - len(body):,} more, in the map below</p>")
+    return "\n".join(parts)
+
+
+def look_table(heads: list[str], body: list[list[str]]) -> str:
+    """A part of the table of cases that need a look, which scrolls for itself."""
+    table = table_html("Cases that need a look, by run", ["Case", *heads], body, "figures splits look")
+    return f'<div class="wide" role="region" aria-label="Cases that need a look" tabindex="0">{table}</div>'
+
+
+def folded_html(summary: str, content: str) -> str:
+    """*content* behind a line that opens it."""
+    return f"<details><summary>{html_text(summary)}</summary>{content}</details>"
+
+
+def cell_html(cell: tuple[str | None, int, int] | None) -> str:
+    """One case in one run: a shape and its numbers."""
+    if cell is None:
+        return '<span class="missing">not there</span>'
+    _, passed, valid = cell
+    letter = cell_letter(passed, valid)
+    text = f"{passed} of {valid}" if valid else NOT_MEASURED
+    return f'<span class="dot {letter}" aria-hidden="true"></span> <span class="unseen">{CELL_WORDS[letter]}: </span>{text}'
+
+
+def map_document(board: Board) -> JsonObject:
+    """What the script draws: the runs in the order recorded with their cohort's letter, and the cells."""
+    letters = cohort_letters(board.rows)
+    known = [row for row in board.rows if row["id"] in board.cases.columns and not row["problem"]]
+    runs = [
+        [row["id"], row["seq"], row["agent_version"], row["label"], letters[row["cohort"]], mark_kind(row), stated_text(row)]
+        for row in known
+    ]
+    return {"runs": runs, **board.cases.document()}
+
+
+# --- Every run -------------------------------------------------------------------------
+
+RUN_COLUMNS = ("Run", "Pass rate", "Change", "Cases that moved", "Cost and duration", "Recommendation", "Decision", "Hashes")
+
+
+def runs_html(board: Board) -> str:
+    """Every run, the newest first, by cohort; how a cohort differs from the one before stands above its runs."""
+    bands, cut = cohort_bands(board.rows), max(0, len(board.rows) - SHOWN_RUNS)
+    newer = [band._replace(first=max(cut, band.first)) for band in bands if band.end > cut]
+    older = [band._replace(end=min(cut, band.end)) for band in bands if band.first < cut]
+    table = runs_table(board, newer, "Every run, the newest first")
+    return table + (folded_html(f"{counted(cut, 'older run')}", runs_table(board, older, "Older runs")) if older else "")
+
+
+def runs_table(board: Board, bands: list[CohortBand], caption: str) -> str:
+    """The runs of *bands*, the newest first."""
+    head = "".join(f'<th scope="col" role="columnheader">{name}</th>' for name in RUN_COLUMNS)
+    bodies = "".join(band_html(board, band) for band in reversed(bands))
+    return (
+        f'<table class="figures splits runs" role="table"><caption class="unseen">{caption}</caption>'
+        f'<thead role="rowgroup"><tr role="row">{head}</tr></thead>\n{bodies}</table>'
+    )
+
+
+def band_html(board: Board, band: CohortBand) -> str:
+    """The rows of one band."""
+    rows = board.rows[band.first : band.end]
+    if band.cohort:
+        names = dict.fromkeys(row["improvement"] for row in rows)
+        text = f"{band.cohort}, {', '.join(names)}, {counted(rows[0]['cases'] or 0, 'case')}"
+        text += f" ({rows[0]['holdout']:,} of the holdout)" if rows[0]["holdout"] else ""
+        difference = board.differences.get(band.cohort)
+        small = f"Differs from the cohort before it: {difference}. Its rates are not compared with others." if difference else ""
+        title = f"<b>Cohort {html_text(band.letter)}</b> {html_text(text)} <small>{html_text(small)}</small>"
+    else:
+        title = "<b>Runs that cannot be trusted</b>"
+    lines = "".join(run_html(board, row) for row in reversed(rows))
+    heading = f'<th role="rowheader" scope="rowgroup" colspan="{len(RUN_COLUMNS)}">{title}</th>'
+    return f'<tbody role="rowgroup"><tr role="row" class="band">{heading}</tr>\n{lines}</tbody>\n'
+
+
+def run_html(board: Board, row: JsonObject) -> str:
+    """The row of one run."""
+    wrong = board.checks.get(row["id"], [])
+    sign = '<span class="sign sign-bad" aria-hidden="true"></span>'
+    hashes = f'<span class="tone-bad">{sign}changed</span> <small>{html_text("; ".join(wrong[:3]))}</small>' if wrong else "verified"
+    if row["problem"]:
+        promoted = "promoted; " if row["promoted_at"] else ""
+        cells = [f"<b>{row['seq']}</b> <small>{html_text(row['id'])}</small>", f'<span class="missing">{promoted}cannot be trusted</span>']
+        return run_line([*cells, *[""] * (len(RUN_COLUMNS) - 3), hashes])
+    rates = row["rates"]["candidate"]
+    tags = (['<span class="tag">champion</span>'] if row["is_champion"] else []) + (
+        ['<span class="tag">anchor</span>'] if row["kind"] == "anchor" else []
+    )
+    name = f"{mark_sample(mark_kind(row))}<b>{row['seq']} · {html_text(visible(row['agent_version'], 60))}</b> {' '.join(tags)}"
+    name += f"<small>{html_text(visible(row['label'], 120))}</small>"
+    name += f"<small>{html_text(day(row['recorded_at']))} · <code>{html_text(row['id'])}</code></small>"
+    if row["other_version"] is not None:
+        name += f"<small>Another version than the champion then, {html_text(visible(row['other_version'], 40))}.</small>"
+    small = ", ".join(filter(None, (interval_text(rates), basis_text(rates))))
+    return run_line([
+        name,
+        f"{figure_html(rate_percent(rates['rate']))} <small>{figure_html(small)}</small>",
+        change_html(board, row),
+        figure_html(moved_text(row)),
+        f"{html_text(trial_cost(rates))}, {html_text(trial_time(rates))}",
+        recommendation_html(row),
+        decision_html_of(row),
+        hashes,
+    ])  # fmt: skip
+
+
+def run_line(cells: list[str]) -> str:
+    """A row whose first cell is its heading; the others say on narrow screens what they are."""
+    rest = "".join(f'<td role="cell" data-name="{name}">{cell}</td>' for name, cell in zip(RUN_COLUMNS[1:], cells[1:], strict=True))
+    return f'<tr role="row"><th scope="row" role="rowheader">{cells[0]}</th>{rest}</tr>\n'
+
+
+def change_html(board: Board, row: JsonObject) -> str:
+    """The change of the pass rate, and against which run."""
+    if row["recommendation"] is None:
+        return '<span class="missing">measured alone</span>'
+    against = next((run_name(each) for each in board.rows if each["id"] == row["compared_with"]), "a baseline that was not recorded")
+    return f"{figure_html(delta_text(row))} <small>against {html_text(against)}</small>"
+
+
+def moved_text(row: JsonObject) -> str:
+    """'1 regressed, 2 improved', with what else occurs."""
+    counts = row["counts"]
+    if row["recommendation"] is None:
+        return ""
+    order = ("regressed", "weakened", "not_comparable", "improved", "strengthened")
+    return ", ".join(f"{counts[key]:,} {key.replace('_', ' ')}" for key in order if counts[key] or key in ("regressed", "improved"))
+
+
+def recommendation_html(row: JsonObject) -> str:
+    """The recommendation and why."""
+    if row["recommendation"] is None:
+        return ""
+    reasons = "; ".join(visible(str(each["text"]), 300) for each in row["reasons"])
+    return f"{html_text(VERDICTS[row['recommendation']])} <small>{html_text(reasons)}</small>"
+
+
+def decision_html_of(row: JsonObject) -> str:
+    """Who decided what, why, and when it was promoted."""
+    decision = row["decision"] or {}
+    parts = [html_text(capitalised(stated_text(row)))]
+    why = [f"because {visible(decision['rationale'], 300)}"] if decision.get("rationale") else []
+    why += [f"on condition that {visible(text, 300)}" for text in decision.get("conditions", [])]
+    why += [f"recorded from inside {visible(decision['via'], 40)}"] if decision.get("via") else []
+    why += [f"promoted {day(at)}" for at in row["promoted_at"]]
+    return " ".join(parts + [f"<small>{html_text('; '.join(why))}</small>"] * bool(why))
+
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -31735,6 +37064,7 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {}
 IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
+OR_RUNS = IMPROVEMENT._replace(text=f"{IMPROVEMENT.text}; left out when runs are named", options={"nargs": "?"})
 
 
 def command(
@@ -31787,6 +37117,10 @@ def diagnose(text: str) -> None:
 
 def load_project(argument: str) -> Project:
     """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
+    if argument.startswith(RUN_PREFIX):
+        evidence = run_evidence(argument)
+        known, cases, evaluators = loaded_evidence(evidence)
+        return Project(evidence, known, cases, evaluators, derived_metrics(known, cases.cases))
     improvement = find_improvement(argument)
     breaches = Breaches()
     evaluation = load_evaluation(improvement, breaches)
@@ -31798,6 +37132,25 @@ def load_project(argument: str) -> Project:
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
     return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
+
+
+def compared_project(argument: str | None, baseline: str, candidates: list[str]) -> tuple[Project, str, list[str]]:
+    """The improvement *argument*, *baseline* and *candidates*: names of stages, or `run:ID` for all of them and no improvement.
+
+    Then the evidence is that of the first candidate's run, and the runs' ids are the names of the stages. Raises UsageError.
+    """
+    named = [stage for stage in (baseline, *candidates) if stage.startswith(RUN_PREFIX)]
+    if not named:
+        if argument is None:
+            raise UsageError("IMPROVEMENT is missing", "name an improvement, or two runs: --baseline run:ID --candidate run:ID")
+        return load_project(argument), baseline, candidates
+    if argument is not None or len(named) <= len(candidates):
+        hint = "write --baseline run:ID --candidate run:ID, and no improvement"
+        raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT, for baseline and candidate alike", hint)
+    for stage in named:
+        run_evidence(stage)
+    stages = [stage[len(RUN_PREFIX) :] for stage in named]
+    return load_project(candidates[0]), stages[0], stages[1:]
 
 
 def require_stage(improvement: Improvement, stage: str) -> None:
@@ -32023,8 +37376,8 @@ def counts_text(counts: Mapping[str, int], order: list[str]) -> str:
 # What several commands tell of a comparison: the lines, the page, the pending decision.
 # =============================================================================
 
-BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})
-CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate)", {"default": "candidate"})
+BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline), or run:ID", {"default": "baseline"})
+CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate), or run:ID", {"default": "candidate"})
 SHOWN_CASES = 10
 
 
@@ -32377,6 +37730,360 @@ def wrong_keys(stdout: bytes) -> list[str]:
 
 # endregion
 
+# region commands/run_system.py
+# =============================================================================
+# `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
+# =============================================================================
+
+MOST_ITEMS = 2**31 - 1
+LONGEST_VARIANT = 200
+
+
+def items_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
+    return int(text)
+
+
+SYSTEM_ARGUMENTS = [
+    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
+    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
+    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
+    Argument("--description", "D", "with --system: more about it", {"default": ""}),
+    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
+    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
+    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
+]
+
+
+def run_of_system(args: Namespace, others: list[str]) -> Answer:
+    """Starts the run that *args* describe. Raises UsageError when *others*, options for improvements, were given as well."""
+    if others:
+        raise UsageError(f"{listed(others)} cannot go with --system", "the eval of the system says how items are run")
+    if not args.variant or len(args.variant) > LONGEST_VARIANT or not args.variant.isprintable():
+        message = "--variant NAME is missing" if not args.variant else f"--variant {quoted(args.variant)} is no name"
+        raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
+    options = RunOptions(
+        args.system, args.variant, args.title, args.description, args.hypothesis, bool(args.diagnostic), args.max_items
+    )
+    return outcome_answer(start_run(find_workspace(), options))
+
+
+@command(
+    "resume",
+    "Goes on with a run of the lab that did not complete, or begins it anew from its commit.",
+    [
+        Argument("run", "RUN", "id of the run, such as r0042"),
+        Argument("--restart", "", "begin anew; what was there is moved to attempt-N"),
+    ],
+    "kaizen resume r0042\nkaizen resume r0042 --restart",
+    group="lab",
+)
+def command_resume(args: Namespace) -> Answer:
+    """Goes on with the run; exit codes as for `kaizen run --system`."""
+    return outcome_answer(resume_run(find_workspace(), args.run, bool(args.restart)))
+
+
+def outcome_answer(outcome: RunOutcome) -> Answer:
+    """What is said of a run that has ended: exit 0 completed, 130 interrupted, else 4."""
+    document = outcome.document
+    run, state = document["id"], document["state"]
+    message = f"{run}: {state}" + (f", {visible(document['message'])}" if document["message"] else "")
+    message += f"; {result_words(document)}"
+    following = {DONE: "", TAINTED: f"kaizen resume {run} --restart"}.get(state, f"kaizen resume {run}")
+    code = EXIT_DONE if state == DONE else EXIT_INTERRUPTED if state == BROKEN_OFF else EXIT_INCOMPLETE
+    lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *outcome.notes])]
+    return Answer(code, document["reason"] or state, message, lines, {"run": document}, following)
+
+
+def result_words(document: JsonObject) -> str:
+    """'accuracy 0.75 (mean of 3 of 4 items)', or why there is no number."""
+    metric, result = document["metric"], document["result"]
+    name = visible(metric["name"], 40)
+    if result["status"] != "available":
+        return f"{name} unavailable: {result['reason'].replace('_', ' ')}"
+    return f"{name} {result['value']:.6g} ({metric['aggregation']} of {result['n']:,} of {counted(result['planned'], 'item')})"
+
+
+def further_words(document: JsonObject) -> list[str]:
+    """What else is to be known about the run: what kind it is, how items ended, cost, source."""
+    counts = listed([f"{number:,} {status}" for status, number in document["counts"].items() if number])
+    kind = [word for word in ("diagnostic", "limited") if document[word]]
+    cost = [] if document["cost_usd"] is None else [f"cost {dollars(document['cost_usd'])}"]
+    return [
+        f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
+        *cost,
+    ]
+
+# endregion
+
+# region commands/lab_log.py
+# =============================================================================
+# `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
+# =============================================================================
+
+RUNS_SHOWN = 30
+FAILURES_SHOWN = 5
+TITLE_WIDTH = 40
+UNRANKED_WORDS = {
+    "other_dataset": "scored on another dataset",
+    "other_eval": "scored by another eval",
+    "other_metric": "scored by another metric",
+    "values_missing": "some items have no value",
+    "no_values": "no item has a value",
+}
+
+
+def percentile_argument(text: str) -> float:
+    """*text* as a number above 0, at most 100. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 100:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number above 0, at most 100")
+    return number
+
+
+def amount_argument(text: str) -> int:
+    """*text* as a whole number from 0. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 0")
+    return int(text)
+
+
+LOG_ARGUMENTS = [
+    Argument("--system", "ID", "only runs of this system", {"default": ""}),
+    Argument("--variant", "NAME", "only runs of this variant", {"default": ""}),
+    Argument(
+        "--metric", "NAME", f"the score by its name, another metric of the items, {' or '.join(LINE_METRICS)} (default: the run's own)"
+    ),
+    Argument("--aggregation", "A", f"how items become one number: {', '.join(AGGREGATIONS)}", {"choices": AGGREGATIONS, "metavar": "A"}),
+    Argument("--percentile", "P", "which one, with --aggregation percentile", {"type": percentile_argument}),
+    Argument(
+        "--direction", "D", "higher or lower is better (default: as the system says)", {"choices": ("higher", "lower"), "metavar": "D"}
+    ),
+    Argument("--rank", "", "best first; what cannot be ranked follows, with the reason"),
+    Argument(
+        "--limit", "N", f"the newest N, or with --rank the first N; 0: all ({RUNS_SHOWN}; with --json all)", {"type": amount_argument}
+    ),
+]
+
+
+@command(
+    "log",
+    "Lists the recorded runs, newest last, or ranks those that can be compared; what is not known is never shown as 0.",
+    LOG_ARGUMENTS,
+    "kaizen log --system refunds --rank\n"
+    "kaizen log --metric accuracy --aggregation mean --rank\n"
+    "kaizen log --metric latency_ms --aggregation percentile --percentile 95",
+    group="lab",
+)
+def command_log(args: Namespace) -> Answer:
+    """One row a run."""
+    workspace = find_workspace()
+    if args.system and args.system not in system_ids(workspace):
+        load_system(workspace, args.system)
+    store, choice = FolderStore(workspace), log_choice(args)
+    documents = read_runs(store, args.system, args.variant)
+    limit = args.limit if args.limit is not None else 0 if args.json else RUNS_SHOWN
+    if args.rank:
+        names = sorted({document["system"] for document in documents if document["state"] != UNREADABLE})
+        if len(names) > 1:
+            raise UsageError(
+                "runs of several systems have no common order",
+                f"name one with --system: {listed([visible(name, 40) for name in names], 20)}",
+            )
+        rows = rank_rows([log_row(store, document, choice) for document in documents], documents, choice)
+        shown = rows[:limit] if limit else rows
+    else:
+        shown = [log_row(store, document, choice) for document in (documents[-limit:] if limit else documents)]
+    best = best_runs(workspace, {row["system"] for row in shown})
+    for row in shown:
+        row["is_best"] = row["id"] in best
+    lines = [visible(log_line(row, bool(args.rank)), None) for row in shown]
+    message = log_message(documents, shown, bool(args.rank))
+    lines.append(message)
+    return Answer(0, "listed", message, lines, {"count": len(documents), "runs": []}, rows=shown)
+
+
+def log_choice(args: Namespace) -> Choice:
+    """The metric that *args* choose. Raises UsageError for a percentile without its aggregation."""
+    if args.percentile is not None and args.aggregation != "percentile":
+        raise UsageError("--percentile goes with --aggregation percentile")
+    if args.aggregation == "percentile" and args.percentile is None:
+        raise UsageError("--aggregation percentile needs to know which", "add --percentile 95")
+    return Choice(args.metric, args.aggregation, args.percentile, args.direction)
+
+
+def best_runs(workspace: Workspace, systems: set[str]) -> set[str]:
+    """The runs that the *systems* name as their best; none for a system that cannot be read here."""
+    found = set()
+    for name in systems:
+        try:
+            found.add(load_system(workspace, name).best_run)
+        except KaizenError:
+            continue
+    return found - {""}
+
+
+def log_line(row: JsonObject, is_ranked: bool) -> str:
+    """One run for the terminal."""
+    place = [f"{row['rank'] or '-':>4}"] if is_ranked else []
+    title = visible(row["title"] or row["variant"] or "", TITLE_WIDTH)
+    if row["result"] is None:
+        return "  ".join([*place, f"{row['id']:<6}", f"cannot be read: {visible(row['message'])}"])
+    state = [] if row["state"] == DONE else [row["state"].replace("_", " ")]
+    kinds = [*state, *(word for word in ("diagnostic", "limited") if row[word])]
+    reason = row["unranked"] if is_ranked and not kinds and row["result"]["status"] == "available" else None
+    further = [listed(kinds)] if kinds else []
+    further += [UNRANKED_WORDS.get(reason, reason.replace("_", " "))] if reason else []
+    further += [row["verdict"]] if row["verdict"] not in (None, "unjudged") else []
+    further += ["best run"] if row["is_best"] else []
+    further += [dollars(row["cost_usd"])] if row["cost_usd"] is not None else []
+    further += [duration(row["seconds"])] if row["seconds"] is not None else []
+    return "  ".join(
+        [*place, f"{row['id']:<6}", str(row["commit"])[:7], f"{title:<{TITLE_WIDTH}}", number_words(row["result"]), ", ".join(further)]
+    )
+
+
+def number_words(result: JsonObject) -> str:
+    """'accuracy 0.75 (30 of 32)' in the width of a column, or why there is no number."""
+    name = visible(result["metric"], 24)
+    if result["status"] != "available":
+        return f"{name} unavailable: {UNRANKED_WORDS.get(result['reason'], result['reason'].replace('_', ' '))}"
+    part = "" if result["n"] == result["planned"] else f" ({result['n']:,} of {result['planned']:,})"
+    return f"{name} {result['value']:.6g}{part}"
+
+
+def log_message(documents: list[JsonObject], shown: list[JsonObject], is_ranked: bool) -> str:
+    """How many runs, how many of them ranked or not shown."""
+    parts = [counted(len(documents), "run")]
+    if is_ranked:
+        ranked = [row for row in shown if row["rank"]]
+        parts.append(f"{len(ranked)} ranked" if len(shown) == len(documents) else f"{len(ranked)} ranked shown")
+        parts += ["the best of many looks better than it is: see kaizen compare"] if len(ranked) > 2 else []
+    elif len(shown) < len(documents):
+        parts.append(f"the newest {len(shown)} shown; --limit 0 shows all")
+    return "; ".join(parts)
+
+
+# --- One run ---------------------------------------------------------------------------
+
+
+@command(
+    "show",
+    "Shows one run: what was tried, from which commit, its result, cost and time, and the worst answers.",
+    [
+        Argument("run", "RUN", "id of the run, such as r0042"),
+        Argument(
+            "--failures", "N", f"how many of the worst answers ({FAILURES_SHOWN})", {"type": amount_argument, "default": FAILURES_SHOWN}
+        ),
+    ],
+    "kaizen show r0042\nkaizen show r0042 --failures 20",
+    group="lab",
+)
+def command_show(args: Namespace) -> Answer:
+    """Reads only."""
+    workspace = find_workspace()
+    store = FolderStore(workspace)
+    document = store.read(args.run)
+    good, items = good_score(workspace, document), open_items(workspace, document)
+    worst = worst_answers(store, document, good)
+    failures = [shown_answer(line, items.may_name(line["item"])) for line in worst[: args.failures]]
+    times = latency_document(store, document)
+    row = log_row(store, document, Choice())
+    row["is_best"] = row["id"] in best_runs(workspace, {row["system"]})
+    lines = [*show_lines(document, row, times), *failure_lines(failures, len(worst))]
+    selected = [name for name in document["population"]["selected_item_ids"] if items.may_name(name)]
+    told = {**document, "population": {**document["population"], "selected_item_ids": selected}}
+    data = {"run": told, "is_best": row["is_best"], "unranked": row["unranked"], "latency_ms": times}
+    return Answer(0, "shown", lines[0], lines, {**data, "failures": failures, "failures_in_all": len(worst)})
+
+
+def good_score(workspace: Workspace, document: JsonObject) -> float | None:
+    """The best score there can be, as the system at hand says; None when that is not known."""
+    try:
+        metric = load_system(workspace, document["system"]).metric
+    except KaizenError:
+        return None
+    return metric.maximum if metric.is_higher_better else metric.minimum
+
+
+def latency_document(store: RunStore, document: JsonObject) -> JsonObject:
+    """{n, p50, p95} of the milliseconds that answers took; None for none."""
+    times = [line["latency_ms"] for line in answered_lines(store, document) if line["latency_ms"] is not None]
+    return {"n": len(times), **{f"p{place}": percentile(times, place).value for place in (50, 95)}}
+
+
+def show_lines(document: JsonObject, row: JsonObject, times: JsonObject) -> list[str]:
+    """What is known of a run, a line each."""
+    state = document["state"].replace("_", " ") + (f" ({visible(document['message'])})" if document.get("message") else "")
+    head = f"{document['id']}: {visible(document['title'] or document['variant'])}, {state}"
+    result = result_words({**document, "result": row["result"]})
+    counts = listed([f"{number:,} {status}" for status, number in (document.get("counts") or {}).items() if number])
+    commit = document["commit"]
+    place = f" on {visible(commit['branch'], 60)}" if commit["branch"] else ""
+    kinds = [word for word in ("diagnostic", "limited") if document[word]] + ["best run"] * row["is_best"]
+    told = [f"{visible(name, 40)} {value:.6g}" for name, value in (document.get("metrics") or {}).items() if value is not None]
+    locked, hashes = document["hashes"]["locked"], document["hashes"]
+    facts = [
+        ("system", f"{document['system']}, variant {visible(document['variant'], 80)}"),
+        ("hypothesis", visible(document["hypothesis"], 400)),
+        ("description", visible(document["description"], 400)),
+        ("result", result + (f"; not ranked: {row['unranked'].replace('_', ' ')}" if row["unranked"] else "")),
+        ("answers", counts),
+        ("told by eval", listed(told, 20)),
+        ("cost", dollars(document["cost_usd"]) if document.get("cost_usd") is not None else "not known"),
+        ("time", time_words(document, times)),
+        ("commit", f"{str(commit['hash'])[:12]}{place}, tree {str(document['tree'])[:12]}"),
+        ("scored by", f"dataset {hashes['dataset'][7:19]}, eval {hashes['eval'][7:19]}, {counted(len(locked), 'locked file')}"),
+        (
+            "processes",
+            {"own_process": "eval and system apart", "in_process": "the eval imports the system, which could patch it"}.get(
+                document["separation"], document["separation"].replace("_", " ")
+            ),
+        ),
+        ("verdict", document["verdict"].replace("_", " ")),
+        ("kind", listed(kinds)),
+        ("attempt", str(document["attempt"]) if document["attempt"] > 1 else ""),
+        ("started", f"{visible(document.get('started_at') or document['created_at'], 40)}"),
+    ]
+    return [visible(line, None) for line in [head, *(f"  {name:<12}  {text}" for name, text in facts if text)]]
+
+
+def time_words(document: JsonObject, times: JsonObject) -> str:
+    """How long the run took, and half and 95 % of the answers at most."""
+    parts = [duration(document["seconds"])] if document.get("seconds") is not None else []
+    if times["n"]:
+        parts.append(f"answers {duration(times['p50'] / 1000)} (half), {duration(times['p95'] / 1000)} (95 %)")
+    return ", ".join(parts)
+
+
+def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
+    """The worst answers, each on a line with what was said about it below."""
+    if not failures:
+        return (
+            ["  every answer is as good as can be"]
+            if not in_all
+            else [f"  {counted(in_all, 'answer')} not as good as can be: --failures shows them"]
+        )
+    lines = [f"  the worst of {counted(in_all, 'answer')} that could be better:"]
+    for line in failures:
+        if line["item"] is None:
+            lines.append(f"    (an item that is not open any more)  {line['status']}")
+            continue
+        number = f"  score {line['score']:.6g}" if line.get("score") is not None else ""
+        nth = f", trial {line['trial']}" if line["trial"] > 1 else ""
+        nth += f", pass {line['pass']}" if line["pass"] > 1 else ""
+        reason = f" ({visible(line['reason'], 60)})" if line.get("reason") else ""
+        lines.append(f"    {visible(line['item'], 60)}{nth}  {line['status'].replace('_', ' ')}{reason}{number}")
+        lines += [f"      {key}: {visible(line[key], 200)}" for key in ("feedback", "output") if key in line]
+    return lines
+
+# endregion
+
 # region commands/run.py
 # =============================================================================
 # `kaizen run`: has a runner answer the cases of an improvement and records what it did.
@@ -32456,26 +38163,39 @@ RUN_ARGUMENTS = [
 ]
 SHARD = Argument("--shard", "I/N", "run only part I of N of the cases; auto, auto/N: as the CI system or cluster says", {"default": ""})
 
+STAGE_ARGUMENTS = [
+    Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
+    *RUN_ARGUMENTS,
+    SHARD,
+    Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
+    Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
+    Argument("--resume", "", "run what is missing of a stage that is there"),
+    Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
+    Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+]
+
 
 @command(
     "run",
-    "Runs a command once for each trial of each case, and records what it answers as a stage.",
+    "Runs a command once for each trial of each case, and records what it answers as a stage; or a run of a system of the lab.",
     [
-        IMPROVEMENT,
-        Argument("--stage", "S", "name of the stage: baseline, candidate, or any other", {"default": ""}),
-        *RUN_ARGUMENTS,
-        SHARD,
-        Argument("--check", "", "try one case, show what goes in and out, say what is wrong; write nothing"),
-        Argument("--estimate", "", "run nothing; say what it will take and cost, from earlier evidence"),
-        Argument("--resume", "", "run what is missing of a stage that is there"),
-        Argument("--overwrite", "", "run everything anew; the old files stay until the last trial has ended"),
-        Argument("--only", "WHAT", "errors: run again the trials without usable evidence", {"choices": ["errors"], "default": ""}),
+        IMPROVEMENT._replace(options={"nargs": "?"}),
+        *STAGE_ARGUMENTS,
+        *SYSTEM_ARGUMENTS,
     ],
-    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py",
+    "kaizen run refund --stage baseline -- ./agent\nkaizen run refund --stage candidate --repetitions 5 --jobs 4 -- python agent.py\n"
+    "kaizen run --system refunds --variant shorter-prompt",
     rest="COMMAND [ARG…]",
 )
 def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
+    if args.system:
+        return run_of_system(args, improvement_options(args))
+    beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
+    if beyond:
+        raise UsageError(f"{listed(beyond)} without --system", "they are about a run of a system: kaizen run --system ID --variant NAME")
+    if args.improvement is None:
+        raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     if args.only and (args.resume or args.overwrite):
         raise UsageError("--only errors goes with neither --resume nor --overwrite", "it adds to the stage that is there")
     beside = [f"--{name}" for name in ("estimate", "resume", "overwrite", "only", "shard") if args.check and getattr(args, name)]
@@ -32493,6 +38213,16 @@ def command_run(args: Namespace) -> Answer:
         return estimate_answer(args, project)
     summary = run_stage(run_request(args, project, args.stage, ONLY_ERRORS if args.only else existing))
     return run_answer(args, summary)
+
+
+def improvement_options(args: Namespace) -> list[str]:
+    """What *args* hold that is for improvements only, as it was written."""
+    found = [] if args.improvement is None else [quoted(args.improvement)]
+    for argument in STAGE_ARGUMENTS:
+        value = getattr(args, argument.name[2:].replace("-", "_"))
+        if value and value != argument.options.get("default"):
+            found.append(argument.name)
+    return found + (["-- COMMAND"] if args.rest else [])
 
 
 def run_request(args: Namespace, project: Project, stage: str, existing: str) -> RunRequest:
@@ -32908,6 +38638,330 @@ def replayed_tally(project: Project, stage: str) -> StageTally:
 
 # endregion
 
+# region commands/history.py
+# =============================================================================
+# `kaizen history init`, `record`, `promote`: what is kept, and how.
+# =============================================================================
+
+HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
+RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
+RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
+AGENT_VERSION = Argument(
+    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
+)
+STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
+LONGEST_NAME = 200
+CheckFields = Callable[[History, JsonObject], None]
+
+
+class Recorded(NamedTuple):
+    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
+
+    project: Project
+    comparison: JsonObject
+    states: dict[str, StageState]
+
+
+@command(
+    "history init",
+    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
+    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
+    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
+    group="history",
+)
+def command_history_init(args: Namespace) -> Answer:
+    """Archives the anchor."""
+    recorded = one_stage(load_project(args.improvement), args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        cohort = cohort_id(fields["cohort"])
+        anchor = history.anchor(cohort)
+        if anchor:
+            name = recorded.project.improvement.argument()
+            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
+
+    history, run = recorded_run(args, ANCHOR, recorded, check)
+    champion = history.champion()
+    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
+    if champion and champion.manifest["agent_version"] != args.agent_version:
+        version = quoted(champion.manifest["agent_version"])
+        lines.append(
+            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
+        )
+    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
+
+
+@command(
+    "history record",
+    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
+    [
+        OR_RUNS,
+        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
+        Argument("--baseline", "S", "stage or run:ID that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--run", "ID", "a run of the lab, in place of IMPROVEMENT and --stage", {"default": ""}),
+        RUN_LABEL,
+        AGENT_VERSION,
+        HISTORY,
+    ],
+    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
+    group="history",
+)
+def command_history_record(args: Namespace) -> Answer:
+    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
+    project = recorded_project(args)
+    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
+    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+
+    def check(history: History, fields: JsonObject) -> None:
+        wanted = identity_of_run(fields)
+        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
+        if same:
+            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
+
+    history, run = recorded_run(args, RECORD, recorded, check)
+    comparison, decision = recorded.comparison, run.manifest["decision"]
+    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
+    lines += [
+        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
+    ]
+    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
+    if history.anchor(run.cohort()) is None:
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
+    status = decision["status"] if decision else ""
+    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
+    following = "" if status == "rejected" or not is_compared else following
+    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+def recorded_project(args: Namespace) -> Project:
+    """The improvement, or the evidence of the run, that *args* name; then `stage` and `baseline` are ids of runs."""
+    if (args.improvement is None) != bool(args.run):
+        raise UsageError("name an improvement, or a run with --run ID", "one of them, not both")
+    if args.run:
+        args.stage = args.run
+        if args.baseline.startswith(RUN_PREFIX):
+            run_evidence(args.baseline)
+            args.baseline = args.baseline.removeprefix(RUN_PREFIX)
+    return load_project(RUN_PREFIX + args.run if args.run else args.improvement)
+
+
+@command(
+    "history promote",
+    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
+    [RUN, HISTORY],
+    "kaizen history promote 2",
+    group="history",
+)
+def command_history_promote(args: Namespace) -> Answer:
+    """Appends the promotion, with the decision it rests on."""
+    folder = required_history(args.history)
+    run = find_run(load_history(folder), args.run)
+    if not run.manifest:
+        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
+    improvement = improvement_of_run(folder, run)
+    stale = "" if improvement is None else moved_on(improvement, run)
+    decision, source = deciding_file(folder, run, improvement)
+
+    def check(history: History) -> None:
+        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
+        if obstacle:
+            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
+
+    before = load_history(folder)
+    stated = stated_decision(decision) or {}
+    history = record_promotion(folder, run.id, source, stated, check)
+    former = before.champion()
+    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
+    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
+    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
+    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
+    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
+
+
+def required_history(argument: str | None) -> str:
+    """The folder of the history. Raises InputError when there is none."""
+    folder = find_history(argument)
+    if folder is None:
+        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
+        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
+    return folder
+
+
+def history_answer(history: History, run: HistoryRun) -> JsonObject:
+    """What --json says of *run*."""
+    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
+
+
+# --- What is archived ------------------------------------------------------------------
+
+
+def one_stage(project: Project, stage: str) -> Recorded:
+    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
+    tally, state = tallied_stage(project, stage)
+    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
+    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
+    return Recorded(project, document, {"candidate": state})
+
+
+def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
+    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
+    assessment = assess(project, baseline, candidate)
+    refuse_stale(assessment, project.improvement, "record")
+    return Recorded(project, assessment.comparison, assessment.states)
+
+
+def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
+    """The history with *recorded* appended as a run of *kind*, and that run."""
+    improvement = recorded.project.improvement
+    label = args.label or improvement.name
+    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
+        if not value.strip() or len(value) > LONGEST_NAME:
+            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
+    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
+    decision, source = decision_file(improvement)
+    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
+        decision = None  # there is none about what is recorded here
+
+    def check_all(history: History) -> None:
+        check(history, {"label": label, **fields})
+        refuse_changed_stages(recorded)
+
+    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
+    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
+
+
+def path_from(folder: str, improvement: Improvement) -> str:
+    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
+    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
+
+
+def cohort_fields(project: Project) -> JsonObject:
+    """The cohort of *project*, as a manifest has it."""
+    return {
+        "dataset_fingerprint": project.dataset.fingerprint,
+        "evaluator_fingerprint": project.suite.fingerprint,
+        "evaluators": project.suite.entry_fingerprints,
+        "cases": len(project.dataset.cases),
+        "holdout": len(project.dataset.holdout),
+    }
+
+
+def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
+    """The manifest of *recorded*, but for id, time and files; it names no case."""
+    comparison = recorded.comparison
+    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
+    return {
+        "agent_version": agent_version,
+        "improvement": {"name": recorded.project.improvement.name, "path": path},
+        "cohort": cohort_fields(recorded.project),
+        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
+        "evidence": comparison.get("evidence"),
+        "recommendation": comparison["recommendation"],
+        "reasons": reasons,
+        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
+        "decision": stated_decision(decision),
+    }
+
+
+def identity_of_run(fields: JsonObject) -> list[object]:
+    """What makes two records the same run, when all of it is equal."""
+    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
+
+
+def run_sources(recorded: Recorded) -> list[Source]:
+    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
+    improvement, dataset = recorded.project.improvement, recorded.project.dataset
+    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
+    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
+    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
+    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
+    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
+    for role in recorded.states:
+        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
+    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
+    references = sorted(recorded.project.evaluation.file_hashes)
+    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
+
+
+def archived_case_lines(cases: list[Case]) -> bytes:
+    """All cases, those of included files too, one a line."""
+    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
+
+
+def refuse_changed_stages(recorded: Recorded) -> None:
+    """Raises RefusedError when a stage is no longer the one that was assessed."""
+    improvement = recorded.project.improvement
+    for role, state in recorded.states.items():
+        stage = recorded.comparison[role]["stage"]
+        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
+            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
+                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
+                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
+
+
+# --- What a promotion rests on ---------------------------------------------------------
+
+
+def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
+    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
+    place, root = run.manifest["improvement"], os.path.dirname(folder)
+    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
+    try:
+        if place.get("path"):
+            return find_improvement(path) if is_inside(root, path) else None
+        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
+    except InputError:
+        return None
+
+
+def moved_on(improvement: Improvement, run: HistoryRun) -> str:
+    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
+    stages = run.manifest["stages"]
+    if "baseline" not in stages:
+        return ""
+    try:
+        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
+    except InputError as error:
+        return error.message
+    if now.problems:
+        return now.problems[0][1]
+    cohort, comparison = run.manifest["cohort"], now.comparison
+    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
+        if comparison[key] != cohort[key]:
+            return f"the {what} in {improvement.shown()} have changed since it was recorded"
+    for role in ("baseline", "candidate"):
+        if comparison[role] != stages[role]:
+            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
+    same = comparison["evidence"] == run.manifest["evidence"]
+    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
+
+
+def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
+    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
+    if improvement is not None:
+        return decision_file(improvement)
+    entry = run.file("decision.yaml")
+    content = object_bytes(folder, entry) if entry else b""
+    stated = run.manifest["decision"]
+    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
+
+
+def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
+    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
+    path = improvement.path("decision.yaml")
+    if not os.path.exists(path):
+        return None, Source("decision.yaml")
+    content, decision = read_bytes(path), decision_of(improvement)
+    if read_bytes(path) != content:
+        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
+    return decision, Source("decision.yaml", content=content)
+
+# endregion
+
 # region commands/agreement.py
 # =============================================================================
 # `kaizen agreement`: does the judge decide like the experts.
@@ -33112,6 +39166,180 @@ def record_agreement(path: str, document: JsonObject) -> None:
     old = read_json_object(path).get("measured") if os.path.exists(path) else []
     kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
     write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
+
+# endregion
+
+# region commands/create_system.py
+# =============================================================================
+# `kaizen create system ID`: a new system of the lab to fill in.
+# =============================================================================
+
+
+@command(
+    "create system",
+    "Makes kaizen/systems/ID with an eval that runs at once, three items and a stand-in for the system; never overwrites.",
+    [Argument("id", "ID", "id of the system: letters, digits, '_', '-'")],
+    "kaizen create system refunds",
+    group="lab",
+)
+def command_create_system(args: Namespace) -> Answer:
+    """Makes the folder and says what to do with it."""
+    files = [shown_path(path) for path in scaffold_system(find_workspace(), args.id)]
+    message = f"made system {args.id}"
+    following = f"git add -A && git commit -m 'system {args.id}', then kaizen run --system {args.id} --variant first"
+    return Answer(0, "created", message, [message, *(f"  {name}" for name in files)], {"system": args.id, "files": files}, following)
+
+# endregion
+
+# region commands/create_view.py
+# =============================================================================
+# `kaizen create view ID`: a page of answers or of items, to be adapted.
+# =============================================================================
+
+TRACE_VIEW = r"""// A page of what a run of SYSTEM answered, for people to read:
+//
+//     node kaizen/systems/SYSTEM/trace.js kaizen/.kaizen/runs/RUN/items.jsonl > page.html
+//
+// Change `view` so that what matters is seen first. Whatever an answer says passes `esc`: it must not become part of the page.
+"use strict";
+
+const esc = (value) => String(typeof value === "string" ? value : JSON.stringify(value, null, 1))
+  .replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const part = (title, value) => (value === undefined || value === null || value === "" ? "" : `<h3>${title}</h3><pre>${esc(value)}</pre>`);
+
+/** The HTML of one answer: a line of items.jsonl, or an observation with its steps. */
+function view(answer) {
+  const name = answer.item ?? answer.case_id ?? "?";
+  const score = answer.score === undefined || answer.score === null ? "" : `, score ${esc(answer.score)}`;
+  const steps = (answer.steps ?? []).map((step, number) => part(`${number + 1}. ${esc(step.name ?? step.role ?? step.kind)}`, step.text ?? { args: step.args, result: step.result }));
+  return `<article><h2>${esc(name)}: ${esc(answer.status ?? "")}${score}</h2>${steps.join("")}`
+    + `${part("output", answer.output)}${part("feedback", answer.feedback)}${part("metrics", answer.metrics)}</article>`;
+}
+
+if (typeof module !== "undefined") {
+  module.exports = { view };
+  if (require.main === module) {
+    const lines = require("fs").readFileSync(process.argv[2], "utf8").split("\n").filter((line) => line.trim());
+    console.log(`<!doctype html><meta charset="utf-8"><title>SYSTEM</title>${lines.map((line) => view(JSON.parse(line))).join("\n")}`);
+  }
+}
+"""
+ITEM_VIEW = r"""// A page of the items of SYSTEM, for people to read; items of the holdout are counted and not shown:
+//
+//     node kaizen/systems/SYSTEM/dataset-item.js kaizen/systems/SYSTEM/items.jsonl > page.html
+//
+// Change `view` so that what matters is seen first. Whatever an item says passes `esc`: it must not become part of the page.
+"use strict";
+
+const esc = (value) => String(typeof value === "string" ? value : JSON.stringify(value, null, 1))
+  .replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const part = (title, value) => (value === undefined || value === null || value === "" ? "" : `<h3>${title}</h3><pre>${esc(value)}</pre>`);
+
+/** The HTML of one item. */
+function view(item) {
+  const tags = (item.tags ?? []).map((tag) => ` <em>${esc(tag)}</em>`).join("");
+  return `<article><h2>${esc(item.id)}${tags}</h2>${part("input", item.input)}${part("context", item.context)}${part("expected", item.expected)}${part("notes", item.notes)}</article>`;
+}
+
+if (typeof module !== "undefined") {
+  module.exports = { view };
+  if (require.main === module) {
+    const lines = require("fs").readFileSync(process.argv[2], "utf8").split("\n").filter((line) => line.trim());
+    const items = lines.map((line) => JSON.parse(line)), open = items.filter((item) => item.split !== "holdout");
+    console.log(`<!doctype html><meta charset="utf-8"><title>SYSTEM</title>${open.map(view).join("\n")}`);
+    if (open.length < items.length) console.log(`<p>${items.length - open.length} of the holdout are not shown</p>`);
+  }
+}
+"""
+VIEW_TEMPLATES = {"trace": TRACE_VIEW, "dataset-item": ITEM_VIEW}
+
+
+@command(
+    "create view",
+    "Makes trace.js or dataset-item.js in the folder of a system: a page of answers or of items, to be adapted; never overwrites.",
+    [
+        Argument("id", "ID", "id of the system"),
+        Argument(
+            "--type",
+            "T",
+            "trace: what a run answered; dataset-item: the items",
+            {"choices": tuple(VIEW_TEMPLATES), "metavar": "T", "required": True},
+        ),
+    ],
+    "kaizen create view refunds --type trace",
+    group="lab",
+)
+def command_create_view(args: Namespace) -> Answer:
+    """Makes the file and says how it is used."""
+    system = load_system(find_workspace(), args.id)
+    path = os.path.join(system.folder, f"{args.type}.js")
+    shown = shown_path(path)
+    if not create_file(path, VIEW_TEMPLATES[args.type].replace("SYSTEM", system.id)):
+        raise RefusedError(f"{shown}: is there already; nothing was changed", "remove it first, if it is to be made anew", "existing_file")
+    what = "kaizen/.kaizen/runs/RUN/items.jsonl" if args.type == "trace" else system.dataset or "ITEMS.jsonl"
+    message = f"made {shown}"
+    return Answer(0, "created", message, [message], {"system": system.id, "file": shown}, f"node {shown} {what} > page.html")
+
+# endregion
+
+# region commands/dashboard.py
+# =============================================================================
+# `kaizen dashboard`: the history on one page.
+# =============================================================================
+
+
+@command(
+    "dashboard",
+    "Writes dashboard.html: champion over time, the open decision, regressions, each case in each run, hash status; exits 1 when broken.",
+    [HISTORY],
+    "kaizen dashboard",
+    group="history",
+)
+def command_dashboard(args: Namespace) -> Answer:
+    """Writes the page beside the ledger. A history that is not what was written gets a page that says so first."""
+    folder = required_history(args.history)
+    board = read_board(folder, open_decision)
+    path = os.path.join(folder, DASHBOARD_FILE)
+    write_file(path, dashboard_page(board))
+    verdict = board_verdict(board)
+    message = visible(f"{verdict.word}: {verdict.sentence}", 300)
+    lines = [message, *[f"  {visible(problem.text(), 300)}" for problem in board.problems[:10]]]
+    lines += [f"  and {counted(len(board.problems) - 10, 'more problem')}"] if len(board.problems) > 10 else []
+    lines += [f"  open: {visible(each.row['id'])}: {visible(each.text, 300)}" for each in board.decisions[:5]]
+    lines.append(f"page: {shown_path(path)}")
+    champion = next((row["id"] for row in board.rows if row["is_champion"]), None)
+    data: JsonObject = {"files": {"html": shown_path(path)}, "runs": len(board.rows), "champion": champion}
+    data.update(open=[each.row["id"] for each in board.decisions], problems=[problem.text() for problem in board.problems])
+    reason = board.problems[0].code if board.problems else "written"
+    return Answer(EXIT_NO if board.problems else 0, reason, message, lines, data, f"open {shown_path(path)}")
+
+
+def open_decision(history: History, run: HistoryRun, row: JsonObject) -> OpenDecision | None:
+    """What a person has to decide about *run*, as its improvement stands; None when it was rejected meanwhile."""
+    from shlex import quote
+
+    place = run.manifest["improvement"]
+    command = f"kaizen decide {quote(str(place.get('path') or place.get('name', '')))} --status {{}} --by NAME --because TEXT"
+    obstacle = rule_obstacle(history, run)
+    blocked = f"; it could not be promoted: {obstacle.text.removeprefix(f'{run.id}: ')}" if obstacle else ""
+    try:
+        improvement = improvement_of_run(history.folder, run)
+        live = decision_of(improvement) if improvement else None
+    except InputError:
+        return OpenDecision(row, "decision.yaml of its improvement cannot be read", "", bool(obstacle))
+    stated = live._asdict() if live and live.evidence == row["evidence"] else row["decision"] or {}
+    status = stated.get("status") or PENDING
+    if status == "rejected":
+        return None
+    if status in ACCEPTED_STATUSES:
+        text = f"Accepted by {stated['decided_by'] or 'nobody named'}, and not promoted{blocked}"
+        return OpenDecision(row, text, "" if obstacle else f"kaizen history promote {run.id}", bool(obstacle))
+    text = f"Nobody has decided yet{blocked}"
+    if improvement is None:
+        return OpenDecision(row, f"{text}; the folder of its improvement is gone", "", True)
+    if live is not None and live.evidence != row["evidence"]:
+        return OpenDecision(row, f"{text}; its improvement has other evidence by now: review and record that", "", True)
+    return OpenDecision(row, text, command.format("rejected" if obstacle else "accepted"), bool(obstacle))
 
 # endregion
 
@@ -33637,13 +39865,13 @@ SUMMARY = Argument("--summary", "FILE", "write a Markdown summary to FILE, as fo
 @command(
     "gate",
     "Prints the recommendation and exits 0 (eligible), 1 (rejected) or 3 (a person must decide), for CI.",
-    [IMPROVEMENT, BASELINE, CANDIDATE, JUNIT, SUMMARY],
+    [OR_RUNS, BASELINE, CANDIDATE, JUNIT, SUMMARY],
     "kaizen gate refund --junit report.xml --summary summary.md",
 )
 def command_gate(args: Namespace) -> Answer:
     """The recommendation of two stages."""
-    project = load_project(args.improvement)
-    assessment = assess(project, args.baseline, args.candidate)
+    project, baseline, (candidate,) = compared_project(args.improvement, args.baseline, [args.candidate])
+    assessment = assess(project, baseline, candidate)
     write_gate_files(project, assessment, args.junit, args.summary)
     return gate_answer(project, assessment)
 
@@ -33666,317 +39894,6 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
-
-# endregion
-
-# region commands/history.py
-# =============================================================================
-# `kaizen history init`, `record`, `promote`: what is kept, and how.
-# =============================================================================
-
-HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
-RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
-RUN_LABEL = Argument("--label", "L", "a name for people (default: the improvement's)", {"default": ""})
-AGENT_VERSION = Argument(
-    "--agent-version", "V", "the version of the agent that the stage ran, such as a tag or a commit", {"required": True}
-)
-STAGE_SUFFIXES = (".jsonl", ".meta.json", RESULTS, RESULTS_META, ".judgements.jsonl")
-LONGEST_NAME = 200
-CheckFields = Callable[[History, JsonObject], None]
-
-
-class Recorded(NamedTuple):
-    """What is about to be recorded: the project, the comparison (or the one stage's document), the state of each role's stage."""
-
-    project: Project
-    comparison: JsonObject
-    states: dict[str, StageState]
-
-
-@command(
-    "history init",
-    "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with.",
-    [IMPROVEMENT, Argument("--stage", "S", "stage to archive (baseline)", {"default": "baseline"}), RUN_LABEL, AGENT_VERSION, HISTORY],
-    "kaizen history init refund --label 'before the rewrite' --agent-version v1",
-    group="history",
-)
-def command_history_init(args: Namespace) -> Answer:
-    """Archives the anchor."""
-    recorded = one_stage(load_project(args.improvement), args.stage)
-
-    def check(history: History, fields: JsonObject) -> None:
-        cohort = cohort_id(fields["cohort"])
-        anchor = history.anchor(cohort)
-        if anchor:
-            name = recorded.project.improvement.argument()
-            hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
-            raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
-
-    history, run = recorded_run(args, ANCHOR, recorded, check)
-    champion = history.champion()
-    lines = [f"{run.id}: anchor of cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
-    lines.append(f"  {args.stage}  {rate_text(recorded.comparison['rates']['candidate'])}")
-    if champion and champion.manifest["agent_version"] != args.agent_version:
-        version = quoted(champion.manifest["agent_version"])
-        lines.append(
-            f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
-        )
-    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
-    return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
-
-
-@command(
-    "history record",
-    "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
-    [
-        IMPROVEMENT,
-        Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
-        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
-        RUN_LABEL,
-        AGENT_VERSION,
-        HISTORY,
-    ],
-    "kaizen history record refund --label 'asks before it acts' --agent-version v2",
-    group="history",
-)
-def command_history_record(args: Namespace) -> Answer:
-    """Archives a candidate, or one stage alone when it is the baseline or there is none."""
-    project = load_project(args.improvement)
-    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
-    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
-
-    def check(history: History, fields: JsonObject) -> None:
-        wanted = identity_of_run(fields)
-        same = [run for run in history.runs.values() if run.manifest and identity_of_run(run.manifest) == wanted]
-        if same:
-            raise RefusedError(f"{same[-1].id}: is this very run; nothing was added", "there is nothing to do", "already_recorded")
-
-    history, run = recorded_run(args, RECORD, recorded, check)
-    comparison, decision = recorded.comparison, run.manifest["decision"]
-    lines = [f"{run.id}: recorded in cohort {run.cohort()}, agent version {quoted(args.agent_version)}"]
-    lines += [
-        f"  {comparison[role]['stage']}  {rate_text(comparison['rates'][role])}" for role in ("baseline", "candidate") if role in comparison
-    ]
-    lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
-    if history.anchor(run.cohort()) is None:
-        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
-    lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
-    status = decision["status"] if decision else ""
-    following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
-    following = "" if status == "rejected" or not is_compared else following
-    return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
-
-
-@command(
-    "history promote",
-    "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds.",
-    [RUN, HISTORY],
-    "kaizen history promote 2",
-    group="history",
-)
-def command_history_promote(args: Namespace) -> Answer:
-    """Appends the promotion, with the decision it rests on."""
-    folder = required_history(args.history)
-    run = find_run(load_history(folder), args.run)
-    if not run.manifest:
-        raise RefusedError(run.problem, "run: kaizen history validate", "hash_mismatch")
-    improvement = improvement_of_run(folder, run)
-    stale = "" if improvement is None else moved_on(improvement, run)
-    decision, source = deciding_file(folder, run, improvement)
-
-    def check(history: History) -> None:
-        obstacle = promotion_obstacle(history, history.runs[run.id], decision, stale)
-        if obstacle:
-            raise RefusedError(obstacle.text, obstacle.hint, obstacle.code)
-
-    before = load_history(folder)
-    stated = stated_decision(decision) or {}
-    history = record_promotion(folder, run.id, source, stated, check)
-    former = before.champion()
-    lines = [f"{run.id} is champion: agent version {quoted(run.manifest['agent_version'])}, accepted by {quoted(stated['decided_by'])}"]
-    lines += [f"  it replaces {former.id}, agent version {quoted(former.manifest['agent_version'])}"] if former else []
-    lines.append(f"  anchor digest, to be kept outside the history: {anchor_digest(history.entries)}")
-    data = {**history_answer(history, history.runs[run.id]), "replaces": former.id if former else None}
-    return Answer(0, "promoted", lines[0], lines, data, "commit kaizen-history/, with the anchor digest in the commit message")
-
-
-def required_history(argument: str | None) -> str:
-    """The folder of the history. Raises InputError when there is none."""
-    folder = find_history(argument)
-    if folder is None:
-        hint = "begin one with: kaizen history init IMPROVEMENT --agent-version V; or name it with --history DIR"
-        raise InputError(f"no {HISTORY_FOLDER}/ here or in a folder above", hint, "no_history")
-    return folder
-
-
-def history_answer(history: History, run: HistoryRun) -> JsonObject:
-    """What --json says of *run*."""
-    return {"run": run_row(history, run), "history": shown_path(history.folder), "anchor": anchor_digest(history.entries)}
-
-
-# --- What is archived ------------------------------------------------------------------
-
-
-def one_stage(project: Project, stage: str) -> Recorded:
-    """*stage* alone, to be archived. Raises RefusedError when its results are stale or broken."""
-    tally, state = tallied_stage(project, stage)
-    document = single_stage_document(list(project.dataset.cases), tally, state.meta, project.derived)
-    refuse_stale(Assessment(document, {"candidate": state}, state.problems), project.improvement, "record")
-    return Recorded(project, document, {"candidate": state})
-
-
-def compared_stages(project: Project, baseline: str, candidate: str) -> Recorded:
-    """Two stages and their comparison, to be archived. Raises RefusedError when something is stale."""
-    assessment = assess(project, baseline, candidate)
-    refuse_stale(assessment, project.improvement, "record")
-    return Recorded(project, assessment.comparison, assessment.states)
-
-
-def recorded_run(args: Namespace, kind: str, recorded: Recorded, check: CheckFields) -> tuple[History, HistoryRun]:
-    """The history with *recorded* appended as a run of *kind*, and that run."""
-    improvement = recorded.project.improvement
-    label = args.label or improvement.name
-    for name, value in (("--label", label), ("--agent-version", args.agent_version)):
-        if not value.strip() or len(value) > LONGEST_NAME:
-            raise UsageError(f"{name} must have 1 to {LONGEST_NAME} characters", "give it a short name")
-    folder = find_history(args.history, improvement.outer_folder()) or os.path.join(improvement.outer_folder(), HISTORY_FOLDER)
-    decision, source = decision_file(improvement)
-    if decision is None or decision.evidence != recorded.comparison.get("evidence"):
-        decision = None  # there is none about what is recorded here
-
-    def check_all(history: History) -> None:
-        check(history, {"label": label, **fields})
-        refuse_changed_stages(recorded)
-
-    fields = run_fields(recorded, args.agent_version, path_from(os.path.dirname(folder), improvement), decision)
-    return record_run(folder, RunDraft(kind, label, fields, [*run_sources(recorded), *([source] if decision else [])]), check_all)
-
-
-def path_from(folder: str, improvement: Improvement) -> str:
-    """The improvement's folder as seen from *folder*, '/' between the parts; '' when it does not lie inside."""
-    return os.path.relpath(improvement.folder, folder).replace(os.sep, "/") if is_inside(folder, improvement.folder) else ""
-
-
-def cohort_fields(project: Project) -> JsonObject:
-    """The cohort of *project*, as a manifest has it."""
-    return {
-        "dataset_fingerprint": project.dataset.fingerprint,
-        "evaluator_fingerprint": project.suite.fingerprint,
-        "evaluators": project.suite.entry_fingerprints,
-        "cases": len(project.dataset.cases),
-        "holdout": len(project.dataset.holdout),
-    }
-
-
-def run_fields(recorded: Recorded, agent_version: str, path: str, decision: Decision | None) -> JsonObject:
-    """The manifest of *recorded*, but for id, time and files; it names no case."""
-    comparison = recorded.comparison
-    reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
-    return {
-        "agent_version": agent_version,
-        "improvement": {"name": recorded.project.improvement.name, "path": path},
-        "cohort": cohort_fields(recorded.project),
-        "stages": {role: comparison[role] for role in ("baseline", "candidate") if role in comparison},
-        "evidence": comparison.get("evidence"),
-        "recommendation": comparison["recommendation"],
-        "reasons": reasons,
-        **{key: comparison[key] for key in ("counts", "rates", "delta", "delta_reason", "metrics")},
-        "decision": stated_decision(decision),
-    }
-
-
-def identity_of_run(fields: JsonObject) -> list[object]:
-    """What makes two records the same run, when all of it is equal."""
-    return [fields.get(key) for key in ("label", "agent_version", "cohort", "stages", "evidence", "decision")]
-
-
-def run_sources(recorded: Recorded) -> list[Source]:
-    """The files to archive of *recorded* but for the decision, each under its name in the manifest."""
-    improvement, dataset = recorded.project.improvement, recorded.project.dataset
-    found = [Source(CASES_ARCHIVED, content=archived_case_lines(list(dataset.cases.values())))]
-    outcomes = encode_compact(outcomes_document(recorded.comparison["cases"], dataset.holdout)) + "\n"
-    found.append(Source(OUTCOMES_ARCHIVED, content=outcomes.encode("utf-8")))
-    found.append(Source(COMPARISON_ARCHIVED, content=comparison_text(recorded.comparison).encode("utf-8")))
-    names = [EVALUATION_FILE, "issue.md", LABELS_FILE, AGREEMENT_FILE]
-    for role in recorded.states:
-        names += [recorded.comparison[role]["stage"] + suffix for suffix in STAGE_SUFFIXES]
-    found += [Source(name, improvement.path(name)) for name in names if os.path.isfile(improvement.path(name))]
-    references = sorted(recorded.project.evaluation.file_hashes)
-    return found + [Source(f"$file/{name}", os.path.normpath(improvement.path(name))) for name in references]
-
-
-def archived_case_lines(cases: list[Case]) -> bytes:
-    """All cases, those of included files too, one a line."""
-    return "".join(encode_compact(case.document) + "\n" for case in cases).encode("utf-8")
-
-
-def refuse_changed_stages(recorded: Recorded) -> None:
-    """Raises RefusedError when a stage is no longer the one that was assessed."""
-    improvement = recorded.project.improvement
-    for role, state in recorded.states.items():
-        stage = recorded.comparison[role]["stage"]
-        for key, suffix in (("observations_sha256", ".jsonl"), ("results_sha256", RESULTS)):
-            if file_digest(improvement.stage_file(stage, suffix)) != state.meta[key]:
-                message = f"{improvement.shown(stage + suffix)}: changed while it was recorded; nothing was recorded"
-                raise RefusedError(message, "wait until nobody writes it, then record again", "changed_while_recorded")
-
-
-# --- What a promotion rests on ---------------------------------------------------------
-
-
-def improvement_of_run(folder: str, run: HistoryRun) -> Improvement | None:
-    """The improvement that *run* was recorded from; None when it is gone: then the archive alone counts."""
-    place, root = run.manifest["improvement"], os.path.dirname(folder)
-    path = os.path.normpath(os.path.join(root, *str(place.get("path", "")).split("/")))
-    try:
-        if place.get("path"):
-            return find_improvement(path) if is_inside(root, path) else None
-        return find_improvement(os.path.basename(str(place.get("name", ""))) or "?")
-    except InputError:
-        return None
-
-
-def moved_on(improvement: Improvement, run: HistoryRun) -> str:
-    """How the files of *improvement* differ from what *run* recorded; '' when they do not."""
-    stages = run.manifest["stages"]
-    if "baseline" not in stages:
-        return ""
-    try:
-        now = assess(load_project(improvement.folder), stages["baseline"]["stage"], stages["candidate"]["stage"])
-    except InputError as error:
-        return error.message
-    if now.problems:
-        return now.problems[0][1]
-    cohort, comparison = run.manifest["cohort"], now.comparison
-    for what, key in (("cases", "dataset_fingerprint"), ("evaluators", "evaluator_fingerprint")):
-        if comparison[key] != cohort[key]:
-            return f"the {what} in {improvement.shown()} have changed since it was recorded"
-    for role in ("baseline", "candidate"):
-        if comparison[role] != stages[role]:
-            return f"stage '{stages[role]['stage']}' in {improvement.shown()} has changed since it was recorded"
-    same = comparison["evidence"] == run.manifest["evidence"]
-    return "" if same else f"the policy in {improvement.shown(EVALUATION_FILE)} has changed since it was recorded"
-
-
-def deciding_file(folder: str, run: HistoryRun, improvement: Improvement | None) -> tuple[Decision | None, Source]:
-    """The decision that counts for *run*, and its file: the improvement's, or the archived one when the improvement is gone."""
-    if improvement is not None:
-        return decision_file(improvement)
-    entry = run.file("decision.yaml")
-    content = object_bytes(folder, entry) if entry else b""
-    stated = run.manifest["decision"]
-    return (Decision(**stated, path="") if entry and stated else None), Source("decision.yaml", content=content)
-
-
-def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
-    """The decision of *improvement* and the very file that it was read from. Raises RefusedError when that changes meanwhile."""
-    path = improvement.path("decision.yaml")
-    if not os.path.exists(path):
-        return None, Source("decision.yaml")
-    content, decision = read_bytes(path), decision_of(improvement)
-    if read_bytes(path) != content:
-        raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
-    return decision, Source("decision.yaml", content=content)
 
 # endregion
 
@@ -34604,18 +40521,21 @@ def check_other_files(improvement: Improvement, dataset: Dataset, breaches: Brea
 
 # region commands/init.py
 # =============================================================================
-# `kaizen init NAME`: a new improvement folder to fill in.
+# `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 # =============================================================================
 
 
 @command(
     "init",
-    "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites.",
-    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'")],
-    "kaizen init refund",
+    "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites. "
+    "Without NAME: kaizen/, the workspace of the lab.",
+    [Argument("name", "NAME", "name of the improvement: letters, digits, '-', '_', '.'", {"nargs": "?"})],
+    "kaizen init refund\nkaizen init",
 )
 def command_init(args: Namespace) -> Answer:
     """Makes the folder and says what to do with it."""
+    if args.name is None:
+        return workspace_answer()
     improvement, files, includes = scaffold_improvement(args.name)
     folder = improvement.shown()
     message = f"made {folder} with two example cases and one evaluator"
@@ -34629,6 +40549,16 @@ def command_init(args: Namespace) -> Answer:
     data = {"improvement": folder, "files": [improvement.shown(name) for name in files], "include": includes}
     following = f"kaizen validate {args.name}, then kaizen run {args.name} --stage baseline -- COMMAND"
     return Answer(0, "created", message, lines, data, following)
+
+
+def workspace_answer() -> Answer:
+    """Makes the workspace in the current folder, or what is missing of it."""
+    workspace, made = init_workspace(".")
+    files = [shown_path(path) for path in made]
+    folder = shown_path(workspace.path("kaizen"))
+    message = f"made the workspace {folder}" if made else f"the workspace {folder} is there already; nothing was changed"
+    lines = [message, *(f"  {name}" for name in files)]
+    return Answer(0, "created" if made else "existing", message, lines, {"workspace": folder, "files": files}, "kaizen create system ID")
 
 # endregion
 
@@ -34775,6 +40705,171 @@ def row_line(verdict: JsonObject) -> str:
     action = f", action {visible(verdict['recommended_action'])}" if verdict["recommended_action"] else ""
     scores = f"score {share_text(verdict['score'])}, confidence {share_text(verdict['confidence'])}"
     return f"  {shown}: {verdict['verdict']}, {REASON_WORDS[verdict['because']]} ({scores}{action})"
+
+# endregion
+
+# region commands/lab.py
+# =============================================================================
+# `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+# =============================================================================
+
+CAMPAIGN = Argument("--campaign", "C", f"what the variant belongs to ({DEFAULT_CAMPAIGN})", {"default": DEFAULT_CAMPAIGN})
+
+
+@command(
+    "lab open",
+    "Makes a clone under kaizen/.kaizen/work/ in which variants are edited and committed where .git is read-only.",
+    [CAMPAIGN, Argument("--from", "COMMIT", "commit to begin with (HEAD)", {"default": "HEAD", "dest": "base"})],
+    "kaizen lab open",
+    group="lab",
+)
+def command_lab_open(args: Namespace) -> Answer:
+    """Makes the clone, or says that it is there."""
+    workspace = find_workspace()
+    checkout = read_checkout(workspace.root)
+    if clone_around(workspace, checkout):
+        raise UsageError("this is such a clone already", "edit and commit here")
+    make_store(workspace)
+    clone = open_clone(checkout, workspace.store_folder, args.campaign, args.base)
+    made = "made" if clone.is_new else "is there already:"
+    message = f"the clone of {args.campaign} {made} {shown_path(clone.path)}, on branch {clone.branch}, from {clone.opened[:12]}"
+    data = {"campaign": args.campaign, "path": shown_path(clone.path), "branch": clone.branch, "opened": clone.opened, "notes": clone.notes}
+    following = f"cd {shown_path(clone.path)}, edit, git commit, kaizen run there, then: kaizen lab land"
+    lines = [message, *[f"  note: {note}" for note in clone.notes]]
+    return Answer(0, "opened" if clone.is_new else "already_open", message, lines, data, following)
+
+
+def clone_around(workspace: Workspace, checkout: Checkout) -> str:
+    """The campaign of the nested clone that *checkout* belongs to; '' outside of one."""
+    work = os.path.join(os.path.realpath(workspace.store_folder), WORK_FOLDER, "")
+    return checkout.common_dir[len(work) :].split(os.sep)[0] if checkout.common_dir.startswith(work) else ""
+
+
+@command(
+    "lab land",
+    "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched.",
+    [
+        Argument("commit", "COMMIT", "the commit in the clone (HEAD)", {"nargs": "?", "default": "HEAD"}),
+        Argument("--campaign", "C", f"which clone (the one around; else {DEFAULT_CAMPAIGN})", {"default": ""}),
+        Argument("--branch", "NAME", "name of the new branch (kaizen/CAMPAIGN/COMMIT)", {"default": ""}),
+        Argument("--patch", "FILE", "write a patch to this new file instead", {"default": ""}),
+    ],
+    "kaizen lab land --branch asks-before-it-acts",
+    group="lab",
+)
+def command_lab_land(args: Namespace) -> Answer:
+    """Makes the branch or the patch."""
+    if args.branch and args.patch:
+        raise UsageError("--branch and --patch exclude each other")
+    workspace = find_workspace()
+    here = read_checkout(workspace.root)
+    around = clone_around(workspace, here)
+    campaign = args.campaign or around or DEFAULT_CAMPAIGN
+    clone = here if around == campaign else find_clone(workspace.store_folder, campaign)
+    outer = read_checkout(os.path.dirname(os.path.dirname(workspace.store_folder))) if around else here
+    if args.patch and os.path.lexists(args.patch):
+        raise InputError(f"{shown_path(args.patch)}: is there already; nothing was written", "name another file", "file_exists")
+    if args.patch or not args.branch and git_write_obstacle(outer):
+        path = args.patch or f"{clone_path(workspace.store_folder, campaign)}.patch"
+        landed = land_patch(clone, outer, args.commit, os.path.abspath(path))
+    else:
+        landed = land_branch(clone, outer, args.commit, args.branch, campaign)
+    return landed_answer(landed, len(dirty_paths(clone)), outer)
+
+
+def landed_answer(landed: Landed, dirty: int, outer: Checkout) -> Answer:
+    """Says what was landed, and what was not: *dirty* paths of the clone are not committed."""
+    place = f"branch {visible(landed.branch)}" if landed.branch else f"patch {shown_path(landed.patch)}"
+    message = f"{landed.commit[:12]} landed as {place}"
+    lines = [message]
+    if landed.applies is False:
+        lines.append(f"  note: it does not apply to the files in {shown_path(outer.root)}, which differ from {landed.opened[:12]}")
+    if dirty:
+        lines.append(f"  note: {counted(dirty, 'path')} of the clone not committed, so not in it")
+    data: JsonObject = {"commit": landed.commit, "opened": landed.opened, "branch": landed.branch or None, "applies": landed.applies}
+    data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty)
+    way = f"git merge {visible(landed.branch)}" if landed.branch else f"git apply {shown_path(landed.patch)}"
+    return Answer(0, "landed", message, lines, data, f"look at it, then: {way}")
+
+# endregion
+
+# region commands/lab_compare.py
+# =============================================================================
+# `kaizen compare A B`: what the second run gains over the first, item by item.
+# =============================================================================
+
+ITEMS_SHOWN = 10
+
+
+@command(
+    "compare",
+    "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time.",
+    [Argument("a", "A", "id of the run that is compared with"), Argument("b", "B", "id of the run that is new")],
+    "kaizen compare r0001 r0007",
+    group="lab",
+)
+def command_compare(args: Namespace) -> Answer:
+    """Exits 5 when the runs were not scored alike."""
+    workspace = find_workspace()
+    store = FolderStore(workspace)
+    a, b = store.read(args.a), store.read(args.b)
+    hindrances = obstacles(a, b)
+    data: JsonObject = {"a": a["id"], "b": b["id"], "comparable": not hindrances, "obstacles": hindrances}
+    if hindrances:
+        message = f"not comparable: {visible(hindrances[0]['message'], 300)}"
+        lines = [f"not comparable: {visible(each['message'], 300)}" for each in hindrances]
+        lines += [
+            f"  locked files that differ: {listed([visible(path, 80) for path in each['files']])}" for each in hindrances if "files" in each
+        ]
+        is_repeatable = hindrances[0]["code"] in [code for _, code, _ in COMPARABLE_HASHES]
+        advice = "run the older commit anew with the dataset and the eval of now" if is_repeatable else ""
+        return Answer(EXIT_REFUSED, hindrances[0]["code"], message, lines, data, advice)
+    rows = [log_row(store, each, Choice()) for each in (a, b)]
+    found = compared_runs(store, a, b, open_items(workspace, a))
+    sides = dict(zip("ab", (row["result"] for row in rows), strict=True))
+    notes = comparison_notes(a, b, found)
+    message = comparison_sentence(a, b, found)
+    lines = [*(side_line(row) for row in rows), *figure_lines(found), *(f"  note: {note}" for note in notes), message]
+    lines = [visible(line, None) for line in lines]
+    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "notes": notes})
+
+
+def side_line(row: JsonObject) -> str:
+    """One of the two runs."""
+    return f"{row['id']}  {str(row['commit'])[:7]}  {visible(row['title'] or row['variant'], 60)}  {number_words(row['result'])}"
+
+
+def figure_lines(found: JsonObject) -> list[str]:
+    """The figures of a comparison, a line each."""
+    if not found["n"]:
+        return []
+    words = ("passes now", "passes no more") if found["is_pass_fail"] else ("better", "worse")
+    up, down = found["better"], found["worse"]
+    lines = [f"  {counted(found['n'], found['unit'])}, {up} better, {down} worse, {found['n'] - up - down} equal"]
+    if found["interval"]:
+        low, high = found["interval"]
+        interval = f"95 % interval {low:+.4g} to {high:+.4g} ({found['method'].replace('_', ' ')})"
+        lines.append(f"  gain {found['gain']:+.4g}, SE {found['se']:.4g}, {interval}")
+        lines.append(f"  p {found['p']['two_sided']:.4g} either way, {found['p']['better']:.4g} for better (sign-flip test)")
+    for name, word in zip(("gained", "lost"), words, strict=True):
+        moved = found["moved"][name]
+        ids = [visible(item, 40) for item in moved["items"]] + ([f"{moved['unnamed']} not open any more"] if moved["unnamed"] else [])
+        lines += [f"  {word}: {listed(ids, ITEMS_SHOWN)}"] if ids else []
+    ratios = [(name, found[key]["ratio"]) for name, key in (("cost", "cost_usd"), ("time", "latency_ms"))]
+    return lines + [f"  {name} {'not known' if ratio is None else f'{ratio:.3g} times'}" for name, ratio in ratios]
+
+
+def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[str]:
+    """What should be known before the figures are believed."""
+    notes = [f"{each['id']} is {each['state']}: what is missing may be what went badly" for each in (a, b) if each["state"] != DONE]
+    left = found["unpaired"]["a"] + found["unpaired"]["b"]
+    notes += [f"{counted(left, 'item')} measured by one run only, left out"] if left else []
+    notes += ["both runs measured the same files: any difference is noise"] if a["tree"] == b["tree"] else []
+    if a["metric"]["aggregation"] != "mean":
+        paired = f"the mean {found['paired_on']}" if found["paired_on"] == "score" else f"the share of {found['paired_on']}"
+        notes.append(f"the figures are about {paired}, not about {a['metric']['aggregation']}")
+    notes += ["fewer than 30: the interval is rough"] if 0 < found["n"] < 30 else []
+    return notes
 
 # endregion
 
@@ -35304,7 +41399,7 @@ def optimizer_failure(ended: Ended, timeout_seconds: float) -> Answer | None:
         return None
     told, _ = redact_text(ended.stderr.decode("utf-8", "replace").strip(), environment_secrets(os.environ))
     lines = [f"the optimizer {what}; no candidate was written", *([f"  it said: {visible(told[-TOLD_OF_ERRORS:], None)}"] if told else [])]
-    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines)
+    return Answer(EXIT_INCOMPLETE, reason, lines[0], lines, {"told": told[-TOLD_OF_ERRORS:]})
 
 
 def proposal_answer(
@@ -35367,7 +41462,7 @@ PARETO_FILES = {"json": "pareto.json", "html": "pareto.html"}
 VARIANT = Argument(
     "--variant",
     "NAME=FILE",
-    "a variant's results, or the stage that has them (repeatable; without any: every stage)",
+    "a variant's results, the stage that has them, or run:ID (repeatable; without any: every stage)",
     {"action": "append", "default": []},
 )
 
@@ -35375,13 +41470,13 @@ VARIANT = Argument(
 @command(
     "pareto",
     "Weighs variants by quality, cost and latency, constraints first, and names the cheapest that will do.",
-    [IMPROVEMENT, VARIANT, Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})],
+    [OR_RUNS, VARIANT, Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})],
     "kaizen pareto refund\nkaizen pareto refund --variant small=prompt-b --variant large=../other/candidate.evaluated.jsonl --json",
     group="further questions",
 )
 def command_pareto(args: Namespace) -> Answer:
     """Writes pareto.json and pareto.html; exits 0 when some variant is feasible, 3 when none could be compared, else 1."""
-    project = load_project(args.improvement)
+    project = weighed_project(args)
     improvement = project.improvement
     named = named_variants(args.variant, improvement)
     baseline = measured_stage(project, args.baseline, args.baseline) if os.path.exists(improvement.stage_file(args.baseline)) else None
@@ -35396,6 +41491,20 @@ def command_pareto(args: Namespace) -> Answer:
     reason = "cheapest_feasible" if best is not None else "not_comparable" if code == 3 else "none_feasible"
     lines = [*variant_lines(document), *[f"  note: {note}" for note in document["notes"]], f"open {files['html']}"]
     return Answer(code, reason, pareto_message(document), lines, {**document, "files": files})
+
+
+def weighed_project(args: Namespace) -> Project:
+    """The improvement that *args* name, or the evidence of the first run among the variants; `run:` is taken off all names of runs."""
+    runs = [value for value in (*(option.partition("=")[2] for option in args.variant), args.baseline) if value.startswith(RUN_PREFIX)]
+    if args.improvement is not None and runs:
+        raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT; both were given", "leave out the improvement")
+    if args.improvement is None and not runs:
+        raise UsageError("IMPROVEMENT is missing", "name an improvement, or runs: --variant NAME=run:ID")
+    for run in runs:
+        run_evidence(run)
+    args.variant = [option.replace(f"={RUN_PREFIX}", "=", 1) for option in args.variant]
+    args.baseline = args.baseline.removeprefix(RUN_PREFIX)
+    return load_project(runs[0] if runs else args.improvement)
 
 
 def named_variants(given: list[str], improvement: Improvement) -> dict[str, str]:
@@ -35730,22 +41839,22 @@ RELIABILITY_FILE = "reliability.json"
     "reliability",
     "Says how sure a change is: intervals, exact tests, noise, and what it would take to be surer.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         BASELINE,
-        Argument("--candidate", "S", "stage to compare (candidate); repeated, they form one family", {"action": "append", "default": []}),
+        Argument("--candidate", "S", "stage or run:ID to compare (candidate); repeated: one family", {"action": "append", "default": []}),
     ],
     "kaizen reliability refund\nkaizen reliability refund --candidate prompt-a --candidate prompt-b --json",
     group="surer",
 )
 def command_reliability(args: Namespace) -> Answer:
     """Writes reliability.json; exits 0 whatever the evidence says."""
-    project = load_project(args.improvement)
-    candidates = list(dict.fromkeys(args.candidate)) or ["candidate"]
+    asked = list(dict.fromkeys(args.candidate)) or ["candidate"]
+    project, baseline, candidates = compared_project(args.improvement, args.baseline, asked)
     settings = project.evaluation.reliability or default_reliability()
-    assessments = {stage: assess(project, args.baseline, stage) for stage in candidates}
+    assessments = {stage: assess(project, baseline, stage) for stage in candidates}
     entries = [assessed_entry(project, assessment) for assessment in assessments.values()]
     judge_family(entries, settings)
-    document = reliability_document(project, args.baseline, assessments, entries, settings)
+    document = reliability_document(project, baseline, assessments, entries, settings)
     path = project.improvement.path(RELIABILITY_FILE)
     write_file(path, encode_readable(document) + "\n")
     lines = document_lines(document, project.evaluation.reliability is not None)
@@ -35935,17 +42044,17 @@ def command_replay_decision(args: Namespace) -> Answer:
     "review",
     "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         BASELINE,
         CANDIDATE,
         Argument("--open-holdout", "", "show the holdout cases; the opening is recorded and shown from then on"),
     ],
-    "kaizen review refund",
+    "kaizen review refund\nkaizen review --baseline run:r0001 --candidate run:r0002",
 )
 def command_review(args: Namespace) -> Answer:
     """Writes the review of two stages."""
-    project = load_project(args.improvement)
-    assessment = assess(project, args.baseline, args.candidate)
+    project, baseline, (candidate,) = compared_project(args.improvement, args.baseline, [args.candidate])
+    assessment = assess(project, baseline, candidate)
     if args.open_holdout:
         record_opening(project.improvement, "review")
     paths = write_review(project, assessment, args.open_holdout)
@@ -35956,6 +42065,150 @@ def command_review(args: Namespace) -> Answer:
     data["reasons"] = shown_reasons(comparison, hidden)
     following = f"open {paths['html']}, then: {decide_command(project.improvement)}"
     return Answer(0, comparison["recommendation"], headline(comparison), lines, {**data, "files": paths}, following)
+
+# endregion
+
+# region commands/status.py
+# =============================================================================
+# `kaizen status`: what is at work, what can be gone on with, what stands in the way.
+# =============================================================================
+
+PATHS_SHOWN = 10
+RESUMABLE_SHOWN = 5
+
+
+@command(
+    "status",
+    "Says what is at work, what can be resumed and what stands in the way; exits 0 to go on, 1 to stop, 3 when a person is needed.",
+    [],
+    "kaizen status --json",
+    group="lab",
+)
+def command_status(args: Namespace) -> Answer:
+    """Reads only."""
+    workspace = find_workspace()
+    store = FolderStore(workspace)
+    documents = read_runs(store)
+    tree = tree_document(workspace)
+    live = live_runs(store, documents)
+    resumable = resumable_runs(documents, tree["head"])
+    problems = integrity_problems(store, documents, [each["id"] for each in resumable])
+    signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
+    code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
+    data: JsonObject = {
+        "workspace": shown_path(workspace.path("kaizen")),
+        "should_continue": code == EXIT_DONE,
+        "tree": tree,
+        "systems": [system_document(workspace, name, documents) for name in system_ids(workspace)],
+        "live": live,
+        "resumable": resumable,
+        "signs": signs,
+        "problems": problems,
+    }
+    lines = [visible(line, None) for line in status_lines(message, data)]
+    return Answer(code, reason, message, lines, data, following)
+
+
+def standing(
+    workspace: Workspace, signs: list[str], problems: list[str], live: list[JsonObject], resumable: list[JsonObject], tree: JsonObject
+) -> tuple[int, str, str, str]:
+    """(exit code, reason code, sentence, next step): the first of these that holds decides."""
+    here = [each for each in resumable if each["is_here"]]
+    if problems:
+        return EXIT_HUMAN, "integrity", f"the record cannot be trusted: {visible(problems[0])}", "a person looks at what happened to it"
+    for name, reason, sentence, hint in SIGNS:
+        if name in signs:
+            path = shown_path(os.path.join(workspace.store_folder, name))
+            return (EXIT_NO if name == "STOP" else EXIT_HUMAN), reason, sentence, hint.format(path)
+    if live:
+        return EXIT_DONE, "live_run", f"{listed([run_progress(each) for each in live])} at work", "wait until it has ended"
+    if tree["obstacle"]:
+        return EXIT_DONE, tree["obstacle"]["reason"], tree["obstacle"]["message"], tree["obstacle"]["hint"]
+    if tree["dirty"]:
+        paths = listed([visible(each["path"], 80) for each in tree["dirty"]], 3)
+        return (
+            EXIT_DONE,
+            "dirty_tree",
+            f"{counted(len(tree['dirty']), 'path')} not as committed: {paths}",
+            "commit what belongs to the variant",
+        )
+    if here:
+        state = here[0]["state"].replace("_", " ")
+        return EXIT_DONE, "resumable", f"{here[0]['id']} is {state} and can be gone on with here", here[0]["command"]
+    return EXIT_DONE, "ready", "nothing is at work, and the tree is a commit", ""
+
+
+def run_progress(run: JsonObject) -> str:
+    """'r0007 (37 of 100, pid 123)'."""
+    process = f", pid {run['pid']['pid']}" if run["pid"] else ""
+    return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
+
+
+def tree_document(workspace: Workspace) -> JsonObject:
+    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
+    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
+    try:
+        checkout = read_checkout(workspace.root)
+        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
+        obstacle = checkout_obstacle(checkout)
+        if obstacle:
+            raise obstacle
+        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
+    except RefusedError as error:
+        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
+    return found
+
+
+def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:
+    """What is wrong with the records: runs that cannot be read, broken chains of the newest run and of those that can be resumed."""
+    found = [f"{each['id']}: {each['message']}" for each in documents if each["state"] == UNREADABLE]
+    readable = [each["id"] for each in documents if each["state"] != UNREADABLE]
+    for run in dict.fromkeys(readable[-1:] + resumable):
+        try:
+            store.events(run)
+        except KaizenError as error:
+            found.append(error.message)
+    return found
+
+
+def system_document(workspace: Workspace, name: str, documents: list[JsonObject]) -> JsonObject:
+    """{id, best_run, runs, completed, last, problem} of a system."""
+    own = [each for each in documents if each["system"] == name]
+    best, problem = None, None
+    try:
+        best = load_system(workspace, name).best_run or None
+    except KaizenError as error:
+        problem = error.message
+    last = own[-1]["id"] if own else None
+    return {
+        "id": name,
+        "best_run": best,
+        "runs": len(own),
+        "completed": sum(each["state"] == DONE for each in own),
+        "last": last,
+        "problem": problem,
+    }
+
+
+def status_lines(message: str, data: JsonObject) -> list[str]:
+    """The same for people."""
+    tree = data["tree"]
+    lines = [message]
+    if tree["head"]:
+        lines.append(f"  commit {tree['head'][:12]}" + (f" on {visible(tree['branch'], 60)}" if tree["branch"] else ", HEAD detached"))
+    lines += [f"  not as committed: {each['path']} ({each['kind']})" for each in tree["dirty"][:PATHS_SHOWN]]
+    lines += [f"  and {len(tree['dirty']) - PATHS_SHOWN} more paths"] if len(tree["dirty"]) > PATHS_SHOWN else []
+    for each in data["systems"]:
+        best = f", best run {visible(each['best_run'], 20)}" if each["best_run"] else ""
+        what = f"; {visible(each['problem'])}" if each["problem"] else ""
+        lines.append(f"  system {each['id']}: {counted(each['runs'], 'run')}, {each['completed']} completed{best}{what}")
+    lines += [f"  at work: {run_progress(each)}, variant {visible(each['variant'], 60)}" for each in data["live"]]
+    for each in data["resumable"][:RESUMABLE_SHOWN]:
+        where = "" if each["is_here"] else f", at commit {str(each['commit'])[:12]}"
+        lines.append(f"  {each['id']} is {each['state'].replace('_', ' ')}{where}: {each['command']}")
+    more = len(data["resumable"]) - RESUMABLE_SHOWN
+    lines += [f"  and {more} more that can be resumed"] if more > 0 else []
+    return lines + [f"  cannot be trusted: {visible(each, 300)}" for each in data["problems"]]
 
 # endregion
 
@@ -36239,6 +42492,108 @@ def dataset_count_lines(holds: JsonObject) -> list[str]:
     lines = [f"  cases       {holds['count']:,}" + (f": {listed(splits)}" if splits else "") + f"; {holds['critical']:,} critical"]
     tags = [f"{visible(tag, 40)} {number:,}" for tag, number in holds["tags"].items()]
     return [*lines, *([f"  tags        {listed(tags, SHOWN_TAGS)}"] if tags else [])]
+
+# endregion
+
+# region commands/worktree.py
+# =============================================================================
+# `kaizen worktree add`, `list`, `gc`: trees for variants that are made side by side.
+# =============================================================================
+
+SLOTS = Argument("--slots", "N", "trees at a time (config.json; else 3, or 1 if a metric is time or cost)", {"type": int, "default": 0})
+
+
+@command(
+    "worktree add",
+    "Makes a work tree for a variant, outside the repository, on the branch kaizen/CAMPAIGN/VARIANT.",
+    [
+        CAMPAIGN,
+        Argument("--variant", "V", "name of the variant (default: the next number, v001)", {"default": ""}),
+        Argument("--from", "COMMIT", "commit to begin with (HEAD)", {"default": "HEAD", "dest": "base"}),
+        Argument("--place", "DIR", "folder for work trees (default: ../REPOSITORY.kaizen-worktrees)", {"default": ""}),
+        SLOTS,
+    ],
+    "kaizen worktree add --from kaizen/lab/v003",
+    group="lab",
+)
+def command_worktree_add(args: Namespace) -> Answer:
+    """Makes the tree and says where it is."""
+    if args.slots < 0:
+        raise UsageError("--slots: is at least 1")
+    workspace = find_workspace()
+    slots = args.slots or workspace.config["slots"] or workspace_slots(workspace)
+    tree = add_worktree(read_checkout(workspace.root), args.campaign, args.variant, place=args.place, base=args.base, slots=slots)
+    message = f"{tree.label()}: work tree {shown_path(tree.path)} on branch {tree.branch}, at {tree.head[:12]}"
+    notes = copy_notes(tree.path)
+    return Answer(0, "created", message, [message, *[f"  note: {note}" for note in notes]], {**worktree_row(tree), "notes": notes},
+                  f"cd {shown_path(tree.path)}, edit, git commit, then: kaizen run --variant {tree.variant}")  # fmt: skip
+
+
+def workspace_slots(workspace: Workspace) -> int:
+    """How many trees at a time suit the metrics of the systems of *workspace*."""
+    return default_slots(load_system(workspace, each).metric.name for each in system_ids(workspace))
+
+
+def worktree_row(tree: Worktree) -> JsonObject:
+    """What --json says of *tree*."""
+    path, variant = shown_path(tree.path), {"campaign": tree.campaign, "variant": tree.variant}
+    return {**variant, "path": path, "branch": tree.branch, "commit": tree.head, "locked": tree.locked is not None}
+
+
+@command(
+    "worktree list",
+    "Lists the work trees of variants, with what is not committed in them.",
+    [],
+    "kaizen worktree list",
+    group="lab",
+)
+def command_worktree_list(args: Namespace) -> Answer:
+    """Lists them in git's order."""
+    rows = []
+    for tree in list_worktrees(read_checkout(find_workspace().root)):
+        try:
+            dirty, problem = len(dirty_paths(read_checkout(tree.path))), ""
+        except GitError as error:
+            dirty, problem = None, error.message
+        rows.append({**worktree_row(tree), "dirty": dirty, "problem": problem})
+    message = counted(len(rows), "work tree")
+    lines = []
+    for row in rows:
+        state = row["problem"] or (f"{row['dirty']} not committed" if row["dirty"] else "clean")
+        lines.append(f"{row['campaign']}/{row['variant']}  {row['commit'][:12]}  {state}  {row['path']}")
+    return Answer(0, "listed", message, lines or [message], {"worktrees": rows})
+
+
+@command(
+    "worktree gc",
+    "Removes work trees that are done with: the clean ones among those named. Their branches and commits are kept.",
+    [
+        Argument("variants", "CAMPAIGN/VARIANT", "the trees to remove", {"nargs": "*"}),
+        Argument("--all", "", "every one that is clean"),
+    ],
+    "kaizen worktree gc lab/v001",
+    group="lab",
+)
+def command_worktree_gc(args: Namespace) -> Answer:
+    """Removes what can go, and says of the rest why it stays: exit code 1."""
+    checkout = read_checkout(find_workspace().root)
+    trees = wanted_trees(list_worktrees(checkout), args.variants, args.all)
+    kept = {tree.label(): reason for tree in trees if (reason := collect_worktree(checkout, tree))}
+    gone = [tree.label() for tree in trees if tree.label() not in kept]
+    message = f"removed {listed(gone, 40) or 'nothing'}{f', kept {listed(kept, 40)}' if kept else ''}"
+    lines = [message, *[f"  {label} stays: {visible(reason, 300)}" for label, reason in kept.items()]]
+    return Answer(1 if kept and not args.all else 0, "kept" if kept else "removed", message, lines, {"removed": gone, "kept": kept})
+
+
+def wanted_trees(trees: list[Worktree], labels: list[str], is_all: bool) -> list[Worktree]:
+    """The trees that *labels* name, or all. Raises UsageError for a name that no tree has, and when nothing is named."""
+    by_label = {tree.label(): tree for tree in trees}
+    if bool(labels) == is_all:
+        raise UsageError("name the work trees to remove, or say --all", f"there are: {listed(by_label, 40) or 'none'}")
+    for label in labels:
+        if label not in by_label:
+            raise UsageError(f"there is no work tree {quoted(label)}", did_you_mean(label, by_label))
+    return trees if is_all else [by_label[label] for label in dict.fromkeys(labels)]
 
 # endregion
 
