@@ -195,8 +195,13 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     lab/aggregation.py           What the items of a run add up to: one number, or the reason why there is none.
 #     lab/preflight.py             Before a run: whether one may begin here and now; nothing is changed when it may not.
 #     lab/session.py               One session of a run: what is asked, what comes back, and whether it may go on.
+#     lab/definition.py            The definition of a typed system, `system.py`, as a Python of its own describes it.
+#     lab/typed_eval.py            A typed system as its own eval: a process for the runner, one for the grader.
+#     lab/engine_eval.py           The engine as the eval of a system that names an improvement, and its evidence.
 #     lab/eval_runner.py           The eval script: started in the variant's tree, its code from the locked copy.
 #     lab/execution.py             The life of a run: planned, running, and then exactly one of six ends.
+#     lab/reading.py               Runs as they are read: rows, ranks, the worst answers, what can be resumed.
+#     lab/pairing.py               Two runs, item by item: what is gained, how sure that is, what it costs.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -240,6 +245,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run_system.py       `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
+#     commands/lab_log.py          `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 #     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
@@ -247,6 +253,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
 #     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
+#     commands/create_view.py      `kaizen create view ID`: a page of answers or of items, to be adapted.
 #     commands/dashboard.py        `kaizen dashboard`: the history on one page.
 #     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
@@ -261,6 +268,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/init.py             `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 #     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
 #     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+#     commands/lab_compare.py      `kaizen compare A B`: what the second run gains over the first, item by item.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
@@ -271,6 +279,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reliability.py      `kaizen reliability`: how sure the change is, and what it would take to be surer.
 #     commands/replay_decision.py  `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
 #     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
+#     commands/status.py           `kaizen status`: what is at work, what can be gone on with, what stands in the way.
 #     commands/test.py             `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 #     commands/validate.py         `kaizen validate`: every file of an improvement checked, every breach with its place.
 #     commands/worktree.py         `kaizen worktree add`, `list`, `gc`: trees for variants that are made side by side.
@@ -10689,7 +10698,8 @@ class RunRequest(NamedTuple):
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
     files, whose copies are not masked with *keeps_secrets*, *events* is a descriptor (0: none), *shard* the part of the
-    cases that is run (None: all).
+    cases that is run (None: all). *variables* is the whole environment in place of this process's, *may_go_on* is asked every
+    100 ms: when it says no, the run is interrupted.
     """
 
     improvement: Improvement
@@ -10717,6 +10727,8 @@ class RunRequest(NamedTuple):
     budget: Budget = Budget()
     events: int = 0
     shard: Shard | None = None
+    variables: "dict[bytes, bytes] | None" = None
+    may_go_on: Callable[[], bool] | None = None
 
 
 class RunSummary(NamedTuple):
@@ -10912,7 +10924,7 @@ class Dispatch:
             self.writer.notes += recording.notes
             yield lambda: ReplayWorker(recording)
         else:
-            environment = passed_environment(request.environment)
+            environment = passed_environment(request.environment) if request.variables is None else request.variables
             missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
             self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
             self.writer.notes += context_notes(self.writer.cases) if request.mode == PLAIN else []
@@ -10948,6 +10960,8 @@ class Dispatch:
                 with self.lock:
                     self.writer.sync_if_due()
                     complaint = self.watchdog.complaint()
+                if self.request.may_go_on and not self.request.may_go_on():
+                    self.stop.request()
                 if complaint:
                     progress.note(complaint)
                 progress.report(self.tally.ran, self.tally.errors)
@@ -26800,7 +26814,7 @@ SYSTEM_FIELDS = {
 PATHS_HINT = "paths are relative to the folder that holds kaizen/"
 EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
 # Notes in a system's folder that decide nothing.
-UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md")
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md", "trace.js", "dataset-item.js")
 
 
 class Metric(NamedTuple):
@@ -26997,11 +27011,19 @@ def locked_files(workspace: Workspace, system: System) -> list[str]:
             name = os.path.relpath(path, system.improvement)
             if name == CASES_FILE or not is_record(name):
                 found.add(path)
+        found.update(included_files(workspace, Improvement(workspace.path(system.improvement))))
     if system.dataset:
         found.add(os.path.normpath(system.dataset))
     if system.locked:
         found.update(path for path in files_below(workspace.root, "") if is_locked(path))
     return sorted(found)
+
+
+def included_files(workspace: Workspace, improvement: Improvement) -> list[str]:
+    """The files of cases that *improvement* includes, relative to the root; what is wrong with it is told when its cases are read."""
+    evaluation = load_evaluation(improvement, Breaches())
+    paths = [os.path.relpath(included_path(improvement, name), workspace.root) for name in (evaluation.include if evaluation else [])]
+    return [path for path in paths if not path.startswith("..")]
 
 
 def files_below(root: str, folder: str) -> list[str]:
@@ -28106,39 +28128,71 @@ def land_patch(clone: Checkout, outer: Checkout, name: str, path: str) -> Landed
 # region lab/aggregation.py
 # =============================================================================
 # What the items of a run add up to: one number, or the reason why there is none.
+#
+#     mean median percentile      of numbers, one an item
+#     precision recall f0.5 f1 f2 of {tp, fp, fn}, added up over the items
+#
+# What is not known is unavailable, never 0: an item that was answered and has no value takes the number away, since a
+# number of the others alone would look better than what was measured.
 # =============================================================================
+
+LINE_METRICS = ("cost_usd", "latency_ms")  # what every line has besides its score
+COUNT_KEYS = ("tp", "fp", "fn")
 
 
 def aggregated(lines: Iterable[JsonObject], metric: Metric, planned: int) -> JsonObject:
-    """{status, value or reason, n, planned} of the counting *lines* of a run; what is not known is unavailable, never 0."""
-    known = list(lines)
-    if metric.aggregation in COUNT_AGGREGATIONS:
-        value, n = counts_value(known, metric)
+    """{status, value or reason, n, planned} of the run's own *metric* over its answered *lines*, of *planned*."""
+    of_counts = metric.aggregation in COUNT_AGGREGATIONS
+    values = [line["metrics"].get(metric.name) if of_counts else line["score"] for line in lines]
+    return summarized(values, metric.aggregation, metric.percentile, planned)
+
+
+def line_value(line: JsonObject, name: str, own_name: str, of_counts: bool) -> Any:
+    """The value called *name* of a line of items.jsonl: the score for the run's own metric, cost_usd, latency_ms, or one of `metrics`."""
+    if name in LINE_METRICS:
+        return line[name]
+    return line["score"] if name == own_name and not of_counts else line["metrics"].get(name)
+
+
+def summarized(values: Iterable[Any], aggregation: str, percent: float | None, planned: int) -> JsonObject:
+    """{status, value or reason, n, planned}: the *aggregation* of *values*, one an answered item, of *planned* items.
+
+    Unavailable: `no_values`, `values_missing` (some items have none), `not_numbers`, `not_counts`, `no_finite_value`,
+    and for precision, recall and F `undefined` when there is nothing to divide by.
+    """
+    given = list(values)
+    known = [value for value in given if value is not None]
+    number = None
+    if len(known) < len(given) or not known:
+        reason = "values_missing" if known else "no_values"
+    elif aggregation in COUNT_AGGREGATIONS:
+        reason = "undefined" if all(map(is_counts, known)) else "not_counts"
+        number = counts_summary(known, aggregation) if reason == "undefined" else None
     else:
-        scores = [line["score"] for line in known if line["score"] is not None]
-        value, n = scores_value(scores, metric), len(scores)
-    if value is None or n < len(known):
-        reason = "no_values" if not n else "values_missing" if n < len(known) else "undefined"
-        return {"status": "unavailable", "reason": reason, "n": n, "planned": planned}
-    return {"status": "available", "value": value, "n": n, "planned": planned}
+        reason = "no_finite_value" if all(map(is_number, known)) else "not_numbers"
+        number = numbers_summary(known, aggregation, percent) if reason == "no_finite_value" else None
+    if number is None:
+        return {"status": "unavailable", "reason": reason, "n": len(known), "planned": planned}
+    return {"status": "available", "value": float(number), "n": len(known), "planned": planned}
 
 
-def scores_value(scores: list[float], metric: Metric) -> float | None:
-    """Mean, median or percentile of *scores*; None for none."""
-    if metric.aggregation == "percentile":
-        return percentile(scores, metric.percentile or 0.0).value
-    return mean(scores) if metric.aggregation == "mean" else median(scores)
+def is_counts(value: object) -> bool:
+    """True for {tp, fp, fn} with whole numbers from 0."""
+    return isinstance(value, dict) and all(is_whole(value.get(key)) and value[key] >= 0 for key in COUNT_KEYS)
 
 
-def counts_value(lines: list[JsonObject], metric: Metric) -> tuple[float | None, int]:
-    """(precision, recall or F of the counts added up, how many lines have counts); the value is None where it is undefined."""
-    counts = [line["metrics"].get(metric.name) for line in lines]
-    known = [each for each in counts if isinstance(each, dict)]
-    tp, fp, fn = (sum(each[key] for each in known) for key in ("tp", "fp", "fn"))
-    beta = float(metric.aggregation[1:]) if metric.aggregation.startswith("f") else 1.0
-    found = precision_recall(tp, fp, fn, beta)
-    value = {"precision": found.precision, "recall": found.recall}.get(metric.aggregation, found.f)
-    return (None if value is None else float(value)), len(known)
+def numbers_summary(values: list[float], aggregation: str, percent: float | None) -> float | None:
+    """Mean, median or *percent*-th percentile of *values*, at least one; None where no float holds it."""
+    if aggregation == "percentile":
+        return percentile(values, 50.0 if percent is None else percent).value
+    return float_or_none(mean(values) if aggregation == "mean" else median(values))
+
+
+def counts_summary(counts: list[dict[str, int]], aggregation: str) -> float | None:
+    """Precision, recall or F (`f0.5`: beta 0.5) of *counts* added up; None where the denominator is 0."""
+    hits, false_alarms, misses = (sum(each[key] for each in counts) for key in COUNT_KEYS)
+    found = precision_recall(hits, false_alarms, misses, float(aggregation[1:]) if aggregation[0] == "f" else 1.0)
+    return {"precision": found.precision, "recall": found.recall}.get(aggregation, found.f)
 
 # endregion
 
@@ -28552,6 +28606,814 @@ def is_answered(line: JsonObject | None) -> bool:
 
 # endregion
 
+# region lab/definition.py
+# =============================================================================
+# The definition of a typed system, `system.py`, as a Python of its own describes it.
+#
+#     SYSTEM = {
+#         "id": "refunds",                                     the name of the folder
+#         "input": {…}, "output": {…}, "reference": {…},       JSON Schemas
+#         "metrics": {"type": "object", "properties": {"accuracy": {"type": "number", "minimum": 0, "maximum": 1}}},
+#         "metric": {"name": "accuracy", "aggregation": "mean"},
+#         "runner": run, "grader": "grading:grade"             functions, classes, or "module:name"
+#     }
+#
+# SYSTEM is a dict, or any object with these attributes. Describing it imports its modules and
+# calls neither runner nor grader. No message holds a value or the text of an exception: with
+# KAIZEN_DEBUG=1 the child writes both to its standard error.
+# =============================================================================
+
+SYSTEM_HOST = r'''"""One half of a typed system in a process of its own: described, run or graded, a JSON object a line each way.
+
+    python -c TEXT describe|run|grade SYSTEM_PY FOLDER…     the folders are what modules are found in
+
+The first line that comes back says whether the definition could be loaded; `describe` says nothing
+more. Then each line in, {"request": …, "arguments": […], "context": …, "seed": …}, is answered by
+{"request": …, "value": …} or {"request": …, "fault": …}. What the system prints goes to standard error.
+"""
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import IO, Any
+
+SCHEMAS = ("input", "output", "reference", "metrics")
+MISSING = object()
+
+
+class Fault(Exception):
+    """What is wrong: the path of the field, and words without any value; the original is its cause."""
+
+
+def told(error: BaseException) -> str:
+    """The kind of *error*, and the module that one about an import misses; nothing else of its text."""
+    name = getattr(error, "name", None) if isinstance(error, ImportError) else None
+    return type(error).__name__ + (f" for module {name}" if isinstance(name, str) else "")
+
+
+def load(path: str) -> Any:
+    """The SYSTEM of the program *path*."""
+    try:
+        spec = importlib.util.spec_from_file_location("system", path)
+        assert spec and spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["system"] = module
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        import traceback
+
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        line = frames[-1].lineno if frames else getattr(error, "lineno", None)
+        where = f" at line {line}" if line else ""
+        raise Fault("", f"cannot be loaded: {told(error)} raised{where}") from error
+    return own(module, "SYSTEM")
+
+
+def own(module: ModuleType, name: str) -> Any:
+    """The top-level *name* of *module*."""
+    try:
+        return getattr(module, name)
+    except AttributeError as error:
+        raise Fault("", f"defines no {name}") from error
+
+
+def field(system: Any, name: str, default: Any = MISSING) -> Any:
+    """The field *name* of a dict, or the attribute of any other object."""
+    try:
+        return system[name] if isinstance(system, dict) else getattr(system, name)
+    except (KeyError, AttributeError) as error:
+        if default is not MISSING:
+            return default
+        raise Fault("/" + name, "is missing") from error
+
+
+def as_json(value: Any, path: str) -> str:
+    """*value* as one line of strict JSON."""
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Fault(path, "cannot be written as JSON") from error
+
+
+def described(system: Any) -> str:
+    """Everything but the code, as JSON; neither runner nor grader is called, nor a module imported for them."""
+    parts: dict[str, Any] = {name: field(system, name) for name in ("id", *SCHEMAS, "metric")}
+    for name, value in parts.items():
+        as_json(value, "/" + name)
+    for name in ("runner", "grader"):
+        half = field(system, name)
+        module, colon, attribute = half.partition(":") if isinstance(half, str) else ("", "", "")
+        if not callable(half) and not (colon and module and attribute):
+            raise Fault("/" + name, 'must be a function, a class, or "module:name"')
+    return as_json(parts, "")
+
+
+def half_of(system: Any, mode: str) -> Callable[..., Any]:
+    """The function that runs, or that grades; of a class one instance is made, which has `run` or `grade` or is called."""
+    name = {"run": "runner", "grade": "grader"}[mode]
+    half = field(system, name)
+    try:
+        if isinstance(half, str):
+            module, _, attribute = half.partition(":")
+            half = getattr(importlib.import_module(module), attribute)
+        half = half() if isinstance(half, type) else half
+    except BaseException as error:
+        raise Fault("/" + name, f"cannot be made ready: {told(error)} raised") from error
+    half = getattr(half, mode, half)
+    if not callable(half):
+        raise Fault("/" + name, f"has no method `{mode}` and cannot be called")
+    return half  # type: ignore[no-any-return]
+
+
+def extras(function: Callable[..., Any]) -> list[str]:
+    """Which of `context` and `seed` the *function* has parameters for."""
+    import inspect  # which takes as long to load as all the rest
+
+    try:
+        names = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return []
+    return [name for name in ("context", "seed") if name in names]
+
+
+def answered(function: Callable[..., Any], known: list[str], request: dict[str, Any]) -> str:
+    """The answer to one request, as a line."""
+    try:
+        try:
+            value = function(*request["arguments"], **{name: request.get(name) for name in known})
+            if hasattr(value, "__await__"):
+                import asyncio
+
+                value = asyncio.run(awaited(value))
+        except Exception as error:
+            raise Fault("", f"raised {told(error)}") from error
+        return json.dumps({"request": request["request"]})[:-1] + ', "value": ' + as_json(value, "") + "}"
+    except Fault as fault:
+        return faulty(fault, request["request"])
+
+
+async def awaited(value: Any) -> Any:
+    """What the awaitable *value* gives."""
+    return await value
+
+
+def faulty(fault: Fault, request: Any) -> str:
+    """*fault* as a line; with KAIZEN_DEBUG=1 its cause goes to standard error."""
+    if os.environ.get("KAIZEN_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(type(fault), fault, fault.__traceback__)
+    path, words = fault.args
+    return json.dumps({"request": request, "fault": words, "path": path})
+
+
+def serve(mode: str, path: str, say: Callable[[str], None], requests: "IO[bytes]") -> None:
+    """Loads the definition, says how that went, and answers until the requests end."""
+    try:
+        system = load(path)
+        if mode == "describe":
+            say('{"request": 0, "value": ' + described(system) + "}")
+            return
+        function = half_of(system, mode)
+        known = extras(function)
+    except Fault as fault:
+        say(faulty(fault, 0))
+        return
+    say('{"request": 0, "value": null}')
+    for line in requests:
+        say(answered(function, known, json.loads(line)))
+
+
+def main() -> None:
+    """Takes the streams for itself, so that nothing else reads or writes them by accident."""
+    mode, path, *folders = sys.argv[1:]
+    sys.path[:] = [*folders, *(each for each in sys.path if each)]
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", newline="\n")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+
+    def say(line: str) -> None:
+        answers.write(line + "\n")
+        answers.flush()
+
+    serve(mode, path, say, requests)
+    sys.stdout.flush()
+    os._exit(0)  # threads that the system left behind hold up nothing
+
+
+main()
+'''
+DEBUG = "KAIZEN_DEBUG"
+DESCRIBE_SECONDS = 60.0
+DESCRIPTION_LIMIT = 4 << 20
+DEBUG_HINT = f"{DEBUG}=1 shows the cause"
+SCHEMA_NAMES = ("input", "output", "reference", "metrics")
+COUNT_NAMES = ("tp", "fp", "fn")
+NUMBER_METRIC, COUNT_METRIC = "number", "counts"
+SYSTEM_PARTS = {"id": TEXT, **dict.fromkeys((*SCHEMA_NAMES, "metric"), OBJECT)}
+METRIC_PARTS = {
+    "name": TEXT,
+    "aggregation": one_of(*AGGREGATIONS),
+    "direction": one_of("higher", "lower"),
+    "percentile": Kind(lambda value: is_number(value) and 0 < value <= 100, "a number above 0, at most 100"),
+    "worst": Kind(is_number, "a number"),
+}
+METRIC_HINT = 'a metric is {"type": "number"}, or an object of the whole numbers tp, fp, fn from 0, all required'
+
+
+class Definition(NamedTuple):
+    """A checked definition: the breaches of each schema in a value, the kind of each metric, and the primary metric."""
+
+    schemas: dict[str, Callable[[Any], list[SchemaBreach]]]
+    metrics: dict[str, str]
+    metric: Metric
+
+    def misfit(self, name: str, value: Any) -> str | None:
+        """Pointer to the first place at which *value* does not fit schema *name*; None when it fits. Nothing of the value is told."""
+        try:
+            breaches = self.schemas[name](value)
+        except SchemaTooDeep:
+            return ""
+        if not breaches and name == "metrics":
+            return next((pointer_token(key) for key in value if key not in self.metrics), None)
+        return breaches[0].pointer if breaches else None
+
+
+def host_command(mode: str, program: str, folders: list[str]) -> list[str]:
+    """The words that start half *mode* of the definition *program*, which finds modules in *folders*.
+
+    All but the runner's Python ignore the variables and the user folder that would let others' modules in.
+    """
+    return [sys.executable, "-B", *([] if mode == "run" else ["-I"]), "-c", SYSTEM_HOST, mode, program, *folders]
+
+
+def load_definition(root: str, folder: str, name: str) -> Definition:
+    """The definition in *folder*, of the system *name*, whose paths begin at *root*. Raises InputError or BreachesError."""
+    program = os.path.join(folder, SYSTEM_PROGRAM)
+    shown = shown_path(program)
+    try:
+        ended = run_program(
+            host_command("describe", program, [folder, root]), timeout_seconds=DESCRIBE_SECONDS, stdout_limit=DESCRIPTION_LIMIT
+        )
+    except CannotStart as error:
+        raise InputError(f"{shown}: the Python that loads it cannot be started: {error}", "", "cannot_start") from None
+    if os.environ.get(DEBUG) == "1" and ended.stderr:
+        raise InputError(f"{shown}: {visible(ended.stderr.decode('utf-8', 'replace'), 4000)}", "", "cannot_load")
+    return checked_definition(description_in(ended, shown), name, shown)
+
+
+def description_in(ended: Ended, shown: str) -> JsonObject:
+    """What the child that described *shown* said. Raises InputError."""
+    try:
+        answer = decode_line(ended.stdout.rstrip(b"\n")) if ended.end == EXITED and ended.stdout else {}
+    except JsonError:
+        answer = {}
+    if "fault" in answer:
+        place = shown + (f"#{answer['path']}" if answer.get("path") else "")
+        raise InputError(f"{place}: {visible(str(answer['fault']), 200)}", DEBUG_HINT, "cannot_load")
+    if not isinstance(answer.get("value"), dict):
+        why = "its Python ended while it was loaded" if ended.end == EXITED else f"was not loaded within {DESCRIBE_SECONDS:g} s"
+        raise InputError(f"{shown}: {why}", DEBUG_HINT, "cannot_load")
+    return dict(answer["value"])
+
+
+def checked_definition(parts: JsonObject, name: str, shown: str) -> Definition:
+    """The definition that *parts* describe. Raises BreachesError with every breach."""
+    breaches = Breaches()
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        breaches.add(shown, None, pointer, message, hint)
+
+    check_fields(parts, SYSTEM_PARTS, "", report, SYSTEM_PARTS)
+    if isinstance(parts.get("id"), str) and parts["id"] != name:
+        report("/id", f"is not {quoted(name)}, as the folder is called", "the id is the name of the folder")
+    schemas = {}
+    for key in SCHEMA_NAMES:
+        try:
+            schemas[key] = compile_schema(parts.get(key))
+        except SchemaError as error:
+            report(f"/{key}{error.pointer}", Breach(shown, None, "", error.message).concealed().message, "")
+    breaches.raise_if_any()
+    kinds, bounds = metric_kinds(parts["metrics"], report)
+    metric = primary_metric(parts["metric"], kinds, bounds, report)
+    breaches.raise_if_any()
+    return Definition(schemas, kinds, metric)
+
+
+def resolved(schema: Any, root: JsonObject) -> JsonObject:
+    """*schema*, references inside the document *root* followed; {} when it leads nowhere."""
+    for _ in range(20):
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            break
+        target = str(schema["$ref"])
+        schema = follow_pointer(root, pointer_tokens(target[1:]))[1] if target.startswith("#") else {}
+    return schema if isinstance(schema, dict) else {}
+
+
+def metric_kinds(schema: JsonObject, report: Report) -> tuple[dict[str, str], dict[str, tuple[float | None, float | None]]]:
+    """({metric: number or counts}, {metric: (minimum, maximum)}), as *schema* alone tells; what it does not tell is reported."""
+    kinds: dict[str, str] = {}
+    bounds: dict[str, tuple[float | None, float | None]] = {}
+    top = resolved(schema, schema)
+    properties = top.get("properties") if top.get("type") == "object" else None
+    if not isinstance(properties, dict) or not properties:
+        report("/metrics", "does not name its fields", 'write {"type": "object", "properties": {NAME: …}}')
+        return kinds, bounds
+    for name, each in properties.items():
+        field = resolved(each, schema)
+        if field.get("type") in ("number", "integer"):
+            kinds[name] = NUMBER_METRIC
+            low, high = (field[key] if is_number(field.get(key)) else None for key in ("minimum", "maximum"))
+            bounds[name] = (low, high)
+        elif is_count_schema(field, schema):
+            kinds[name], bounds[name] = COUNT_METRIC, (None, None)
+        else:
+            report(f"/metrics/properties{pointer_token(name)}", "is neither a number nor counts", METRIC_HINT)
+    return kinds, bounds
+
+
+def is_count_schema(field: JsonObject, root: JsonObject) -> bool:
+    """True when *field* is an object of the required whole numbers tp, fp, fn, none below 0, and nothing else."""
+    properties, required = field.get("properties"), field.get("required")
+    if field.get("type") != "object" or not isinstance(properties, dict) or not isinstance(required, list):
+        return False
+    counts = [resolved(each, root) for each in properties.values()]
+    is_whole = all(each.get("type") == "integer" and is_number(each.get("minimum")) and each["minimum"] >= 0 for each in counts)
+    return is_whole and set(properties) == set(COUNT_NAMES) <= set(required)
+
+
+def primary_metric(part: JsonObject, kinds: dict[str, str], bounds: dict[str, tuple[float | None, float | None]], report: Report) -> Metric:
+    """The metric that *part* chooses among *kinds*; what does not go together is reported."""
+
+    def report_part(pointer: str, message: str, hint: str) -> None:
+        report("/metric" + pointer, message, hint)
+
+    check_fields(part, METRIC_PARTS, "", report_part, ("name", "aggregation"))
+    check_no_others(part, METRIC_PARTS, "", report_part)
+    name, aggregation = str(part.get("name", "")), str(part.get("aggregation", "mean"))
+    is_higher = part.get("direction", "higher") == "higher"
+    kind = kinds.get(name)
+    low, high = bounds.get(name, (None, None))
+    worst = part.get("worst", low if is_higher else high)
+    wanted = COUNT_METRIC if aggregation in COUNT_AGGREGATIONS else NUMBER_METRIC
+    if kinds and kind is None and name:
+        report("/metric/name", "is none of the metrics", f"there is: {listed(map(quoted, kinds), 10)}")
+    elif kind and kind != wanted:
+        takes = "counts tp, fp, fn" if wanted == COUNT_METRIC else "numbers"
+        report("/metric/aggregation", f"takes {takes}, which the metric does not give", METRIC_HINT)
+    elif kind == NUMBER_METRIC and worst is None:
+        end = "minimum" if is_higher else "maximum"
+        report("/metric", "the score of an item on which the system fails is not known", f"give the metric a {end}, or write `worst`")
+    if (aggregation == "percentile") != ("percentile" in part):
+        report("/metric/percentile", "`percentile` and the aggregation percentile need each other", "write both, such as 95")
+    is_counts = wanted == COUNT_METRIC
+    return Metric(name, aggregation, part.get("percentile"), is_higher, low, high, None if is_counts else worst)
+
+
+def load_whole_system(workspace: Workspace, name: str) -> System:
+    """The system *name*, with the metric of its definition when it is a typed one. Raises InputError or BreachesError."""
+    system = load_system(workspace, name)
+    if system.kind != TYPED_KIND:
+        return system
+    if not system.dataset:
+        hint = "name the JSONL file that holds the items in system.md"
+        raise InputError(f"{shown_path(system.folder)}: system.md has no `dataset`", hint, "no_dataset")
+    return system._replace(metric=load_definition(workspace.root, system.folder, name).metric)
+
+# endregion
+
+# region lab/typed_eval.py
+# =============================================================================
+# A typed system as its own eval: a process for the runner, one for the grader.
+#
+# What passes between the two passes through here. The runner's works in the variant's tree and gets inputs only. The grader's works in an
+# empty folder, finds modules of the locked copy alone, and has loaded them before the runner's is
+# started. An answer counts when it repeats the number of the request, which nobody else was told.
+# What either says is checked against the schemas of the locked copy.
+#
+# Limit: both run as one user. A runner that attacks other processes is kept out by another user
+# or a container, not by this.
+# =============================================================================
+
+READY_SECONDS = 60.0
+ERROR_LIMIT = 1 << 16
+UNASKED = "unasked"
+ENDINGS = {TIMEOUT: "took too long", OVERFLOW: "said too much", UNASKED: "answered what nobody asked"}  # any other: ended
+
+
+class HostEnded(Exception):
+    """A host that is no more: how it ended, as process.py says it."""
+
+
+class AskingEnded(Exception):
+    """The run must come to an end, which the exception holds."""
+
+    def __init__(self, end: RunEnd) -> None:
+        super().__init__(end.message)
+        self.end = end
+
+
+class SystemHost:
+    """The process of one half of the definition: `run` or `grade`. Raises AskingEnded when it cannot be made ready."""
+
+    def __init__(self, mode: str, root: str, session: RunSession, folder: str) -> None:
+        self.mode, self.session = mode, session
+        home = os.path.join(root, os.path.relpath(session.system.folder, session.tree))
+        environment = {**session.environment, b"KAIZEN_WORKDIR": os.fsencode(folder), b"TMPDIR": os.fsencode(folder)}
+        command = host_command(mode, os.path.join(home, SYSTEM_PROGRAM), [home, root])
+        cwd, limits = root if mode == "run" else folder, (MAX_EVENT_BYTES, ERROR_LIMIT)
+        mark = b"KAIZEN_WORKDIR=" + os.fsencode(folder)
+        try:
+            self.talk = Conversation(command, cwd, environment, limits=limits, stop=session.stop, mark=mark)
+        except CannotStart as error:
+            raise AskingEnded(RunEnd(CRASHED, "cannot_start", f"the Python of the {self.name()} cannot be started: {error}")) from None
+        try:
+            ready = self.heard(0, READY_SECONDS, 0)
+        except HostEnded as ended:
+            self.end()
+            why = ENDINGS.get(str(ended), "ended")
+            raise AskingEnded(
+                RunEnd(CRASHED, "cannot_load", f"the Python of the {self.name()} {why} while it loaded; {DEBUG_HINT}")
+            ) from None
+        except BaseException:
+            self.end()
+            raise
+        if "fault" in ready:
+            self.end()
+            raise AskingEnded(RunEnd(CRASHED, "cannot_load", f"{session.system.id}: {fault_words(self.name(), ready)}; {DEBUG_HINT}"))
+
+    def name(self) -> str:
+        """'runner' or 'grader'."""
+        return "runner" if self.mode == "run" else "grader"
+
+    def ask(self, asked: AskedItem, *arguments: Any) -> JsonObject:
+        """The answer to *arguments*: it has a `value`, or a `fault`. Raises HostEnded, AskingEnded."""
+        number = os.urandom(8).hex()
+        context = asked.case.document.get("context")
+        request = {"request": number, "arguments": arguments, "context": context, "seed": asked.seed}
+        needed = self.talk.send(encode_compact(request).encode("utf-8") + b"\n")
+        return self.heard(number, self.session.limits.item_seconds, needed)
+
+    def heard(self, number: "str | int", seconds: float, needed: int) -> JsonObject:
+        """The answer to request *number*. Raises HostEnded when none comes within *seconds*, AskingEnded."""
+        deadline = monotonic_seconds() + seconds
+        while True:
+            now = monotonic_seconds()
+            end = self.talk.listen(min(deadline, now + 0.1), needed)
+            self.pass_errors()
+            while self.talk.lines:
+                answer: JsonObject = {}
+                with suppress(JsonError):
+                    answer = decode_line(self.talk.lines.popleft())
+                if answer.get("request") == number and answer.keys() & {"value", "fault"}:
+                    self.talk.answered()
+                    return answer
+                if self.mode == "run":  # nobody but its host has this channel; others might write into the grader's
+                    raise HostEnded(UNASKED)
+            if end not in ("", TIMEOUT, STOPPED) or end == TIMEOUT and monotonic_seconds() >= deadline:
+                raise HostEnded(end)
+            self.session.heard_at = monotonic_seconds()  # an item has a limit of its own
+            stopped = self.session.poll()
+            if stopped:
+                raise AskingEnded(stopped)
+
+    def pass_errors(self) -> None:
+        """Hands on what the system has printed."""
+        printed, cut = self.talk.take_errors()
+        if cut:
+            self.session.err.write(f"\n[kaizen: {cut:,} bytes left out]\n".encode())
+        if printed:
+            self.session.err.write(printed)
+
+    def end(self) -> None:
+        """Ends the process and whatever it started."""
+        with suppress(OSError, ValueError):
+            self.pass_errors()
+        self.talk.end()
+
+
+class TypedEvaluator(ItemEvaluator):
+    """Answers items by the runner and the grader of `system.py`."""
+
+    separation = "own_process"
+
+    def __init__(self, workspace: Workspace, system: System) -> None:
+        self.hosts: dict[str, SystemHost] = {}
+        self.definition: Definition | None = None
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        with WorkFolders() as folders:
+            try:
+                definition = self.definition = self.definition or locked_definition(session)
+                for each in asked:
+                    refuse_unfit_item(definition, each, session.system)
+                session.take({"event": "start", "total": len(asked)})
+                for each in asked:
+                    session.take(
+                        {"event": "item", "id": each.item, "trial": each.trial, **self.answer_item(definition, each, session, folders)}
+                    )
+                session.take({"event": "end"})
+                refuse_changed_copy(session)
+                return ENDED_WELL
+            except AskingEnded as ending:
+                return ending.end
+            except EvalFault as fault:
+                return fault.end()
+            finally:
+                self.end_hosts("run", "grade")
+
+    def host(self, mode: str, session: RunSession, folders: WorkFolders) -> SystemHost:
+        """The host of *mode*, started if it is not there; the grader's is there before the runner's."""
+        if mode not in self.hosts:
+            if mode == "grade":
+                refuse_changed_copy(session)
+            root = session.tree if mode == "run" else session.locked_folder
+            self.hosts[mode] = SystemHost(mode, root, session, folders.make())
+        return self.hosts[mode]
+
+    def end_hosts(self, *modes: str) -> None:
+        """Ends the hosts of *modes* that are there."""
+        for mode in modes:
+            if mode in self.hosts:
+                self.hosts.pop(mode).end()
+
+    def answer_item(self, definition: Definition, asked: AskedItem, session: RunSession, folders: WorkFolders) -> JsonObject:
+        """What is to be told of *asked*: status, metrics, score, output, latency, and what was wrong."""
+        grader = self.host("grade", session, folders)
+        runner = self.host("run", session, folders)
+        document = asked.case.document
+        began = monotonic_seconds()
+        try:
+            ran = runner.ask(asked, document["input"])
+        except HostEnded as ended:
+            self.end_hosts("run")
+            how = str(ended)
+            return {"status": "timeout" if how == TIMEOUT else "fail_error", "feedback": f"the runner {ENDINGS.get(how, 'ended')}"}
+        told: JsonObject = {"latency_ms": round((monotonic_seconds() - began) * 1000, 3)}
+        if "fault" in ran:
+            return {**told, "status": "fail_error", "feedback": fault_words("runner", ran)}
+        output = ran["value"]
+        misfit = definition.misfit("output", output)
+        if misfit is not None:
+            return {**told, "status": "fail_error", "output": output, "feedback": misfit_words("output", misfit)}
+        told["output"] = output
+        try:
+            graded = grader.ask(asked, document["input"], output, document.get("expected"))
+        except HostEnded as ended:
+            self.end_hosts("run", "grade")
+            return {**told, "status": "infra_error", "feedback": f"the grader {ENDINGS.get(str(ended), 'ended')}"}
+        return {**told, **graded_item(definition, graded)}
+
+
+def graded_item(definition: Definition, graded: JsonObject) -> JsonObject:
+    """Status, metrics and score of an answer of the grader; what it cannot grade is no fault of the system, and not measured."""
+    if "fault" in graded:
+        return {"status": "infra_error", "feedback": fault_words("grader", graded)}
+    metrics, name = graded["value"], definition.metric.name
+    misfit = definition.misfit("metrics", metrics)
+    if misfit is None and name not in metrics:
+        misfit = "/" + name
+    if misfit is not None:
+        return {"status": "infra_error", "feedback": misfit_words("metrics", misfit)}
+    score = metrics[name] if definition.metrics[name] == NUMBER_METRIC else None
+    return {"status": "ok", "metrics": metrics, "score": score}
+
+
+def fault_words(name: str, answer: JsonObject) -> str:
+    """'the runner raised ValueError', of an *answer* with a fault."""
+    path = f" (#{visible(str(answer['path']), 80)})" if answer.get("path") else ""
+    return f"the {name} {visible(str(answer['fault']), 200)}{path}"
+
+
+def misfit_words(name: str, pointer: str) -> str:
+    """'output#/amount does not fit its schema'."""
+    return f"{name}#{visible(pointer, 200)} does not fit its schema"
+
+
+def locked_definition(session: RunSession) -> Definition:
+    """The definition in the locked copy. Raises AskingEnded when it cannot be loaded, or has another metric than the run."""
+    home = os.path.join(session.locked_folder, os.path.relpath(session.system.folder, session.tree))
+    try:
+        definition = load_definition(session.locked_folder, home, session.system.id)
+    except KaizenError as error:
+        hint = 'only locked files are found there: import the variant\'s modules inside the runner, or name it "module:name"'
+        raise AskingEnded(RunEnd(CRASHED, "cannot_load", f"in the locked copy {error.message} ({hint})")) from None
+    if definition.metric != session.system.metric:
+        message = "the locked copy of system.py describes another metric than that in the tree: its imports reach files that are not locked"
+        raise AskingEnded(RunEnd(CRASHED, "other_definition", message))
+    return definition
+
+
+def refuse_unfit_item(definition: Definition, asked: AskedItem, system: System) -> None:
+    """Raises AskingEnded when input or reference of *asked* do not fit; an absent reference is null."""
+    document = asked.case.document
+    for name, value in (("input", document["input"]), ("reference", document.get("expected"))):
+        misfit = definition.misfit(name, value)
+        if misfit is not None:
+            is_absent = name == "reference" and "expected" not in document
+            words = "reference: is absent, and its schema does not accept null" if is_absent else misfit_words(name, misfit)
+            raise AskingEnded(RunEnd(CRASHED, "unfit_item", f"{system.id}: item {quoted(asked.item, 60)}: {words}"))
+
+
+def refuse_changed_copy(session: RunSession) -> None:
+    """Raises AskingEnded when a file of the locked copy is no longer what was locked."""
+    for path, digest in session.locked.items():
+        try:
+            is_same = content_sha256(os.path.join(session.locked_folder, path)) == digest
+        except (KaizenError, OSError):
+            is_same = False
+        if not is_same:
+            raise AskingEnded(RunEnd(TAINTED, "tree_changed", f"the locked copy of {visible(path)} changed"))
+
+# endregion
+
+# region lab/engine_eval.py
+# =============================================================================
+# The engine as the eval of a system that names an improvement, and its evidence.
+#
+# A run is `kaizen run` and `kaizen evaluate` of the cases, all but those of the holdout: cases,
+# evaluation.json and what they name come from the locked copy, the runner works in the variant's
+# tree. The run's id is the name of the stage, whose files lie beside the journals of the run:
+#
+#     runs/r0042/r0042.jsonl  r0042.meta.json  r0042.evaluated.jsonl  r0042.evaluated.meta.json
+#
+# The improvement folder stays as it is. An item is a case; its score is 1 or 0 by the outcome
+# (metric pass_rate), or the score of the trial (metric score). A trial that is neither pass nor
+# fail is missing, also when the agent crashed.
+# =============================================================================
+
+RUN_PREFIX = "run:"
+ENGINE = "engine"
+PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
+STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
+FEEDBACK_LENGTH = 1000
+
+
+class RunEvidence(Improvement):
+    """The evidence of a run in the shape of an improvement, whose stages are runs and are called by their ids.
+
+    What the improvement holds is read from the run's locked copy; what is written stands beside the run.
+    """
+
+    def __init__(self, store: RunStore, run: str, place: str, outer: str) -> None:
+        self.store, self.run, self.outer = store, run, outer
+        self.source = os.path.join(store.file(run, "locked"), place)
+        super().__init__(os.path.dirname(store.file(run, "run.json")))
+        self.name = f"{os.path.basename(os.path.normpath(place))} ({run})"
+
+    def path(self, *parts: str) -> str:
+        name = os.path.join(*parts) if parts else ""
+        stage, source = STAGE_OF_RUN.match(name), os.path.join(self.source, name)
+        if stage and stage[1] != self.run:
+            return self.store.file(stage[1], name)
+        return source if not stage and os.path.lexists(source) else os.path.join(self.folder, name)
+
+    def argument(self) -> str:
+        return RUN_PREFIX + self.run
+
+    def outer_folder(self) -> str:
+        return self.outer
+
+    def stages(self) -> list[str]:
+        return [self.run] if os.path.exists(self.stage_file(self.run)) else []
+
+
+def run_evidence(argument: str) -> RunEvidence:
+    """The evidence of the run that *argument*, `run:ID`, names. Raises InputError, or RefusedError for a run that says nothing."""
+    workspace = find_workspace()
+    run, store = argument[len(RUN_PREFIX) :], FolderStore(workspace)
+    document = store.read(run)
+    if document["separation"] != ENGINE:
+        hint = "only a system whose system.md names an `improvement` is run by the engine"
+        raise InputError(f"{run} has no observations: its eval was not the engine", hint, "no_observations")
+    if document["state"] in (PLANNED, RUNNING, TAINTED):
+        hint = f"kaizen resume {run} --restart" if document["state"] == TAINTED else "wait until it has ended"
+        raise RefusedError(f"{run} is {document['state']}: there is nothing to compare", hint, str(document["state"]))
+    return RunEvidence(store, run, document["improvement"], workspace.root)
+
+
+def without_holdout(dataset: Dataset) -> Dataset:
+    """*dataset* with no case of the holdout."""
+    kept = {name: case for name, case in dataset.cases.items() if name not in dataset.holdout}
+    return Dataset(kept, dataset_fingerprint(kept), dataset.is_legacy, frozenset())
+
+
+def loaded_evidence(evidence: Improvement) -> tuple[Evaluation, Dataset, Suite]:
+    """Evaluation, cases without those of the holdout, and evaluators of *evidence*. Raises BreachesError with all breaches."""
+    breaches = Breaches()
+    evaluation = load_evaluation(evidence, breaches)
+    if evaluation is None:
+        breaches.raise_if_any()
+        raise InputError(f"{evidence.shown('evaluation.json')}: cannot be used")
+    dataset = load_dataset(evidence, evaluation.include, breaches)
+    breaches.raise_if_any()
+    dataset = without_holdout(dataset)
+    suite = build_suite(evaluation, dataset, breaches)
+    breaches.raise_if_any()
+    return evaluation, dataset, suite
+
+
+class EngineEvaluator(ItemEvaluator):
+    """Answers items by the runner in system.md and the evaluators of its improvement."""
+
+    separation = ENGINE
+
+    def __init__(self, workspace: Workspace, system: System) -> None:
+        name, aggregation = system.metric.name, system.metric.aggregation
+        if name not in (PASS_RATE, TRIAL_SCORE) or aggregation in COUNT_AGGREGATIONS:
+            hint = f"write metric: {PASS_RATE}, or metric: {TRIAL_SCORE}, with mean, median or percentile"
+            raise InputError(f"{system.id}: the engine does not measure {quoted(name)} as {aggregation}", hint, "unknown_metric")
+        _, _, suite = loaded_evidence(Improvement(workspace.path(system.improvement)))
+        outside = sorted(suite.types_used & set(OUTSIDE_TYPES))
+        if outside:
+            message = f"{system.id}: its improvement needs {listed(outside)}, which a run does not start"
+            raise InputError(message, "write an eval that calls `kaizen evaluate` with what they need", "outside_evaluators")
+        self.store = FolderStore(workspace)
+
+    def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
+        try:
+            evidence = RunEvidence(self.store, session.run, session.system.improvement, session.workspace.root)
+            _, dataset, suite = loaded_evidence(evidence)
+            end = run_items(evidence, dataset, asked, session)
+            if end.state:
+                return end
+            refuse_changed_copy(session)
+            evaluate_stage(evidence, session.run, dataset, suite)
+            lines = read_json_lines(evidence.stage_file(session.run, RESULTS))
+            results = {(line.value["case_id"], line.value["trial"]): line.value for line in lines}
+            session.take({"event": "start", "total": len(asked)})
+            for each in asked:
+                result = results.get((each.item, stage_trial(each)))
+                if result is not None:
+                    told = item_result(result, session.system.metric.name)
+                    session.take({"event": "item", "id": each.item, "trial": each.trial, **told})
+            session.take({"event": "end"})
+        except AskingEnded as ending:
+            return ending.end
+        except EvalFault as fault:
+            return fault.end()
+        return ENDED_WELL
+
+
+def stage_trial(asked: AskedItem) -> int:
+    """The trial of the stage that answers *asked*: each pass is one."""
+    return asked.trial + asked.pass_number - 1
+
+
+def run_items(evidence: RunEvidence, dataset: Dataset, asked: list[AskedItem], session: RunSession) -> RunEnd:
+    """Has the runner answer what is missing of *asked*; how that ended."""
+    ends: list[RunEnd] = []
+
+    def may_go_on() -> bool:
+        session.heard_at = monotonic_seconds()  # each trial has a limit of its own
+        end = session.poll()
+        ends.extend([end] if end else [])
+        return end is None
+
+    request = RunRequest(
+        improvement=evidence,
+        stage=session.run,
+        dataset=dataset,
+        seed=session.writer.document()["seed"],
+        command=list(session.system.runner),
+        cwd=session.tree,
+        repetitions=max(map(stage_trial, asked)),
+        timeout_seconds=session.limits.item_seconds,
+        existing=ONLY_ERRORS if os.path.exists(evidence.stage_file(session.run)) else REFUSE,
+        ids=tuple(dict.fromkeys(each.item for each in asked)),
+        variables=session.environment,
+        may_go_on=may_go_on,
+    )
+    try:
+        summary = run_stage(request)
+    except UsageError as error:
+        return RunEnd(CRASHED, "cannot_start", error.message)
+    for note in summary.notes:
+        session.log(note)
+    return ends[0] if ends else RunEnd(BROKEN_OFF, "stopped", "stopped by a signal") if summary.is_interrupted else ENDED_WELL
+
+
+def item_result(result: JsonObject, metric: str) -> JsonObject:
+    """What is told of an item with this *result* of its trial."""
+    told: JsonObject = {"cost_usd": result["cost_usd"], "latency_ms": result["duration_ms"], "metrics": {}}
+    broken = [each for each in result["evaluations"] if each["status"] in ("fail", "error") and each["reason"]]
+    reasons = [f"{each['id']}: {each['reason']}" for each in broken]
+    if reasons:
+        told["feedback"] = visible("; ".join(reasons), FEEDBACK_LENGTH)
+    score = result["score"] if metric == TRIAL_SCORE else int(result["outcome"] == "pass")
+    if result["outcome"] == "error" or score is None:
+        return {**told, "status": "timeout" if result["status"] == "timeout" else "infra_error"}
+    return {**told, "status": "ok", "score": score}
+
+# endregion
+
 # region lab/eval_runner.py
 # =============================================================================
 # The eval script: started in the variant's tree, its code from the locked copy.
@@ -28694,7 +29556,7 @@ def end_of(ended: Ended, session: RunSession) -> RunEnd:
 # files. A tainted run can only be restarted; its journals move to `attempt-N`.
 # =============================================================================
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript}
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -28768,6 +29630,7 @@ def run_document(
     selected = list(items.cases)[: options.max_items]
     return {
         "system": system.id,
+        **({"improvement": system.improvement} if system.improvement else {}),
         "variant": options.variant,
         "title": options.title,
         "description": options.description,
@@ -28823,7 +29686,7 @@ def other_locked(path: str) -> RefusedError:
 def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
     refuse_windows()
-    system = load_system(workspace, options.system)
+    system = load_whole_system(workspace, options.system)
     store = FolderStore(workspace)
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
@@ -28856,7 +29719,7 @@ def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     store = FolderStore(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
-    system = load_system(workspace, before["system"])
+    system = load_whole_system(workspace, before["system"])
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         if checkout.head != before["commit"]["hash"]:
@@ -29017,6 +29880,406 @@ def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
     printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
     return [*writer.notes, *held_back, *printed]
+
+# endregion
+
+# region lab/reading.py
+# =============================================================================
+# Runs as they are read: rows, ranks, the worst answers, what can be resumed.
+#
+# A limited, diagnostic, failed, tainted or unfinished run is shown and never ranked, nor is one that was scored on other
+# items or by another eval than the newest run that can be ranked. What is not known is unavailable, with its reason.
+# =============================================================================
+
+UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
+SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
+PART_SHOWN = 1000  # characters of what an item said
+# (key of `hashes`, code of a run that differs there, what that is)
+COMPARABLE_HASHES = (
+    ("dataset", "other_dataset", "dataset"),
+    ("eval", "other_eval", "eval and locked files"),
+    ("system", "other_metric", "metric"),
+)
+
+
+class Choice(NamedTuple):
+    """A metric chosen by a reader; None stands for what the run itself was scored by."""
+
+    metric: str | None = None
+    aggregation: str | None = None
+    percentile: float | None = None
+    direction: str | None = None
+
+    def is_own(self, document: JsonObject) -> bool:
+        """True when this is just what the run of *document* was scored by."""
+        own = document["metric"]
+        same_percentile = self.percentile is None or self.percentile == own.get("percentile")
+        return self.metric in (None, own["name"]) and self.aggregation in (None, own["aggregation"]) and same_percentile
+
+
+OWN_METRIC = Choice()
+
+
+def read_runs(store: RunStore, system: str = "", variant: str = "") -> list[JsonObject]:
+    """run.json of all runs, oldest first, of *system* and *variant* where those are given; the state of one that cannot be read says so."""
+    found = []
+    for run in store.ids():
+        try:
+            document = store.read(run)
+        except KaizenError as error:
+            document = {"id": run, "system": system, "variant": variant, "state": UNREADABLE, "message": error.message}
+        if system in ("", document["system"]) and variant in ("", document["variant"]):
+            found.append(document)
+    return found
+
+
+# --- One number a run ------------------------------------------------------------------
+
+
+def planned_answers(document: JsonObject) -> int:
+    """How many answers the run asks for."""
+    return len(document["population"]["selected_item_ids"]) * int(document["passes"])
+
+
+def measured(store: RunStore, document: JsonObject, choice: Choice) -> JsonObject:
+    """{status, value or reason, n, planned, metric, aggregation, direction} of the run, by *choice*.
+
+    A metric that the eval itself told of the whole run is taken as it is when no aggregation is chosen. Else the items are read.
+    """
+    own = document["metric"]
+    name, is_own = choice.metric or own["name"], choice.metric in (None, own["name"])
+    found: JsonObject = {"metric": name, "aggregation": choice.aggregation or (own["aggregation"] if is_own else "mean")}
+    of_counts = found["aggregation"] in COUNT_AGGREGATIONS
+    usual = "higher" if of_counts else own["direction"] if is_own else "lower" if name in LINE_METRICS else "higher"
+    found["direction"] = choice.direction or usual
+    planned = planned_answers(document)
+    if choice.is_own(document) and "result" in document:
+        return {**document["result"], **found}
+    if choice.aggregation is None and name in document.get("metrics", {}):
+        value = document["metrics"][name]
+        known = {"status": "available", "value": value} if value is not None else {"status": "unavailable", "reason": "not_finite"}
+        return {**known, "n": planned, "planned": planned, **found, "aggregation": "told by the eval"}
+    values = [line_value(line, name, own["name"], of_counts) for line in answered_lines(store, document)]
+    return {**summarized(values, found["aggregation"], choice.percentile or own.get("percentile"), planned), **found}
+
+
+def answered_lines(store: RunStore, document: JsonObject) -> list[JsonObject]:
+    """The measurements of the run, the counting one of each (item, trial, pass)."""
+    return [line for line in final_answers(store.items(document["id"])).values() if is_answered(line)]
+
+
+def log_row(store: RunStore, document: JsonObject, choice: Choice) -> JsonObject:
+    """What `kaizen log` tells of one run; `rank` and `unranked` are set by `rank_rows`."""
+    row: JsonObject = {key: document.get(key) for key in ("id", "system", "variant", "title", "state")}
+    if row["state"] == UNREADABLE:
+        return {**row, "message": document["message"], "result": None, "rank": None, "unranked": UNREADABLE}
+    copied = ("reason", "diagnostic", "limited", "verdict", "attempt", "created_at", "seconds", "cost_usd", "counts", "separation")
+    row |= {key: document.get(key) for key in copied}
+    row |= {"commit": document["commit"]["hash"], "result": measured(store, document, choice), "rank": None}
+    return {**row, "unranked": unranked_reason(row)}
+
+
+def unranked_reason(row: JsonObject) -> str | None:
+    """The code of what keeps the run of *row* from being ranked: its state, diagnostic, limited, no number; None when nothing does."""
+    if row["state"] != DONE:
+        return str(row["state"])
+    kind = next((word for word in ("diagnostic", "limited") if row[word]), None)
+    return kind or (None if row["result"]["status"] == "available" else str(row["result"]["reason"]))
+
+
+def rank_rows(rows: list[JsonObject], documents: list[JsonObject], choice: Choice) -> list[JsonObject]:
+    """*rows* with their ranks, best first, equal ones sharing a rank; then those that have none, in their order, with the reason."""
+    able = [number for number, row in enumerate(rows) if row["unranked"] is None]
+    if able:
+        newest = documents[able[-1]]
+        for number in able:
+            code = next((code for code, *_ in differing_hashes(newest, documents[number], choice)), None)
+            rows[number]["unranked"] = code
+    ranked = [row for row in rows if row["unranked"] is None]
+    sign = -1 if ranked and ranked[-1]["result"]["direction"] == "higher" else 1
+    ranked.sort(key=lambda row: sign * row["result"]["value"])
+    for number, row in enumerate(ranked):
+        above = ranked[number - 1] if number else None
+        row["rank"] = above["rank"] if above and above["result"]["value"] == row["result"]["value"] else number + 1
+    return ranked + [row for row in rows if row["unranked"] is not None]
+
+
+def differing_hashes(a: JsonObject, b: JsonObject, choice: Choice = OWN_METRIC) -> list[tuple[str, str, str]]:
+    """(code, what, key) of each hash in which two runs differ, so that their numbers mean different things.
+
+    The definition of the metric counts only where the runs' own metric is asked for.
+    """
+    known = COMPARABLE_HASHES if choice.is_own(a) else COMPARABLE_HASHES[:-1]
+    return [(code, what, key) for key, code, what in known if a["hashes"][key] != b["hashes"][key]]
+
+
+# --- The items of a run ----------------------------------------------------------------
+
+
+class OpenItems(NamedTuple):
+    """What the dataset at hand says of the items: their clusters when it is the run's own, and which may still be named (None: all)."""
+
+    clusters: dict[str, str]
+    named: frozenset[str] | None
+
+    def may_name(self, item: str) -> bool:
+        """False for an item that is not among the open ones any more: it may have moved into the holdout."""
+        return self.named is None or item in self.named
+
+
+def open_items(workspace: Workspace, document: JsonObject) -> OpenItems:
+    """The open items of the run's system as they are now; nothing is known where they cannot be read."""
+    try:
+        items = load_items(workspace, load_system(workspace, document["system"]))
+    except KaizenError:
+        return OpenItems({}, None)
+    if items.fingerprint != document["hashes"]["dataset"]:
+        return OpenItems({}, frozenset(items.cases))
+    return OpenItems({name: case.document["cluster"] for name, case in items.cases.items() if case.document.get("cluster")}, None)
+
+
+def badness(line: JsonObject, document: JsonObject) -> float:
+    """How bad an answer is, to order by: the score against its direction; for counts the false positives and negatives."""
+    metric = document["metric"]
+    if metric["aggregation"] in COUNT_AGGREGATIONS:
+        counts = line["metrics"].get(metric["name"]) or {}
+        return float(counts.get("fp", 0) + counts.get("fn", 0))
+    return float(line["score"] if metric["direction"] == "lower" else -line["score"]) if line["score"] is not None else 0.0
+
+
+def worst_answers(store: RunStore, document: JsonObject, good: float | None) -> list[JsonObject]:
+    """The answers to look at, worst first: missing ones, failures, then by score; none whose score is *good*, the best there can be.
+
+    For aggregations of counts those without a false positive and without a false negative are left out.
+    """
+    answers = final_answers(store.items(document["id"]))
+    of_counts = document["metric"]["aggregation"] in COUNT_AGGREGATIONS
+    found: list[tuple[int, float, int, JsonObject]] = []
+    for order, key in enumerate(planned_keys(document, answers)):
+        line = answers.get(key)
+        if line is None:
+            found.append((1, 0.0, order, {"item": key[0], "trial": key[1], "pass": key[2], "status": "missing"}))
+        elif line["status"] != "ok":
+            found.append((0 if line["status"] == "fail_error" else 1, 0.0, order, line))
+        elif not (badness(line, document) == 0 if of_counts else line["score"] == good):
+            found.append((2, -badness(line, document), order, line))
+    return [line for *_, line in sorted(found, key=lambda each: each[:3])]
+
+
+def planned_keys(document: JsonObject, answers: Iterable[Key]) -> list[Key]:
+    """The (item, trial, pass) that were asked for, in order, and those that were answered beyond trial 1."""
+    passes = range(1, int(document["passes"]) + 1)
+    planned = [(name, 1, number) for number in passes for name in document["population"]["selected_item_ids"]]
+    known = set(planned)
+    return planned + [key for key in answers if key not in known]
+
+
+def shown_answer(line: JsonObject, may_name: bool, limit: int = PART_SHOWN) -> JsonObject:
+    """What is told of an answer: output and feedback as at most *limit* characters; of one that is not to be named its status."""
+    if not may_name:
+        return {"item": None, "status": line["status"]}
+    kept: JsonObject = {key: line[key] for key in SHOWN_FIELDS if key in line}
+    texts = {key: answer_text(line[key], limit) for key in ("feedback", "output") if line.get(key) is not None}
+    return {**kept, **({"metrics": line["metrics"]} if line.get("metrics") else {}), **texts}
+
+
+def answer_text(value: Any, limit: int) -> str:
+    """*value* as visible text."""
+    return visible(value if isinstance(value, str) else encode_compact(value), limit)
+
+
+# --- What is going on ------------------------------------------------------------------
+
+
+def live_runs(store: RunStore, documents: list[JsonObject]) -> list[JsonObject]:
+    """The runs at work, with their process and how many of their answers are there."""
+    found = []
+    for document in documents:
+        if document["state"] in (PLANNED, RUNNING):
+            answered = len(answered_lines(store, document))
+            kept = {key: document.get(key) for key in ("id", "system", "variant", "state", "pid", "started_at")}
+            found.append({**kept, "answered": answered, "planned": planned_answers(document)})
+    return found
+
+
+def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonObject]:
+    """The runs that can be gone on with or begun anew, newest first, unless a later run of the same variant has completed."""
+    found: list[JsonObject] = []
+    settled: set[tuple[str, str]] = set()
+    for document in reversed(documents):
+        key, state = (document["system"], document["variant"]), document["state"]
+        if state == DONE:
+            settled.add(key)
+        elif state not in (PLANNED, RUNNING, UNREADABLE) and key not in settled:
+            command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
+            kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
+            commit = document["commit"]["hash"]
+            found.append({**kept, "commit": commit, "is_here": commit == head, "command": command})
+    return found
+
+# endregion
+
+# region lab/pairing.py
+# =============================================================================
+# Two runs, item by item: what is gained, how sure that is, what it costs.
+#
+# The unit is the item, or the cluster where items name one; several answers to an item are averaged. Differences are counted so
+# that more is better. Nothing here names an item that may have become one of the holdout.
+# =============================================================================
+
+CHANCE = 0.05  # p up to which a difference is called more than chance
+CONFIDENCE = 0.95
+MISTAKES = {"precision": ("fp",), "recall": ("fn",)}  # which counts are mistakes; both, for F
+
+
+class Side(NamedTuple):
+    """One run as it is compared: its values by item, in order of the answers, and the lines of each item."""
+
+    values: "dict[str, list[Fraction]]"
+    lines: dict[str, list[JsonObject]]
+
+    def trials(self) -> int:
+        """The most answers to one item."""
+        return max(map(len, self.lines.values()), default=0)
+
+
+def obstacles(a: JsonObject, b: JsonObject) -> list[JsonObject]:
+    """{code, message} of everything for which two runs are not comparable; [] when they are."""
+    if a["id"] == b["id"]:
+        return [{"code": "same_run", "message": "it is one and the same run"}]
+    if a["system"] != b["system"]:
+        return [{"code": "other_system", "message": f"{a['id']} is a run of {a['system']}, {b['id']} one of {b['system']}"}]
+    found = [
+        {"code": each["state"], "message": f"{each['id']} is {each['state']}"} for each in (a, b) if each["state"] not in (DONE, INCOMPLETE)
+    ]
+    for code, what, key in differing_hashes(a, b):
+        hashes = [short_hash(each["hashes"][key]) for each in (a, b)]
+        files = other_files(a, b) if code == "other_eval" else []
+        message = f"they have another {what}: {hashes[0]} and {hashes[1]}"
+        found.append({"code": code, "message": message, "hashes": hashes, **({"files": files} if files else {})})
+    return found
+
+
+def short_hash(text: str) -> str:
+    """The first 12 digits of a hash."""
+    return text.removeprefix("sha256:")[:12]
+
+
+def other_files(a: JsonObject, b: JsonObject) -> list[str]:
+    """The locked files, sorted, that two runs do not share."""
+    left, right = a["hashes"]["locked"], b["hashes"]["locked"]
+    return sorted(path for path in left.keys() | right.keys() if left.get(path) != right.get(path))
+
+
+def item_side(store: RunStore, document: JsonObject) -> Side:
+    """What the run measured, by item."""
+    side = Side({}, {})
+    metric = document["metric"]
+    for line in answered_lines(store, document):
+        value = pair_value(line, metric["name"], metric["aggregation"])
+        if value is not None:
+            side.values.setdefault(line["item"], []).append(exact_fraction(value))
+            side.lines.setdefault(line["item"], []).append(line)
+    return side
+
+
+def pair_value(line: JsonObject, name: str, aggregation: str) -> float | None:
+    """The score of an answer; where counts are what counts, 1 without a mistake and 0 with one; None when neither is known."""
+    if aggregation not in COUNT_AGGREGATIONS:
+        return None if line["score"] is None else float(line["score"])
+    counts = line["metrics"].get(name)
+    return float(not any(counts[key] for key in MISTAKES.get(aggregation, ("fp", "fn")))) if is_counts(counts) else None
+
+
+# --- The comparison --------------------------------------------------------------------
+
+
+def compared_runs(store: RunStore, a: JsonObject, b: JsonObject, items: OpenItems) -> JsonObject:
+    """How run *b* differs from run *a*, both comparable; a gain is what is better in *b*, in the units of the score.
+
+    `n` is 0 and the statistics are None, with a reason, where no item was measured on both sides.
+    """
+    before, after = item_side(store, a), item_side(store, b)
+    shared = [item for item in before.values if item in after.values]
+    sign = -1 if a["metric"]["direction"] == "lower" and a["metric"]["aggregation"] not in COUNT_AGGREGATIONS else 1
+    gains = {item: sign * (centre(after.values[item]) - centre(before.values[item])) for item in shared}
+    scores = [value for side in (before, after) for values in side.values.values() for value in values]
+    width = max(exact_fraction(1), max(scores) - min(scores)) if scores else exact_fraction(1)  # differences lie in [-width, width]
+    counts = unit_counts(gains, items.clusters, width)
+    found, test = paired_mean(counts, CONFIDENCE), sign_flip(counts)
+    scale = float(width)
+    return {
+        "metric": a["metric"],
+        "paired_on": "items without a mistake" if a["metric"]["aggregation"] in COUNT_AGGREGATIONS else "score",
+        "unit": "cluster" if items.clusters else "item",
+        "n": found.n,
+        "items": len(shared),
+        "trials": {"a": before.trials(), "b": after.trials()},
+        "unpaired": {"a": len(before.values) - len(shared), "b": len(after.values) - len(shared)},
+        "better": sum(times for gain, times in counts.items() if gain > 0),
+        "worse": sum(times for gain, times in counts.items() if gain < 0),
+        "gain": None if found.delta is None else float(found.delta * width),
+        "se": None if found.se is None else found.se * scale,
+        "interval": None if found.interval is None else [found.interval.low * scale, found.interval.high * scale],
+        "confidence": CONFIDENCE,
+        "method": found.method,
+        "reason": found.reason,
+        "p": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason} if found.n else None,
+        "is_pass_fail": len(set(scores)) <= 2,
+        "moved": {name: moved_items(gains, direction, items) for name, direction in (("gained", 1), ("lost", -1))},
+        "cost_usd": amount_ratio(before, after, shared, "cost_usd"),
+        "latency_ms": amount_ratio(before, after, shared, "latency_ms"),
+    }
+
+
+def centre(values: "list[Fraction]") -> "Fraction":
+    """The mean of at least one value, exact."""
+    return sum(values[1:], values[0]) / len(values)
+
+
+def unit_counts(gains: "dict[str, Fraction]", clusters: dict[str, str], width: "Fraction") -> Counts:
+    """{gain as a share of *width*: how many units}; a cluster's gain is the mean of its items', an item without one stands for itself."""
+    groups: dict[tuple[bool, str], list[Fraction]] = {}
+    for item, gain in gains.items():
+        groups.setdefault((item in clusters, clusters.get(item, item)), []).append(gain / width)
+    counts: Counts = {}
+    for values in groups.values():
+        counts[centre(values)] = counts.get(centre(values), 0) + 1
+    return counts
+
+
+def moved_items(gains: "dict[str, Fraction]", direction: int, items: OpenItems) -> JsonObject:
+    """{count, items, unnamed}: the items that moved in *direction*, most first; those that are not to be named are counted."""
+    moved = sorted((item for item in gains if gains[item] * direction > 0), key=lambda item: -gains[item] * direction)
+    named = [item for item in moved if items.may_name(item)]
+    return {"count": len(moved), "items": named, "unnamed": len(moved) - len(named)}
+
+
+def amount_ratio(before: Side, after: Side, shared: list[str], name: str) -> JsonObject:
+    """{a, b, ratio, n}: the mean *name* of an item on both sides over the items where every answer has it; None where that is unknown."""
+    pairs = []
+    for item in shared:
+        values = [[line[name] for line in side.lines[item]] for side in (before, after)]
+        if None not in values[0] + values[1]:
+            pairs.append([mean(each) or 0.0 for each in values])
+    sides = [mean([pair[number] for pair in pairs]) for number in (0, 1)]
+    ratio = float_or_none(sides[1] / sides[0]) if sides[0] and sides[1] is not None else None
+    return {"a": sides[0], "b": sides[1], "ratio": ratio, "n": len(pairs)}
+
+
+def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
+    """One sentence: how much better, on how many, how sure, and that nothing is claimed."""
+    if not found["n"]:
+        return f"{b['id']} and {a['id']} share no item that both have measured"
+    gain, trials = found["gain"], counted(max(found["trials"].values()), "answer")
+    what = "" if found["paired_on"] == "score" else f" in {found['paired_on']}"
+    way = f"{abs(gain):.4g} {'better' if gain > 0 else 'worse'}{what} than" if gain else "no better and no worse than"
+    start = f"{b['id']} is {way} {a['id']} on {counted(found['n'], 'shared ' + found['unit'])} ({trials} each)"
+    if found["se"] is None or not gain:
+        return start if found["se"] is not None else f"{start}: one alone says nothing about chance"
+    p = found["p"]["two_sided"]
+    verdict = "chance alone seldom does that" if p <= CHANCE else "chance alone could do that"
+    return f"{start}, SE {found['se']:.2g}, p {p:.2g}: {verdict}; not confirmed on a holdout"
 
 # endregion
 
@@ -35865,6 +37128,7 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {}
 IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
+OR_RUNS = IMPROVEMENT._replace(text=f"{IMPROVEMENT.text}; left out when runs are named", options={"nargs": "?"})
 
 
 def command(
@@ -35917,6 +37181,10 @@ def diagnose(text: str) -> None:
 
 def load_project(argument: str) -> Project:
     """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
+    if argument.startswith(RUN_PREFIX):
+        evidence = run_evidence(argument)
+        known, cases, evaluators = loaded_evidence(evidence)
+        return Project(evidence, known, cases, evaluators, derived_metrics(known, cases.cases))
     improvement = find_improvement(argument)
     breaches = Breaches()
     evaluation = load_evaluation(improvement, breaches)
@@ -35928,6 +37196,25 @@ def load_project(argument: str) -> Project:
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
     return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
+
+
+def compared_project(argument: str | None, baseline: str, candidates: list[str]) -> tuple[Project, str, list[str]]:
+    """The improvement *argument*, *baseline* and *candidates*: names of stages, or `run:ID` for all of them and no improvement.
+
+    Then the evidence is that of the first candidate's run, and the runs' ids are the names of the stages. Raises UsageError.
+    """
+    named = [stage for stage in (baseline, *candidates) if stage.startswith(RUN_PREFIX)]
+    if not named:
+        if argument is None:
+            raise UsageError("IMPROVEMENT is missing", "name an improvement, or two runs: --baseline run:ID --candidate run:ID")
+        return load_project(argument), baseline, candidates
+    if argument is not None or len(named) <= len(candidates):
+        hint = "write --baseline run:ID --candidate run:ID, and no improvement"
+        raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT, for baseline and candidate alike", hint)
+    for stage in named:
+        run_evidence(stage)
+    stages = [stage[len(RUN_PREFIX) :] for stage in named]
+    return load_project(candidates[0]), stages[0], stages[1:]
 
 
 def require_stage(improvement: Improvement, stage: str) -> None:
@@ -36153,8 +37440,8 @@ def counts_text(counts: Mapping[str, int], order: list[str]) -> str:
 # What several commands tell of a comparison: the lines, the page, the pending decision.
 # =============================================================================
 
-BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})
-CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate)", {"default": "candidate"})
+BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline), or run:ID", {"default": "baseline"})
+CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate), or run:ID", {"default": "candidate"})
 SHOWN_CASES = 10
 
 
@@ -36592,6 +37879,272 @@ def further_words(document: JsonObject) -> list[str]:
         f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
         *cost,
     ]
+
+# endregion
+
+# region commands/lab_log.py
+# =============================================================================
+# `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
+# =============================================================================
+
+RUNS_SHOWN = 30
+FAILURES_SHOWN = 5
+TITLE_WIDTH = 40
+UNRANKED_WORDS = {
+    "other_dataset": "scored on another dataset",
+    "other_eval": "scored by another eval",
+    "other_metric": "scored by another metric",
+    "values_missing": "some items have no value",
+    "no_values": "no item has a value",
+}
+
+
+def percentile_argument(text: str) -> float:
+    """*text* as a number above 0, at most 100. Raises ArgumentTypeError."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= 100:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number above 0, at most 100")
+    return number
+
+
+def amount_argument(text: str) -> int:
+    """*text* as a whole number from 0. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 0")
+    return int(text)
+
+
+LOG_ARGUMENTS = [
+    Argument("--system", "ID", "only runs of this system", {"default": ""}),
+    Argument("--variant", "NAME", "only runs of this variant", {"default": ""}),
+    Argument(
+        "--metric", "NAME", f"the score by its name, another metric of the items, {' or '.join(LINE_METRICS)} (default: the run's own)"
+    ),
+    Argument("--aggregation", "A", f"how items become one number: {', '.join(AGGREGATIONS)}", {"choices": AGGREGATIONS, "metavar": "A"}),
+    Argument("--percentile", "P", "which one, with --aggregation percentile", {"type": percentile_argument}),
+    Argument(
+        "--direction", "D", "higher or lower is better (default: as the system says)", {"choices": ("higher", "lower"), "metavar": "D"}
+    ),
+    Argument("--rank", "", "best first; what cannot be ranked follows, with the reason"),
+    Argument(
+        "--limit", "N", f"the newest N, or with --rank the first N; 0: all ({RUNS_SHOWN}; with --json all)", {"type": amount_argument}
+    ),
+]
+
+
+@command(
+    "log",
+    "Lists the recorded runs, newest last, or ranks those that can be compared; what is not known is never shown as 0.",
+    LOG_ARGUMENTS,
+    "kaizen log --system refunds --rank\n"
+    "kaizen log --metric accuracy --aggregation mean --rank\n"
+    "kaizen log --metric latency_ms --aggregation percentile --percentile 95",
+    group="lab",
+)
+def command_log(args: Namespace) -> Answer:
+    """One row a run."""
+    workspace = find_workspace()
+    if args.system and args.system not in system_ids(workspace):
+        load_system(workspace, args.system)
+    store, choice = FolderStore(workspace), log_choice(args)
+    documents = read_runs(store, args.system, args.variant)
+    limit = args.limit if args.limit is not None else 0 if args.json else RUNS_SHOWN
+    if args.rank:
+        names = sorted({document["system"] for document in documents if document["state"] != UNREADABLE})
+        if len(names) > 1:
+            raise UsageError(
+                "runs of several systems have no common order",
+                f"name one with --system: {listed([visible(name, 40) for name in names], 20)}",
+            )
+        rows = rank_rows([log_row(store, document, choice) for document in documents], documents, choice)
+        shown = rows[:limit] if limit else rows
+    else:
+        shown = [log_row(store, document, choice) for document in (documents[-limit:] if limit else documents)]
+    best = best_runs(workspace, {row["system"] for row in shown})
+    for row in shown:
+        row["is_best"] = row["id"] in best
+    lines = [visible(log_line(row, bool(args.rank)), None) for row in shown]
+    message = log_message(documents, shown, bool(args.rank))
+    lines.append(message)
+    return Answer(0, "listed", message, lines, {"count": len(documents), "runs": []}, rows=shown)
+
+
+def log_choice(args: Namespace) -> Choice:
+    """The metric that *args* choose. Raises UsageError for a percentile without its aggregation."""
+    if args.percentile is not None and args.aggregation != "percentile":
+        raise UsageError("--percentile goes with --aggregation percentile")
+    if args.aggregation == "percentile" and args.percentile is None:
+        raise UsageError("--aggregation percentile needs to know which", "add --percentile 95")
+    return Choice(args.metric, args.aggregation, args.percentile, args.direction)
+
+
+def best_runs(workspace: Workspace, systems: set[str]) -> set[str]:
+    """The runs that the *systems* name as their best; none for a system that cannot be read here."""
+    found = set()
+    for name in systems:
+        try:
+            found.add(load_system(workspace, name).best_run)
+        except KaizenError:
+            continue
+    return found - {""}
+
+
+def log_line(row: JsonObject, is_ranked: bool) -> str:
+    """One run for the terminal."""
+    place = [f"{row['rank'] or '-':>4}"] if is_ranked else []
+    title = visible(row["title"] or row["variant"] or "", TITLE_WIDTH)
+    if row["result"] is None:
+        return "  ".join([*place, f"{row['id']:<6}", f"cannot be read: {visible(row['message'])}"])
+    state = [] if row["state"] == DONE else [row["state"].replace("_", " ")]
+    kinds = [*state, *(word for word in ("diagnostic", "limited") if row[word])]
+    reason = row["unranked"] if is_ranked and not kinds and row["result"]["status"] == "available" else None
+    further = [listed(kinds)] if kinds else []
+    further += [UNRANKED_WORDS.get(reason, reason.replace("_", " "))] if reason else []
+    further += [row["verdict"]] if row["verdict"] not in (None, "unjudged") else []
+    further += ["best run"] if row["is_best"] else []
+    further += [dollars(row["cost_usd"])] if row["cost_usd"] is not None else []
+    further += [duration(row["seconds"])] if row["seconds"] is not None else []
+    return "  ".join(
+        [*place, f"{row['id']:<6}", str(row["commit"])[:7], f"{title:<{TITLE_WIDTH}}", number_words(row["result"]), ", ".join(further)]
+    )
+
+
+def number_words(result: JsonObject) -> str:
+    """'accuracy 0.75 (30 of 32)' in the width of a column, or why there is no number."""
+    name = visible(result["metric"], 24)
+    if result["status"] != "available":
+        return f"{name} unavailable: {UNRANKED_WORDS.get(result['reason'], result['reason'].replace('_', ' '))}"
+    part = "" if result["n"] == result["planned"] else f" ({result['n']:,} of {result['planned']:,})"
+    return f"{name} {result['value']:.6g}{part}"
+
+
+def log_message(documents: list[JsonObject], shown: list[JsonObject], is_ranked: bool) -> str:
+    """How many runs, how many of them ranked or not shown."""
+    parts = [counted(len(documents), "run")]
+    if is_ranked:
+        ranked = [row for row in shown if row["rank"]]
+        parts.append(f"{len(ranked)} ranked" if len(shown) == len(documents) else f"{len(ranked)} ranked shown")
+        parts += ["the best of many looks better than it is: see kaizen compare"] if len(ranked) > 2 else []
+    elif len(shown) < len(documents):
+        parts.append(f"the newest {len(shown)} shown; --limit 0 shows all")
+    return "; ".join(parts)
+
+
+# --- One run ---------------------------------------------------------------------------
+
+
+@command(
+    "show",
+    "Shows one run: what was tried, from which commit, its result, cost and time, and the worst answers.",
+    [
+        Argument("run", "RUN", "id of the run, such as r0042"),
+        Argument(
+            "--failures", "N", f"how many of the worst answers ({FAILURES_SHOWN})", {"type": amount_argument, "default": FAILURES_SHOWN}
+        ),
+    ],
+    "kaizen show r0042\nkaizen show r0042 --failures 20",
+    group="lab",
+)
+def command_show(args: Namespace) -> Answer:
+    """Reads only."""
+    workspace = find_workspace()
+    store = FolderStore(workspace)
+    document = store.read(args.run)
+    good, items = good_score(workspace, document), open_items(workspace, document)
+    worst = worst_answers(store, document, good)
+    failures = [shown_answer(line, items.may_name(line["item"])) for line in worst[: args.failures]]
+    times = latency_document(store, document)
+    row = log_row(store, document, Choice())
+    row["is_best"] = row["id"] in best_runs(workspace, {row["system"]})
+    lines = [*show_lines(document, row, times), *failure_lines(failures, len(worst))]
+    selected = [name for name in document["population"]["selected_item_ids"] if items.may_name(name)]
+    told = {**document, "population": {**document["population"], "selected_item_ids": selected}}
+    data = {"run": told, "is_best": row["is_best"], "unranked": row["unranked"], "latency_ms": times}
+    return Answer(0, "shown", lines[0], lines, {**data, "failures": failures, "failures_in_all": len(worst)})
+
+
+def good_score(workspace: Workspace, document: JsonObject) -> float | None:
+    """The best score there can be, as the system at hand says; None when that is not known."""
+    try:
+        metric = load_system(workspace, document["system"]).metric
+    except KaizenError:
+        return None
+    return metric.maximum if metric.is_higher_better else metric.minimum
+
+
+def latency_document(store: RunStore, document: JsonObject) -> JsonObject:
+    """{n, p50, p95} of the milliseconds that answers took; None for none."""
+    times = [line["latency_ms"] for line in answered_lines(store, document) if line["latency_ms"] is not None]
+    return {"n": len(times), **{f"p{place}": percentile(times, place).value for place in (50, 95)}}
+
+
+def show_lines(document: JsonObject, row: JsonObject, times: JsonObject) -> list[str]:
+    """What is known of a run, a line each."""
+    state = document["state"].replace("_", " ") + (f" ({visible(document['message'])})" if document.get("message") else "")
+    head = f"{document['id']}: {visible(document['title'] or document['variant'])}, {state}"
+    result = result_words({**document, "result": row["result"]})
+    counts = listed([f"{number:,} {status}" for status, number in (document.get("counts") or {}).items() if number])
+    commit = document["commit"]
+    place = f" on {visible(commit['branch'], 60)}" if commit["branch"] else ""
+    kinds = [word for word in ("diagnostic", "limited") if document[word]] + ["best run"] * row["is_best"]
+    told = [f"{visible(name, 40)} {value:.6g}" for name, value in (document.get("metrics") or {}).items() if value is not None]
+    locked, hashes = document["hashes"]["locked"], document["hashes"]
+    facts = [
+        ("system", f"{document['system']}, variant {visible(document['variant'], 80)}"),
+        ("hypothesis", visible(document["hypothesis"], 400)),
+        ("description", visible(document["description"], 400)),
+        ("result", result + (f"; not ranked: {row['unranked'].replace('_', ' ')}" if row["unranked"] else "")),
+        ("answers", counts),
+        ("told by eval", listed(told, 20)),
+        ("cost", dollars(document["cost_usd"]) if document.get("cost_usd") is not None else "not known"),
+        ("time", time_words(document, times)),
+        ("commit", f"{str(commit['hash'])[:12]}{place}, tree {str(document['tree'])[:12]}"),
+        ("scored by", f"dataset {hashes['dataset'][7:19]}, eval {hashes['eval'][7:19]}, {counted(len(locked), 'locked file')}"),
+        (
+            "processes",
+            {"own_process": "eval and system apart", "in_process": "the eval imports the system, which could patch it"}.get(
+                document["separation"], document["separation"].replace("_", " ")
+            ),
+        ),
+        ("verdict", document["verdict"].replace("_", " ")),
+        ("kind", listed(kinds)),
+        ("attempt", str(document["attempt"]) if document["attempt"] > 1 else ""),
+        ("started", f"{visible(document.get('started_at') or document['created_at'], 40)}"),
+    ]
+    return [visible(line, None) for line in [head, *(f"  {name:<12}  {text}" for name, text in facts if text)]]
+
+
+def time_words(document: JsonObject, times: JsonObject) -> str:
+    """How long the run took, and half and 95 % of the answers at most."""
+    parts = [duration(document["seconds"])] if document.get("seconds") is not None else []
+    if times["n"]:
+        parts.append(f"answers {duration(times['p50'] / 1000)} (half), {duration(times['p95'] / 1000)} (95 %)")
+    return ", ".join(parts)
+
+
+def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
+    """The worst answers, each on a line with what was said about it below."""
+    if not failures:
+        return (
+            ["  every answer is as good as can be"]
+            if not in_all
+            else [f"  {counted(in_all, 'answer')} not as good as can be: --failures shows them"]
+        )
+    lines = [f"  the worst of {counted(in_all, 'answer')} that could be better:"]
+    for line in failures:
+        if line["item"] is None:
+            lines.append(f"    (an item that is not open any more)  {line['status']}")
+            continue
+        number = f"  score {line['score']:.6g}" if line.get("score") is not None else ""
+        nth = f", trial {line['trial']}" if line["trial"] > 1 else ""
+        nth += f", pass {line['pass']}" if line["pass"] > 1 else ""
+        reason = f" ({visible(line['reason'], 60)})" if line.get("reason") else ""
+        lines.append(f"    {visible(line['item'], 60)}{nth}  {line['status'].replace('_', ' ')}{reason}{number}")
+        lines += [f"      {key}: {visible(line[key], 200)}" for key in ("feedback", "output") if key in line]
+    return lines
 
 # endregion
 
@@ -37210,9 +38763,10 @@ def command_history_init(args: Namespace) -> Answer:
     "history record",
     "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
-        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--baseline", "S", "stage or run:ID that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--run", "ID", "a run of the lab, in place of IMPROVEMENT and --stage", {"default": ""}),
         RUN_LABEL,
         AGENT_VERSION,
         HISTORY,
@@ -37222,7 +38776,7 @@ def command_history_init(args: Namespace) -> Answer:
 )
 def command_history_record(args: Namespace) -> Answer:
     """Archives a candidate, or one stage alone when it is the baseline or there is none."""
-    project = load_project(args.improvement)
+    project = recorded_project(args)
     is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
     recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
 
@@ -37246,6 +38800,18 @@ def command_history_record(args: Namespace) -> Answer:
     following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
     following = "" if status == "rejected" or not is_compared else following
     return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+def recorded_project(args: Namespace) -> Project:
+    """The improvement, or the evidence of the run, that *args* name; then `stage` and `baseline` are ids of runs."""
+    if (args.improvement is None) != bool(args.run):
+        raise UsageError("name an improvement, or a run with --run ID", "one of them, not both")
+    if args.run:
+        args.stage = args.run
+        if args.baseline.startswith(RUN_PREFIX):
+            run_evidence(args.baseline)
+            args.baseline = args.baseline.removeprefix(RUN_PREFIX)
+    return load_project(RUN_PREFIX + args.run if args.run else args.improvement)
 
 
 @command(
@@ -37687,6 +39253,97 @@ def command_create_system(args: Namespace) -> Answer:
     message = f"made system {args.id}"
     following = f"git add -A && git commit -m 'system {args.id}', then kaizen run --system {args.id} --variant first"
     return Answer(0, "created", message, [message, *(f"  {name}" for name in files)], {"system": args.id, "files": files}, following)
+
+# endregion
+
+# region commands/create_view.py
+# =============================================================================
+# `kaizen create view ID`: a page of answers or of items, to be adapted.
+# =============================================================================
+
+TRACE_VIEW = r"""// A page of what a run of SYSTEM answered, for people to read:
+//
+//     node kaizen/systems/SYSTEM/trace.js kaizen/.kaizen/runs/RUN/items.jsonl > page.html
+//
+// Change `view` so that what matters is seen first. Whatever an answer says passes `esc`: it must not become part of the page.
+"use strict";
+
+const esc = (value) => String(typeof value === "string" ? value : JSON.stringify(value, null, 1))
+  .replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const part = (title, value) => (value === undefined || value === null || value === "" ? "" : `<h3>${title}</h3><pre>${esc(value)}</pre>`);
+
+/** The HTML of one answer: a line of items.jsonl, or an observation with its steps. */
+function view(answer) {
+  const name = answer.item ?? answer.case_id ?? "?";
+  const score = answer.score === undefined || answer.score === null ? "" : `, score ${esc(answer.score)}`;
+  const steps = (answer.steps ?? []).map((step, number) => part(`${number + 1}. ${esc(step.name ?? step.role ?? step.kind)}`, step.text ?? { args: step.args, result: step.result }));
+  return `<article><h2>${esc(name)}: ${esc(answer.status ?? "")}${score}</h2>${steps.join("")}`
+    + `${part("output", answer.output)}${part("feedback", answer.feedback)}${part("metrics", answer.metrics)}</article>`;
+}
+
+if (typeof module !== "undefined") {
+  module.exports = { view };
+  if (require.main === module) {
+    const lines = require("fs").readFileSync(process.argv[2], "utf8").split("\n").filter((line) => line.trim());
+    console.log(`<!doctype html><meta charset="utf-8"><title>SYSTEM</title>${lines.map((line) => view(JSON.parse(line))).join("\n")}`);
+  }
+}
+"""
+ITEM_VIEW = r"""// A page of the items of SYSTEM, for people to read; items of the holdout are counted and not shown:
+//
+//     node kaizen/systems/SYSTEM/dataset-item.js kaizen/systems/SYSTEM/items.jsonl > page.html
+//
+// Change `view` so that what matters is seen first. Whatever an item says passes `esc`: it must not become part of the page.
+"use strict";
+
+const esc = (value) => String(typeof value === "string" ? value : JSON.stringify(value, null, 1))
+  .replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
+const part = (title, value) => (value === undefined || value === null || value === "" ? "" : `<h3>${title}</h3><pre>${esc(value)}</pre>`);
+
+/** The HTML of one item. */
+function view(item) {
+  const tags = (item.tags ?? []).map((tag) => ` <em>${esc(tag)}</em>`).join("");
+  return `<article><h2>${esc(item.id)}${tags}</h2>${part("input", item.input)}${part("context", item.context)}${part("expected", item.expected)}${part("notes", item.notes)}</article>`;
+}
+
+if (typeof module !== "undefined") {
+  module.exports = { view };
+  if (require.main === module) {
+    const lines = require("fs").readFileSync(process.argv[2], "utf8").split("\n").filter((line) => line.trim());
+    const items = lines.map((line) => JSON.parse(line)), open = items.filter((item) => item.split !== "holdout");
+    console.log(`<!doctype html><meta charset="utf-8"><title>SYSTEM</title>${open.map(view).join("\n")}`);
+    if (open.length < items.length) console.log(`<p>${items.length - open.length} of the holdout are not shown</p>`);
+  }
+}
+"""
+VIEW_TEMPLATES = {"trace": TRACE_VIEW, "dataset-item": ITEM_VIEW}
+
+
+@command(
+    "create view",
+    "Makes trace.js or dataset-item.js in the folder of a system: a page of answers or of items, to be adapted; never overwrites.",
+    [
+        Argument("id", "ID", "id of the system"),
+        Argument(
+            "--type",
+            "T",
+            "trace: what a run answered; dataset-item: the items",
+            {"choices": tuple(VIEW_TEMPLATES), "metavar": "T", "required": True},
+        ),
+    ],
+    "kaizen create view refunds --type trace",
+    group="lab",
+)
+def command_create_view(args: Namespace) -> Answer:
+    """Makes the file and says how it is used."""
+    system = load_system(find_workspace(), args.id)
+    path = os.path.join(system.folder, f"{args.type}.js")
+    shown = shown_path(path)
+    if not create_file(path, VIEW_TEMPLATES[args.type].replace("SYSTEM", system.id)):
+        raise RefusedError(f"{shown}: is there already; nothing was changed", "remove it first, if it is to be made anew", "existing_file")
+    what = "kaizen/.kaizen/runs/RUN/items.jsonl" if args.type == "trace" else system.dataset or "ITEMS.jsonl"
+    message = f"made {shown}"
+    return Answer(0, "created", message, [message], {"system": system.id, "file": shown}, f"node {shown} {what} > page.html")
 
 # endregion
 
@@ -38273,13 +39930,13 @@ SUMMARY = Argument("--summary", "FILE", "write a Markdown summary to FILE, as fo
 @command(
     "gate",
     "Prints the recommendation and exits 0 (eligible), 1 (rejected) or 3 (a person must decide), for CI.",
-    [IMPROVEMENT, BASELINE, CANDIDATE, JUNIT, SUMMARY],
+    [OR_RUNS, BASELINE, CANDIDATE, JUNIT, SUMMARY],
     "kaizen gate refund --junit report.xml --summary summary.md",
 )
 def command_gate(args: Namespace) -> Answer:
     """The recommendation of two stages."""
-    project = load_project(args.improvement)
-    assessment = assess(project, args.baseline, args.candidate)
+    project, baseline, (candidate,) = compared_project(args.improvement, args.baseline, [args.candidate])
+    assessment = assess(project, baseline, candidate)
     write_gate_files(project, assessment, args.junit, args.summary)
     return gate_answer(project, assessment)
 
@@ -39201,6 +40858,86 @@ def landed_answer(landed: Landed, dirty: int, outer: Checkout) -> Answer:
 
 # endregion
 
+# region commands/lab_compare.py
+# =============================================================================
+# `kaizen compare A B`: what the second run gains over the first, item by item.
+# =============================================================================
+
+ITEMS_SHOWN = 10
+
+
+@command(
+    "compare",
+    "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time.",
+    [Argument("a", "A", "id of the run that is compared with"), Argument("b", "B", "id of the run that is new")],
+    "kaizen compare r0001 r0007",
+    group="lab",
+)
+def command_compare(args: Namespace) -> Answer:
+    """Exits 5 when the runs were not scored alike."""
+    workspace = find_workspace()
+    store = FolderStore(workspace)
+    a, b = store.read(args.a), store.read(args.b)
+    hindrances = obstacles(a, b)
+    data: JsonObject = {"a": a["id"], "b": b["id"], "comparable": not hindrances, "obstacles": hindrances}
+    if hindrances:
+        message = f"not comparable: {visible(hindrances[0]['message'], 300)}"
+        lines = [f"not comparable: {visible(each['message'], 300)}" for each in hindrances]
+        lines += [
+            f"  locked files that differ: {listed([visible(path, 80) for path in each['files']])}" for each in hindrances if "files" in each
+        ]
+        is_repeatable = hindrances[0]["code"] in [code for _, code, _ in COMPARABLE_HASHES]
+        advice = "run the older commit anew with the dataset and the eval of now" if is_repeatable else ""
+        return Answer(EXIT_REFUSED, hindrances[0]["code"], message, lines, data, advice)
+    rows = [log_row(store, each, Choice()) for each in (a, b)]
+    found = compared_runs(store, a, b, open_items(workspace, a))
+    sides = dict(zip("ab", (row["result"] for row in rows), strict=True))
+    notes = comparison_notes(a, b, found)
+    message = comparison_sentence(a, b, found)
+    lines = [*(side_line(row) for row in rows), *figure_lines(found), *(f"  note: {note}" for note in notes), message]
+    lines = [visible(line, None) for line in lines]
+    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "notes": notes})
+
+
+def side_line(row: JsonObject) -> str:
+    """One of the two runs."""
+    return f"{row['id']}  {str(row['commit'])[:7]}  {visible(row['title'] or row['variant'], 60)}  {number_words(row['result'])}"
+
+
+def figure_lines(found: JsonObject) -> list[str]:
+    """The figures of a comparison, a line each."""
+    if not found["n"]:
+        return []
+    words = ("passes now", "passes no more") if found["is_pass_fail"] else ("better", "worse")
+    up, down = found["better"], found["worse"]
+    lines = [f"  {counted(found['n'], found['unit'])}, {up} better, {down} worse, {found['n'] - up - down} equal"]
+    if found["interval"]:
+        low, high = found["interval"]
+        interval = f"95 % interval {low:+.4g} to {high:+.4g} ({found['method'].replace('_', ' ')})"
+        lines.append(f"  gain {found['gain']:+.4g}, SE {found['se']:.4g}, {interval}")
+        lines.append(f"  p {found['p']['two_sided']:.4g} either way, {found['p']['better']:.4g} for better (sign-flip test)")
+    for name, word in zip(("gained", "lost"), words, strict=True):
+        moved = found["moved"][name]
+        ids = [visible(item, 40) for item in moved["items"]] + ([f"{moved['unnamed']} not open any more"] if moved["unnamed"] else [])
+        lines += [f"  {word}: {listed(ids, ITEMS_SHOWN)}"] if ids else []
+    ratios = [(name, found[key]["ratio"]) for name, key in (("cost", "cost_usd"), ("time", "latency_ms"))]
+    return lines + [f"  {name} {'not known' if ratio is None else f'{ratio:.3g} times'}" for name, ratio in ratios]
+
+
+def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[str]:
+    """What should be known before the figures are believed."""
+    notes = [f"{each['id']} is {each['state']}: what is missing may be what went badly" for each in (a, b) if each["state"] != DONE]
+    left = found["unpaired"]["a"] + found["unpaired"]["b"]
+    notes += [f"{counted(left, 'item')} measured by one run only, left out"] if left else []
+    notes += ["both runs measured the same files: any difference is noise"] if a["tree"] == b["tree"] else []
+    if a["metric"]["aggregation"] != "mean":
+        paired = f"the mean {found['paired_on']}" if found["paired_on"] == "score" else f"the share of {found['paired_on']}"
+        notes.append(f"the figures are about {paired}, not about {a['metric']['aggregation']}")
+    notes += ["fewer than 30: the interval is rough"] if 0 < found["n"] < 30 else []
+    return notes
+
+# endregion
+
 # region commands/label.py
 # =============================================================================
 # `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
@@ -39790,7 +41527,7 @@ PARETO_FILES = {"json": "pareto.json", "html": "pareto.html"}
 VARIANT = Argument(
     "--variant",
     "NAME=FILE",
-    "a variant's results, or the stage that has them (repeatable; without any: every stage)",
+    "a variant's results, the stage that has them, or run:ID (repeatable; without any: every stage)",
     {"action": "append", "default": []},
 )
 
@@ -39798,13 +41535,13 @@ VARIANT = Argument(
 @command(
     "pareto",
     "Weighs variants by quality, cost and latency, constraints first, and names the cheapest that will do.",
-    [IMPROVEMENT, VARIANT, Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})],
+    [OR_RUNS, VARIANT, Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})],
     "kaizen pareto refund\nkaizen pareto refund --variant small=prompt-b --variant large=../other/candidate.evaluated.jsonl --json",
     group="further questions",
 )
 def command_pareto(args: Namespace) -> Answer:
     """Writes pareto.json and pareto.html; exits 0 when some variant is feasible, 3 when none could be compared, else 1."""
-    project = load_project(args.improvement)
+    project = weighed_project(args)
     improvement = project.improvement
     named = named_variants(args.variant, improvement)
     baseline = measured_stage(project, args.baseline, args.baseline) if os.path.exists(improvement.stage_file(args.baseline)) else None
@@ -39819,6 +41556,20 @@ def command_pareto(args: Namespace) -> Answer:
     reason = "cheapest_feasible" if best is not None else "not_comparable" if code == 3 else "none_feasible"
     lines = [*variant_lines(document), *[f"  note: {note}" for note in document["notes"]], f"open {files['html']}"]
     return Answer(code, reason, pareto_message(document), lines, {**document, "files": files})
+
+
+def weighed_project(args: Namespace) -> Project:
+    """The improvement that *args* name, or the evidence of the first run among the variants; `run:` is taken off all names of runs."""
+    runs = [value for value in (*(option.partition("=")[2] for option in args.variant), args.baseline) if value.startswith(RUN_PREFIX)]
+    if args.improvement is not None and runs:
+        raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT; both were given", "leave out the improvement")
+    if args.improvement is None and not runs:
+        raise UsageError("IMPROVEMENT is missing", "name an improvement, or runs: --variant NAME=run:ID")
+    for run in runs:
+        run_evidence(run)
+    args.variant = [option.replace(f"={RUN_PREFIX}", "=", 1) for option in args.variant]
+    args.baseline = args.baseline.removeprefix(RUN_PREFIX)
+    return load_project(runs[0] if runs else args.improvement)
 
 
 def named_variants(given: list[str], improvement: Improvement) -> dict[str, str]:
@@ -40153,22 +41904,22 @@ RELIABILITY_FILE = "reliability.json"
     "reliability",
     "Says how sure a change is: intervals, exact tests, noise, and what it would take to be surer.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         BASELINE,
-        Argument("--candidate", "S", "stage to compare (candidate); repeated, they form one family", {"action": "append", "default": []}),
+        Argument("--candidate", "S", "stage or run:ID to compare (candidate); repeated: one family", {"action": "append", "default": []}),
     ],
     "kaizen reliability refund\nkaizen reliability refund --candidate prompt-a --candidate prompt-b --json",
     group="surer",
 )
 def command_reliability(args: Namespace) -> Answer:
     """Writes reliability.json; exits 0 whatever the evidence says."""
-    project = load_project(args.improvement)
-    candidates = list(dict.fromkeys(args.candidate)) or ["candidate"]
+    asked = list(dict.fromkeys(args.candidate)) or ["candidate"]
+    project, baseline, candidates = compared_project(args.improvement, args.baseline, asked)
     settings = project.evaluation.reliability or default_reliability()
-    assessments = {stage: assess(project, args.baseline, stage) for stage in candidates}
+    assessments = {stage: assess(project, baseline, stage) for stage in candidates}
     entries = [assessed_entry(project, assessment) for assessment in assessments.values()]
     judge_family(entries, settings)
-    document = reliability_document(project, args.baseline, assessments, entries, settings)
+    document = reliability_document(project, baseline, assessments, entries, settings)
     path = project.improvement.path(RELIABILITY_FILE)
     write_file(path, encode_readable(document) + "\n")
     lines = document_lines(document, project.evaluation.reliability is not None)
@@ -40358,17 +42109,17 @@ def command_replay_decision(args: Namespace) -> Answer:
     "review",
     "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         BASELINE,
         CANDIDATE,
         Argument("--open-holdout", "", "show the holdout cases; the opening is recorded and shown from then on"),
     ],
-    "kaizen review refund",
+    "kaizen review refund\nkaizen review --baseline run:r0001 --candidate run:r0002",
 )
 def command_review(args: Namespace) -> Answer:
     """Writes the review of two stages."""
-    project = load_project(args.improvement)
-    assessment = assess(project, args.baseline, args.candidate)
+    project, baseline, (candidate,) = compared_project(args.improvement, args.baseline, [args.candidate])
+    assessment = assess(project, baseline, candidate)
     if args.open_holdout:
         record_opening(project.improvement, "review")
     paths = write_review(project, assessment, args.open_holdout)
@@ -40379,6 +42130,150 @@ def command_review(args: Namespace) -> Answer:
     data["reasons"] = shown_reasons(comparison, hidden)
     following = f"open {paths['html']}, then: {decide_command(project.improvement)}"
     return Answer(0, comparison["recommendation"], headline(comparison), lines, {**data, "files": paths}, following)
+
+# endregion
+
+# region commands/status.py
+# =============================================================================
+# `kaizen status`: what is at work, what can be gone on with, what stands in the way.
+# =============================================================================
+
+PATHS_SHOWN = 10
+RESUMABLE_SHOWN = 5
+
+
+@command(
+    "status",
+    "Says what is at work, what can be resumed and what stands in the way; exits 0 to go on, 1 to stop, 3 when a person is needed.",
+    [],
+    "kaizen status --json",
+    group="lab",
+)
+def command_status(args: Namespace) -> Answer:
+    """Reads only."""
+    workspace = find_workspace()
+    store = FolderStore(workspace)
+    documents = read_runs(store)
+    tree = tree_document(workspace)
+    live = live_runs(store, documents)
+    resumable = resumable_runs(documents, tree["head"])
+    problems = integrity_problems(store, documents, [each["id"] for each in resumable])
+    signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
+    code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
+    data: JsonObject = {
+        "workspace": shown_path(workspace.path("kaizen")),
+        "should_continue": code == EXIT_DONE,
+        "tree": tree,
+        "systems": [system_document(workspace, name, documents) for name in system_ids(workspace)],
+        "live": live,
+        "resumable": resumable,
+        "signs": signs,
+        "problems": problems,
+    }
+    lines = [visible(line, None) for line in status_lines(message, data)]
+    return Answer(code, reason, message, lines, data, following)
+
+
+def standing(
+    workspace: Workspace, signs: list[str], problems: list[str], live: list[JsonObject], resumable: list[JsonObject], tree: JsonObject
+) -> tuple[int, str, str, str]:
+    """(exit code, reason code, sentence, next step): the first of these that holds decides."""
+    here = [each for each in resumable if each["is_here"]]
+    if problems:
+        return EXIT_HUMAN, "integrity", f"the record cannot be trusted: {visible(problems[0])}", "a person looks at what happened to it"
+    for name, reason, sentence, hint in SIGNS:
+        if name in signs:
+            path = shown_path(os.path.join(workspace.store_folder, name))
+            return (EXIT_NO if name == "STOP" else EXIT_HUMAN), reason, sentence, hint.format(path)
+    if live:
+        return EXIT_DONE, "live_run", f"{listed([run_progress(each) for each in live])} at work", "wait until it has ended"
+    if tree["obstacle"]:
+        return EXIT_DONE, tree["obstacle"]["reason"], tree["obstacle"]["message"], tree["obstacle"]["hint"]
+    if tree["dirty"]:
+        paths = listed([visible(each["path"], 80) for each in tree["dirty"]], 3)
+        return (
+            EXIT_DONE,
+            "dirty_tree",
+            f"{counted(len(tree['dirty']), 'path')} not as committed: {paths}",
+            "commit what belongs to the variant",
+        )
+    if here:
+        state = here[0]["state"].replace("_", " ")
+        return EXIT_DONE, "resumable", f"{here[0]['id']} is {state} and can be gone on with here", here[0]["command"]
+    return EXIT_DONE, "ready", "nothing is at work, and the tree is a commit", ""
+
+
+def run_progress(run: JsonObject) -> str:
+    """'r0007 (37 of 100, pid 123)'."""
+    process = f", pid {run['pid']['pid']}" if run["pid"] else ""
+    return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
+
+
+def tree_document(workspace: Workspace) -> JsonObject:
+    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
+    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
+    try:
+        checkout = read_checkout(workspace.root)
+        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
+        obstacle = checkout_obstacle(checkout)
+        if obstacle:
+            raise obstacle
+        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
+    except RefusedError as error:
+        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
+    return found
+
+
+def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:
+    """What is wrong with the records: runs that cannot be read, broken chains of the newest run and of those that can be resumed."""
+    found = [f"{each['id']}: {each['message']}" for each in documents if each["state"] == UNREADABLE]
+    readable = [each["id"] for each in documents if each["state"] != UNREADABLE]
+    for run in dict.fromkeys(readable[-1:] + resumable):
+        try:
+            store.events(run)
+        except KaizenError as error:
+            found.append(error.message)
+    return found
+
+
+def system_document(workspace: Workspace, name: str, documents: list[JsonObject]) -> JsonObject:
+    """{id, best_run, runs, completed, last, problem} of a system."""
+    own = [each for each in documents if each["system"] == name]
+    best, problem = None, None
+    try:
+        best = load_system(workspace, name).best_run or None
+    except KaizenError as error:
+        problem = error.message
+    last = own[-1]["id"] if own else None
+    return {
+        "id": name,
+        "best_run": best,
+        "runs": len(own),
+        "completed": sum(each["state"] == DONE for each in own),
+        "last": last,
+        "problem": problem,
+    }
+
+
+def status_lines(message: str, data: JsonObject) -> list[str]:
+    """The same for people."""
+    tree = data["tree"]
+    lines = [message]
+    if tree["head"]:
+        lines.append(f"  commit {tree['head'][:12]}" + (f" on {visible(tree['branch'], 60)}" if tree["branch"] else ", HEAD detached"))
+    lines += [f"  not as committed: {each['path']} ({each['kind']})" for each in tree["dirty"][:PATHS_SHOWN]]
+    lines += [f"  and {len(tree['dirty']) - PATHS_SHOWN} more paths"] if len(tree["dirty"]) > PATHS_SHOWN else []
+    for each in data["systems"]:
+        best = f", best run {visible(each['best_run'], 20)}" if each["best_run"] else ""
+        what = f"; {visible(each['problem'])}" if each["problem"] else ""
+        lines.append(f"  system {each['id']}: {counted(each['runs'], 'run')}, {each['completed']} completed{best}{what}")
+    lines += [f"  at work: {run_progress(each)}, variant {visible(each['variant'], 60)}" for each in data["live"]]
+    for each in data["resumable"][:RESUMABLE_SHOWN]:
+        where = "" if each["is_here"] else f", at commit {str(each['commit'])[:12]}"
+        lines.append(f"  {each['id']} is {each['state'].replace('_', ' ')}{where}: {each['command']}")
+    more = len(data["resumable"]) - RESUMABLE_SHOWN
+    lines += [f"  and {more} more that can be resumed"] if more > 0 else []
+    return lines + [f"  cannot be trusted: {visible(each, 300)}" for each in data["problems"]]
 
 # endregion
 

@@ -11,10 +11,11 @@ from kaizen.cases.improvement import Improvement, check_stage_name, find_improve
 from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
 from kaizen.evaluators.suite import PROGRAM_TYPES, Suite, build_suite
-from kaizen.foundation.errors import Breaches, InputError, RefusedError
+from kaizen.foundation.errors import Breaches, InputError, RefusedError, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_object
 from kaizen.foundation.redact import redact_shown
 from kaizen.foundation.text import listed
+from kaizen.lab.engine_eval import RUN_PREFIX, loaded_evidence, run_evidence
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.derived import DerivedMetrics, derived_metrics
 from kaizen.policy.recommendation import comparison_document
@@ -49,6 +50,10 @@ def diagnose(text: str) -> None:
 
 def load_project(argument: str) -> Project:
     """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
+    if argument.startswith(RUN_PREFIX):
+        evidence = run_evidence(argument)
+        known, cases, evaluators = loaded_evidence(evidence)
+        return Project(evidence, known, cases, evaluators, derived_metrics(known, cases.cases))
     improvement = find_improvement(argument)
     breaches = Breaches()
     evaluation = load_evaluation(improvement, breaches)
@@ -60,6 +65,25 @@ def load_project(argument: str) -> Project:
     suite = build_suite(evaluation, dataset, breaches)
     breaches.raise_if_any()
     return Project(improvement, evaluation, dataset, suite, derived_metrics(evaluation, dataset.cases))
+
+
+def compared_project(argument: str | None, baseline: str, candidates: list[str]) -> tuple[Project, str, list[str]]:
+    """The improvement *argument*, *baseline* and *candidates*: names of stages, or `run:ID` for all of them and no improvement.
+
+    Then the evidence is that of the first candidate's run, and the runs' ids are the names of the stages. Raises UsageError.
+    """
+    named = [stage for stage in (baseline, *candidates) if stage.startswith(RUN_PREFIX)]
+    if not named:
+        if argument is None:
+            raise UsageError("IMPROVEMENT is missing", "name an improvement, or two runs: --baseline run:ID --candidate run:ID")
+        return load_project(argument), baseline, candidates
+    if argument is not None or len(named) <= len(candidates):
+        hint = "write --baseline run:ID --candidate run:ID, and no improvement"
+        raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT, for baseline and candidate alike", hint)
+    for stage in named:
+        run_evidence(stage)
+    stages = [stage[len(RUN_PREFIX) :] for stage in named]
+    return load_project(candidates[0]), stages[0], stages[1:]
 
 
 def require_stage(improvement: Improvement, stage: str) -> None:

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project
+from kaizen.commands.context import Assessment, Project, assess, compared_project, decision_of
 from kaizen.commands.reporting import BASELINE, CANDIDATE, headline, recommendation_lines, review_data, shown_reasons
-from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.commands.table import OR_RUNS, Answer, Argument, command
 from kaizen.exporters.junit import junit_text
 from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO
 from kaizen.foundation.files import write_file
@@ -19,13 +19,13 @@ SUMMARY = Argument("--summary", "FILE", "write a Markdown summary to FILE, as fo
 @command(
     "gate",
     "Prints the recommendation and exits 0 (eligible), 1 (rejected) or 3 (a person must decide), for CI.",
-    [IMPROVEMENT, BASELINE, CANDIDATE, JUNIT, SUMMARY],
+    [OR_RUNS, BASELINE, CANDIDATE, JUNIT, SUMMARY],
     "kaizen gate refund --junit report.xml --summary summary.md",
 )
 def command_gate(args: Namespace) -> Answer:
     """The recommendation of two stages."""
-    project = load_project(args.improvement)
-    assessment = assess(project, args.baseline, args.candidate)
+    project, baseline, (candidate,) = compared_project(args.improvement, args.baseline, [args.candidate])
+    assessment = assess(project, baseline, candidate)
     write_gate_files(project, assessment, args.junit, args.summary)
     return gate_answer(project, assessment)
 

@@ -12,7 +12,7 @@ from kaizen.cases.improvement import Improvement, check_stage_name, find_improve
 from kaizen.cases.labels import AGREEMENT_FILE, LABELS_FILE
 from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project, refuse_stale, tallied_stage
 from kaizen.commands.reporting import comparison_text, decide_command, headline, rate_text
-from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.commands.table import IMPROVEMENT, OR_RUNS, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, StageState
 from kaizen.foundation.errors import InputError, RefusedError, UsageError
 from kaizen.foundation.files import read_bytes, shown_path
@@ -36,6 +36,7 @@ from kaizen.history.reading import (
     run_row,
 )
 from kaizen.history.recording import RunDraft, record_promotion, record_run
+from kaizen.lab.engine_eval import RUN_PREFIX, run_evidence
 from kaizen.policy.recommendation import single_stage_document
 from kaizen.runs.observation import file_digest
 
@@ -94,9 +95,10 @@ def command_history_init(args: Namespace) -> Answer:
     "history record",
     "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
-        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--baseline", "S", "stage or run:ID that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--run", "ID", "a run of the lab, in place of IMPROVEMENT and --stage", {"default": ""}),
         RUN_LABEL,
         AGENT_VERSION,
         HISTORY,
@@ -106,7 +108,7 @@ def command_history_init(args: Namespace) -> Answer:
 )
 def command_history_record(args: Namespace) -> Answer:
     """Archives a candidate, or one stage alone when it is the baseline or there is none."""
-    project = load_project(args.improvement)
+    project = recorded_project(args)
     is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
     recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
 
@@ -130,6 +132,18 @@ def command_history_record(args: Namespace) -> Answer:
     following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
     following = "" if status == "rejected" or not is_compared else following
     return Answer(0, "recorded", lines[0], lines, history_answer(history, run), following)
+
+
+def recorded_project(args: Namespace) -> Project:
+    """The improvement, or the evidence of the run, that *args* name; then `stage` and `baseline` are ids of runs."""
+    if (args.improvement is None) != bool(args.run):
+        raise UsageError("name an improvement, or a run with --run ID", "one of them, not both")
+    if args.run:
+        args.stage = args.run
+        if args.baseline.startswith(RUN_PREFIX):
+            run_evidence(args.baseline)
+            args.baseline = args.baseline.removeprefix(RUN_PREFIX)
+    return load_project(RUN_PREFIX + args.run if args.run else args.improvement)
 
 
 @command(

@@ -5,12 +5,13 @@ from argparse import Namespace
 
 from kaizen.cases.improvement import STAGE_NAME, Improvement
 from kaizen.commands.context import Project, load_project, tallied_stage
-from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.commands.table import OR_RUNS, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, has_results, stage_state
 from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import shown_path, write_file
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, dollars, duration, quoted, visible
+from kaizen.lab.engine_eval import RUN_PREFIX, run_evidence
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.objectives import Measured, pareto_document
 from kaizen.web.pareto_page import pareto_page
@@ -20,7 +21,7 @@ PARETO_FILES = {"json": "pareto.json", "html": "pareto.html"}
 VARIANT = Argument(
     "--variant",
     "NAME=FILE",
-    "a variant's results, or the stage that has them (repeatable; without any: every stage)",
+    "a variant's results, the stage that has them, or run:ID (repeatable; without any: every stage)",
     {"action": "append", "default": []},
 )
 
@@ -28,13 +29,13 @@ VARIANT = Argument(
 @command(
     "pareto",
     "Weighs variants by quality, cost and latency, constraints first, and names the cheapest that will do.",
-    [IMPROVEMENT, VARIANT, Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})],
+    [OR_RUNS, VARIANT, Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})],
     "kaizen pareto refund\nkaizen pareto refund --variant small=prompt-b --variant large=../other/candidate.evaluated.jsonl --json",
     group="further questions",
 )
 def command_pareto(args: Namespace) -> Answer:
     """Writes pareto.json and pareto.html; exits 0 when some variant is feasible, 3 when none could be compared, else 1."""
-    project = load_project(args.improvement)
+    project = weighed_project(args)
     improvement = project.improvement
     named = named_variants(args.variant, improvement)
     baseline = measured_stage(project, args.baseline, args.baseline) if os.path.exists(improvement.stage_file(args.baseline)) else None
@@ -49,6 +50,20 @@ def command_pareto(args: Namespace) -> Answer:
     reason = "cheapest_feasible" if best is not None else "not_comparable" if code == 3 else "none_feasible"
     lines = [*variant_lines(document), *[f"  note: {note}" for note in document["notes"]], f"open {files['html']}"]
     return Answer(code, reason, pareto_message(document), lines, {**document, "files": files})
+
+
+def weighed_project(args: Namespace) -> Project:
+    """The improvement that *args* name, or the evidence of the first run among the variants; `run:` is taken off all names of runs."""
+    runs = [value for value in (*(option.partition("=")[2] for option in args.variant), args.baseline) if value.startswith(RUN_PREFIX)]
+    if args.improvement is not None and runs:
+        raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT; both were given", "leave out the improvement")
+    if args.improvement is None and not runs:
+        raise UsageError("IMPROVEMENT is missing", "name an improvement, or runs: --variant NAME=run:ID")
+    for run in runs:
+        run_evidence(run)
+    args.variant = [option.replace(f"={RUN_PREFIX}", "=", 1) for option in args.variant]
+    args.baseline = args.baseline.removeprefix(RUN_PREFIX)
+    return load_project(runs[0] if runs else args.improvement)
 
 
 def named_variants(given: list[str], improvement: Improvement) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 from argparse import Namespace
 
-from kaizen.commands.context import Assessment, Project, assess, load_project
+from kaizen.commands.context import Assessment, Project, assess, compared_project
 from kaizen.commands.reporting import BASELINE, assessed_entry
-from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.commands.table import OR_RUNS, Answer, Argument, command
 from kaizen.evaluators.standing import not_gating_notes
 from kaizen.foundation.files import write_file
 from kaizen.foundation.jsonio import JsonObject, encode_readable, rounded_floats
@@ -36,22 +36,22 @@ RELIABILITY_FILE = "reliability.json"
     "reliability",
     "Says how sure a change is: intervals, exact tests, noise, and what it would take to be surer.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         BASELINE,
-        Argument("--candidate", "S", "stage to compare (candidate); repeated, they form one family", {"action": "append", "default": []}),
+        Argument("--candidate", "S", "stage or run:ID to compare (candidate); repeated: one family", {"action": "append", "default": []}),
     ],
     "kaizen reliability refund\nkaizen reliability refund --candidate prompt-a --candidate prompt-b --json",
     group="surer",
 )
 def command_reliability(args: Namespace) -> Answer:
     """Writes reliability.json; exits 0 whatever the evidence says."""
-    project = load_project(args.improvement)
-    candidates = list(dict.fromkeys(args.candidate)) or ["candidate"]
+    asked = list(dict.fromkeys(args.candidate)) or ["candidate"]
+    project, baseline, candidates = compared_project(args.improvement, args.baseline, asked)
     settings = project.evaluation.reliability or default_reliability()
-    assessments = {stage: assess(project, args.baseline, stage) for stage in candidates}
+    assessments = {stage: assess(project, baseline, stage) for stage in candidates}
     entries = [assessed_entry(project, assessment) for assessment in assessments.values()]
     judge_family(entries, settings)
-    document = reliability_document(project, args.baseline, assessments, entries, settings)
+    document = reliability_document(project, baseline, assessments, entries, settings)
     path = project.improvement.path(RELIABILITY_FILE)
     write_file(path, encode_readable(document) + "\n")
     lines = document_lines(document, project.evaluation.reliability is not None)

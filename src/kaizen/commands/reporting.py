@@ -16,8 +16,8 @@ from kaizen.policy.derived import derived_lines
 from kaizen.policy.reliability import Compared, clusters_of, default_reliability, detailed_entry, judge_family
 from kaizen.web.review import ReviewData, StageView, review_markdown, write_review_page
 
-BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline)", {"default": "baseline"})
-CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate)", {"default": "candidate"})
+BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline), or run:ID", {"default": "baseline"})
+CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate), or run:ID", {"default": "candidate"})
 SHOWN_CASES = 10
 
 

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 
-from kaizen.commands.context import assess, load_project
+from kaizen.commands.context import assess, compared_project
 from kaizen.commands.openings import record_opening
 from kaizen.commands.reporting import (
     BASELINE,
@@ -13,7 +13,7 @@ from kaizen.commands.reporting import (
     shown_reasons,
     write_review,
 )
-from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.commands.table import OR_RUNS, Answer, Argument, command
 from kaizen.foundation.jsonio import JsonObject
 
 
@@ -21,17 +21,17 @@ from kaizen.foundation.jsonio import JsonObject
     "review",
     "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation.",
     [
-        IMPROVEMENT,
+        OR_RUNS,
         BASELINE,
         CANDIDATE,
         Argument("--open-holdout", "", "show the holdout cases; the opening is recorded and shown from then on"),
     ],
-    "kaizen review refund",
+    "kaizen review refund\nkaizen review --baseline run:r0001 --candidate run:r0002",
 )
 def command_review(args: Namespace) -> Answer:
     """Writes the review of two stages."""
-    project = load_project(args.improvement)
-    assessment = assess(project, args.baseline, args.candidate)
+    project, baseline, (candidate,) = compared_project(args.improvement, args.baseline, [args.candidate])
+    assessment = assess(project, baseline, candidate)
     if args.open_holdout:
         record_opening(project.improvement, "review")
     paths = write_review(project, assessment, args.open_holdout)

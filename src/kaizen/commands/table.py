@@ -59,6 +59,7 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {}
 IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
+OR_RUNS = IMPROVEMENT._replace(text=f"{IMPROVEMENT.text}; left out when runs are named", options={"nargs": "?"})
 
 
 def command(

@@ -32,6 +32,8 @@ from kaizen.foundation.process import StopSwitch, heeding_signals, kill_marked
 from kaizen.foundation.redact import environment_secrets
 from kaizen.foundation.text import counted, quoted
 from kaizen.lab.aggregation import aggregated
+from kaizen.lab.definition import load_whole_system
+from kaizen.lab.engine_eval import EngineEvaluator
 from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
@@ -49,14 +51,15 @@ from kaizen.lab.session import (
     is_answered,
     tree_changed,
 )
-from kaizen.lab.system import EVAL_KIND, System, load_system, locked_files
+from kaizen.lab.system import EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND, System, locked_files
+from kaizen.lab.typed_eval import TypedEvaluator
 from kaizen.lab.watch import TreeWatch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript}
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -130,6 +133,7 @@ def run_document(
     selected = list(items.cases)[: options.max_items]
     return {
         "system": system.id,
+        **({"improvement": system.improvement} if system.improvement else {}),
         "variant": options.variant,
         "title": options.title,
         "description": options.description,
@@ -185,7 +189,7 @@ def other_locked(path: str) -> RefusedError:
 def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
     refuse_windows()
-    system = load_system(workspace, options.system)
+    system = load_whole_system(workspace, options.system)
     store = FolderStore(workspace)
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
@@ -218,7 +222,7 @@ def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     store = FolderStore(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
-    system = load_system(workspace, before["system"])
+    system = load_whole_system(workspace, before["system"])
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         if checkout.head != before["commit"]["hash"]:

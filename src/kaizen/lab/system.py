@@ -26,7 +26,9 @@ import re
 import sys
 from typing import NamedTuple
 
-from kaizen.cases.dataset import CASES_FILE, is_inside
+from kaizen.cases.dataset import CASES_FILE, included_path, is_inside
+from kaizen.cases.evaluation_file import load_evaluation
+from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.files import list_folder, read_text, shown_path
 from kaizen.foundation.frontmatter import parse_block_yaml
@@ -64,7 +66,7 @@ SYSTEM_FIELDS = {
 PATHS_HINT = "paths are relative to the folder that holds kaizen/"
 EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
 # Notes in a system's folder that decide nothing.
-UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md")
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md", "trace.js", "dataset-item.js")
 
 
 class Metric(NamedTuple):
@@ -261,11 +263,19 @@ def locked_files(workspace: Workspace, system: System) -> list[str]:
             name = os.path.relpath(path, system.improvement)
             if name == CASES_FILE or not is_record(name):
                 found.add(path)
+        found.update(included_files(workspace, Improvement(workspace.path(system.improvement))))
     if system.dataset:
         found.add(os.path.normpath(system.dataset))
     if system.locked:
         found.update(path for path in files_below(workspace.root, "") if is_locked(path))
     return sorted(found)
+
+
+def included_files(workspace: Workspace, improvement: Improvement) -> list[str]:
+    """The files of cases that *improvement* includes, relative to the root; what is wrong with it is told when its cases are read."""
+    evaluation = load_evaluation(improvement, Breaches())
+    paths = [os.path.relpath(included_path(improvement, name), workspace.root) for name in (evaluation.include if evaluation else [])]
+    return [path for path in paths if not path.startswith("..")]
 
 
 def files_below(root: str, folder: str) -> list[str]:

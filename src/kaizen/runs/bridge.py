@@ -67,7 +67,8 @@ class RunRequest(NamedTuple):
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
     files, whose copies are not masked with *keeps_secrets*, *events* is a descriptor (0: none), *shard* the part of the
-    cases that is run (None: all).
+    cases that is run (None: all). *variables* is the whole environment in place of this process's, *may_go_on* is asked every
+    100 ms: when it says no, the run is interrupted.
     """
 
     improvement: Improvement
@@ -95,6 +96,8 @@ class RunRequest(NamedTuple):
     budget: Budget = Budget()
     events: int = 0
     shard: Shard | None = None
+    variables: "dict[bytes, bytes] | None" = None
+    may_go_on: Callable[[], bool] | None = None
 
 
 class RunSummary(NamedTuple):
@@ -290,7 +293,7 @@ class Dispatch:
             self.writer.notes += recording.notes
             yield lambda: ReplayWorker(recording)
         else:
-            environment = passed_environment(request.environment)
+            environment = passed_environment(request.environment) if request.variables is None else request.variables
             missing = [visible(name) for name in request.environment if os.fsencode(name) not in environment]
             self.writer.notes += [f"not set, so not passed on: {', '.join(missing)}"] if missing else []
             self.writer.notes += context_notes(self.writer.cases) if request.mode == PLAIN else []
@@ -326,6 +329,8 @@ class Dispatch:
                 with self.lock:
                     self.writer.sync_if_due()
                     complaint = self.watchdog.complaint()
+                if self.request.may_go_on and not self.request.may_go_on():
+                    self.stop.request()
                 if complaint:
                     progress.note(complaint)
                 progress.report(self.tally.ran, self.tally.errors)
