@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from unittest import mock
 
 import repositories
-from support import TemporaryFolder, read_json, read_lines, run_cli, write, write_lines
+from support import ROOT, TemporaryFolder, read_json, read_lines, run_cli, write, write_lines
 
 import kaizen
 
@@ -293,6 +294,19 @@ class Answering(TypedSystem):
         document = self.run_demo(4)
         self.assertEqual((document["state"], document["reason"]), ("crashed", "cannot_load"))
         self.assertIn("ModuleNotFoundError for module agent", document["message"])
+
+
+class Documented(TypedSystem):
+    def test_the_example_of_the_docs_runs_as_it_says(self):
+        text = (ROOT / "docs/systems.md").read_text().split("## Systems that name an improvement")[0]
+        files = re.findall(r"^`([\w/.]+)`[^\n]*:\n\n```\w+\n(.*?)```", text, re.MULTILINE | re.DOTALL)
+        self.assertEqual(len(files), 4)
+        for name, content in files:
+            write(self.repo / name, content)
+        self.commit("documented")
+        done = run_cli("run", "--system", "refunds", "--variant", "last-number")
+        self.assertTrue(done.stdout.startswith("r0001: completed; accuracy 0.5 (mean of 2 of 2 items)"), done.stdout + done.stderr)
+        self.assertIn("r0001: completed; accuracy 0.5 (mean of 2 of 2 items)\n", text)
 
 
 HOSTILE = '''\
