@@ -353,9 +353,9 @@ def shout():
 
 
 def run(input):
+    os.write(2, b"was here\\n")
     overwrite()
     shout()
-    os.write(2, b"was here\\n")
     if input > 1:
         patch()
     return {"answer": 0}
