@@ -244,6 +244,18 @@ class Show(Reading):
             self.assertIn(part, text)
         self.assertIn(self.git("rev-parse", "HEAD")[:12], text)
 
+    def test_a_run_that_was_broken_off_shows_what_there_is(self):
+        self.record((1, 0, None), "running")
+        found = self.ask("show", "r0001")
+        self.assertEqual((found["run"]["state"], found["unranked"]), ("interrupted", "interrupted"))
+        self.assertIn("accuracy 0.5 (mean of 2 of 3 items); not ranked: interrupted", self.text("show", "r0001"))
+
+    def test_a_system_that_is_gone_hides_no_run(self):
+        self.record((1, 0))
+        shutil.rmtree(self.repo / "kaizen/systems/demo")
+        self.assertEqual([line["item"] for line in self.ask("show", "r0001")["failures"]], ["i2", "i1"])
+        self.assertEqual(self.ask("log", "--rank")["runs"][0]["rank"], 1)
+
     def test_counts_without_a_mistake_are_no_failure(self):
         metric = {"name": "labels", "aggregation": "f1", "direction": "higher"}
         lines = [answer(f"i{n}", None, metrics={"labels": dict(zip(("tp", "fp", "fn"), each, strict=True))}) for n, each in enumerate(([1, 0, 0], [0, 1, 0], [0, 2, 1]), 1)]

@@ -20,7 +20,7 @@ from kaizen.lab.reading import (
     worst_answers,
 )
 from kaizen.lab.runstore import DONE, FolderStore, RunStore
-from kaizen.lab.system import AGGREGATIONS, load_system, system_ids
+from kaizen.lab.system import AGGREGATIONS, TYPED_KIND, load_system, system_ids
 from kaizen.lab.workspace import Workspace, find_workspace
 from kaizen.stats.aggregates import percentile
 
@@ -204,10 +204,13 @@ def command_show(args: Namespace) -> Answer:
 
 
 def good_score(workspace: Workspace, document: JsonObject) -> float | None:
-    """The best score there can be, as the system at hand says; None when that is not known."""
+    """The best score there can be, as system.md says; None when it does not: to read, no code of a typed system is run."""
     try:
-        metric = load_system(workspace, document["system"]).metric
+        system = load_system(workspace, document["system"])
     except KaizenError:
+        return None
+    metric = system.metric
+    if system.kind == TYPED_KIND or metric.name != document["metric"]["name"]:
         return None
     return metric.maximum if metric.is_higher_better else metric.minimum
 
