@@ -147,7 +147,7 @@ def run_document(
         "hashes": {
             "dataset": items.fingerprint,
             "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
-            "system": fingerprint(system.metric.document()),
+            "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
             "locked": locked,
         },
         "population": {"dataset_size": len(items.cases), "selected_item_ids": selected},
