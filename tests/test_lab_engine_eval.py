@@ -154,21 +154,22 @@ class Running(EngineSystem):
         self.assertEqual((document["state"], document["reason"], self.lines()), ("tainted", "tree_changed", []))
 
     def test_a_run_that_was_broken_off_goes_on_with_what_is_missing(self):
-        self.agent_says("(open(__import__('os').environ['COUNT'], 'a').write('x'), '1')[1]")
-        count = self.folder / "count"
-        with mock.patch.dict(os.environ, {"COUNT": str(count)}):
-            original = kaizen.run_stage
+        """The runner hangs on the third case until the run is stopped; then it no longer does."""
+        count = write(self.folder / "count", "")
+        hang = f"__import__('time').sleep(60 * (len(open({str(count)!r}).read()) == 3 and 'HANG' in __import__('os').environ))"
+        self.agent_says(f"[open({str(count)!r}, 'a').write('x'), {hang}, '1'][2]")
+        original = kaizen.run_stage
 
-            def stopped(request):
-                return original(request._replace(may_go_on=lambda: (request.may_go_on(), len(count.read_text() if count.exists() else "") < 2)[1]))
+        def stopped(request):
+            return original(request._replace(may_go_on=lambda: request.may_go_on() and len(count.read_text()) < 3))
 
-            with mock.patch.object(kaizen, "run_stage", stopped):
-                done = run_cli("run", "--system", "refunds", "--variant", "v", "--json")
-            self.assertEqual((done.status, self.document()["state"]), (130, "interrupted"), done.stderr)
-            done = run_cli("resume", "r0001", "--json")
+        with mock.patch.dict(os.environ, {"HANG": "1"}), mock.patch.object(kaizen, "run_stage", stopped):
+            done = run_cli("run", "--system", "refunds", "--variant", "v", "--json")
+        self.assertEqual((done.status, self.document()["state"]), (130, "interrupted"), done.stderr)
+        done = run_cli("resume", "r0001", "--json")
         self.assertEqual(done.status, 0, done.stderr)
         self.assertEqual(self.document()["result"]["value"], 0.2)
-        self.assertLess(len(count.read_text()), 10)
+        self.assertEqual(len(count.read_text()), 6)  # the third case twice, the others once
         self.assertEqual(len(read_lines(self.runs()[0] / "r0001.jsonl")), 5)
 
 
