@@ -21610,7 +21610,7 @@ def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]
 # Otherwise it informs: its severity becomes `info`, and what it says decides nothing.
 # =============================================================================
 
-JUDGE_TYPE, VERDICT = "judge", ""
+VERDICT = ""
 AT_HUMAN_LEVEL, BELOW_HUMAN_LEVEL, LEVEL_UNDECIDED, UNLABELLED = "at_human_level", "below_human_level", "undecided", "unlabelled"
 OUTDATED, CASE_BROUGHT = "outdated", "brought_by_a_case"
 STANDING_WORDS = {
@@ -21625,14 +21625,14 @@ STANDING_WORDS = {
 
 def holds_judge(entry: PreparedEntry) -> bool:
     """True when *entry* is a judge or holds one."""
-    return JUDGE_TYPE in entry.versions
+    return JUDGE in entry.versions
 
 
 def default_subject(evaluation: Evaluation, entries: Sequence[PreparedEntry]) -> str | None:
     """What agreement is about unless it is said: the verdict ('') when there is a `judge` block, else the only judge; None for neither."""
     if evaluation.judge is not None:
         return VERDICT
-    judges = [entry.id for entry in entries if entry.type.name == JUDGE_TYPE]
+    judges = [entry.id for entry in entries if entry.type.name == JUDGE]
     return judges[0] if len(judges) == 1 else None
 
 
@@ -25656,7 +25656,8 @@ MANIFEST_FIELDS = {
     **dict.fromkeys(("version", "id", "kind", "label", "agent_version", "recorded_at"), ANYTHING),
     **dict.fromkeys(("label", "agent_version", "recorded_at"), TEXT),
     **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
-    **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
+    "recommendation": or_null(one_of(ELIGIBLE, REJECTED, MANUAL_REVIEW)),
+    **dict.fromkeys(("evidence", "delta_reason"), or_null(TEXT)),
     **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
     **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
 }
@@ -25669,10 +25670,12 @@ COHORT_FIELDS = {
 STAGE_FIELDS = dict.fromkeys(("stage", "observations_sha256", "results_sha256"), TEXT)
 RATE_FIELDS = {
     **dict.fromkeys(("passed", "failed", "errors", "planned", "not_run", "cases", "cases_measured", "priced", "timed"), COUNT),
-    **dict.fromkeys(("low", "high", "mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    **dict.fromkeys(("mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    **dict.fromkeys(("low", "high"), or_null(RATE)),
     "rate": or_null(OBJECT),
 }
-FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": NUMBER}
+FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": RATE}
+DELTA_FIELDS = {"numerator": Kind(is_whole, "a whole number"), "denominator": POSITIVE_COUNT, "value": DIFFERENCE}
 
 
 class HistoryRun(NamedTuple):
@@ -25835,17 +25838,22 @@ def is_manifest(manifest: JsonObject, entry: JsonObject) -> bool:
     check(manifest, MANIFEST_FIELDS)
     if wrong or (manifest["version"], manifest["id"], manifest["kind"]) != (HISTORY_VERSION, entry["run"], entry["kind"]):
         return False
-    roles = sorted(manifest["stages"])
+    roles, is_alone = sorted(manifest["stages"]), manifest["recommendation"] is None
     check(manifest["cohort"], COHORT_FIELDS)
+    check(manifest["counts"], dict.fromkeys(("cases", *(() if is_alone else CHANGES)), COUNT))
+    if manifest["delta"] is not None:
+        check(manifest["delta"], DELTA_FIELDS)
     for reason in manifest["reasons"]:
         check(reason, {"text": ANY_TEXT})
     for role in roles:
         check(manifest["stages"][role], STAGE_FIELDS)
         check(manifest["rates"].get(role), RATE_FIELDS)
-        if not wrong and manifest["rates"][role]["rate"] is not None:
-            check(manifest["rates"][role]["rate"], FRACTION_FIELDS)
+        if not wrong and (rate := manifest["rates"][role]["rate"]) is not None:
+            check(rate, FRACTION_FIELDS)
+            wrong += [role] * (None in (manifest["rates"][role]["low"], manifest["rates"][role]["high"]))
     has_decision = manifest["decision"] is None or is_stated_decision(manifest["decision"])
-    is_whole_run = roles in (["candidate"], ["baseline", "candidate"]) and (manifest["evidence"] is None) == (len(roles) == 1)
+    is_whole_run = roles == (["candidate"] if is_alone else ["baseline", "candidate"]) == sorted(manifest["rates"])
+    is_whole_run = is_whole_run and (manifest["evidence"] is None) == is_alone
     return not wrong and has_decision and is_whole_run and all(map(is_archived_entry, manifest["files"]))
 
 
@@ -25937,14 +25945,20 @@ def archived_document(history: History, run: HistoryRun, name: str) -> JsonObjec
 def is_outcomes(document: JsonObject) -> bool:
     """True when *document* has the form that `outcomes_document` gives."""
     rows = document.get("cases")
-    return isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows)
+    rows = rows if isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows) else []
+    return bool(rows) and len({row[0] for row in rows}) == len(rows)
 
 
 def is_outcome_row(row: list[Any]) -> bool:
     """True for [id, holdout, change, passed, valid, passed, valid]; change and the first two counts may be None."""
-    if len(row) != 7 or type(row[0]) is not str or type(row[5]) is not int or type(row[6]) is not int:
+    if len(row) != 7 or type(row[0]) is not str or row[1] not in (0, 1) or not is_part(row[5], row[6]):
         return False
-    return row[3] is row[4] is row[2] is None or type(row[3]) is type(row[4]) is int and type(row[2]) is str
+    return row[3] is row[4] is row[2] is None or is_part(row[3], row[4]) and row[2] in CHANGES
+
+
+def is_part(passed: object, valid: object) -> bool:
+    """True for two counts of which the first is no more than the second."""
+    return type(passed) is int and type(valid) is int and 0 <= passed <= valid
 
 
 def is_comparison(document: JsonObject) -> bool:
@@ -29644,7 +29658,7 @@ def run_document(
         "hashes": {
             "dataset": items.fingerprint,
             "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
-            "system": fingerprint(system.metric.document()),
+            "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
             "locked": locked,
         },
         "population": {"dataset_size": len(items.cases), "selected_item_ids": selected},
@@ -35734,9 +35748,6 @@ def latency_text(entry: JsonObject) -> str:
 # Characters that stand for themselves in JSON and in a script element; states beyond these get a rarer one of four bytes.
 PLAIN_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"&<>\\')
 RARE_CHARACTERS = 0x20000
-RECOMMENDATIONS = ("eligible", "rejected", "manual_review")
-COUNTED_CHANGES = ("cases", "improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
-NO_NUMBERS = "has not the numbers of a comparison"
 
 
 class OpenDecision(NamedTuple):
@@ -35756,6 +35767,7 @@ class CaseMap:
         self.orders: dict[tuple[str, ...], int] = {}  # each list of case ids that runs have, once
         self.columns: dict[str, tuple[int, str]] = {}  # run: (list of ids, a character for each of them)
         self.hidden: set[str] = set()
+        self.unread: list[str] = []  # runs whose outcomes are not what a recording writes
 
     def add_run(self, history: History, run: HistoryRun) -> None:
         """Reads the outcomes of *run*. Raises ArchiveError."""
@@ -35824,14 +35836,13 @@ def read_board(folder: str, describe: DescribeOpen) -> Board:
         raise RefusedError(newer.text(), newer.hint, newer.code)
     checks = run_checks(history, problems)
     rows = board_rows(history)
-    problems = problems + [broken_problem(folder, row) for row in rows if row["problem"] == NO_NUMBERS]
     cases = CaseMap()
     for run in history.runs.values():
         if run.manifest:
             try:
                 cases.add_run(history, run)
-            except (ArchiveError, TypeError, ValueError):
-                continue  # what is not what was recorded is named in `problems`; what never was a list of outcomes has no column
+            except ArchiveError:
+                cases.unread.append(run.id)
     cases.seal()
     found = [] if problems else [describe(history, history.runs[row["id"]], row) for row in reversed(rows) if is_undecided(row)]
     return Board(
@@ -35884,8 +35895,6 @@ def board_rows(history: History) -> list[JsonObject]:
     rows = []
     for run in history.runs.values():
         row = run_row(history, run)
-        if not row["problem"] and not has_numbers(row):
-            row["problem"] = NO_NUMBERS
         earlier = [version for number, version in versions.items() if number < row["seq"]]
         champion = earlier[-1] if earlier else None
         is_anchor = row["kind"] == "anchor" and not row["problem"]
@@ -35894,20 +35903,6 @@ def board_rows(history: History) -> list[JsonObject]:
         row["is_track"] = bool(row["promoted_at"]) or (is_anchor and row["other_version"] is None)
         rows.append(row)
     return rows
-
-
-def has_numbers(row: JsonObject) -> bool:
-    """True when *row* has the counts and the change that a compared run has; a manifest that nobody forged always does."""
-    if row["recommendation"] is None:
-        return True
-    delta = {"numerator": 0, "denominator": 1} if row["delta"] is None else row["delta"]
-    is_change = is_whole(delta.get("numerator")) and is_whole(delta.get("denominator")) and delta["denominator"] > 0
-    return row["recommendation"] in RECOMMENDATIONS and is_change and all(is_whole(row["counts"].get(key)) for key in COUNTED_CHANGES)
-
-
-def broken_problem(folder: str, row: JsonObject) -> LedgerProblem:
-    """What is wrong with the manifest of a *row* without numbers."""
-    return LedgerProblem(shown_path(manifest_path(folder, row["id"])), 0, "invalid_file", NO_NUMBERS)
 
 
 def is_undecided(row: JsonObject) -> bool:
@@ -36876,9 +36871,11 @@ def decision_item(number: int, each: OpenDecision) -> str:
 
 
 def hidden_text(board: Board) -> str:
-    """How many cases have no row anywhere on the page."""
-    count = len(board.cases.hidden)
-    return f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in the rates, and not shown." if count else ""
+    """Which runs have no column in the map, and how many cases have no row anywhere on the page."""
+    count, unread = len(board.cases.hidden), board.cases.unread
+    parts = [f"Without a column, because their outcomes cannot be read: {listed(unread, SHOWN_RUNS)}."] if unread else []
+    parts += [f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in the rates, and not shown."] if count else []
+    return " ".join(parts)
 
 
 # --- Cases that need a look ------------------------------------------------------------
@@ -38067,10 +38064,13 @@ def command_show(args: Namespace) -> Answer:
 
 
 def good_score(workspace: Workspace, document: JsonObject) -> float | None:
-    """The best score there can be, as the system at hand says; None when that is not known."""
+    """The best score there can be, as system.md says; None when it does not: to read, no code of a typed system is run."""
     try:
-        metric = load_system(workspace, document["system"]).metric
+        system = load_system(workspace, document["system"])
     except KaizenError:
+        return None
+    metric = system.metric
+    if system.kind == TYPED_KIND or metric.name != document["metric"]["name"]:
         return None
     return metric.maximum if metric.is_higher_better else metric.minimum
 
@@ -39371,6 +39371,7 @@ def command_dashboard(args: Namespace) -> Answer:
     lines = [message, *[f"  {visible(problem.text(), 300)}" for problem in board.problems[:10]]]
     lines += [f"  and {counted(len(board.problems) - 10, 'more problem')}"] if len(board.problems) > 10 else []
     lines += [f"  open: {visible(each.row['id'])}: {visible(each.text, 300)}" for each in board.decisions[:5]]
+    lines += [f"  left out of the map, its outcomes cannot be read: {name}" for name in board.cases.unread[:10]]
     lines.append(f"page: {shown_path(path)}")
     champion = next((row["id"] for row in board.rows if row["is_champion"]), None)
     data: JsonObject = {"files": {"html": shown_path(path)}, "runs": len(board.rows), "champion": champion}
@@ -40189,7 +40190,11 @@ def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> Json
     """{"gained", "lost", "unmeasured": {"ids", "holdout": how many that are not named}} of the cases of two runs of one cohort."""
     found: JsonObject = {kind: {"ids": [], "holdout": 0} for kind in ("gained", "lost", "unmeasured")}
     shares = {outcome.id: outcome.candidate for outcome in run_outcomes(history, before)}
-    for outcome in run_outcomes(history, after):
+    outcomes = list(run_outcomes(history, after))
+    if shares.keys() != {outcome.id for outcome in outcomes}:
+        message = f"{before.id} and {after.id} are of one cohort, and their outcomes name other cases"
+        raise ArchiveError(message, RESTORE_HINT, "invalid_file")
+    for outcome in outcomes:
         (passed, valid), (earlier, counted_before) = outcome.candidate, shares[outcome.id]
         if not valid or not counted_before:
             kind = "unmeasured" if valid or counted_before else ""
@@ -42843,6 +42848,9 @@ def run_command(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("KAIZEN_DEBUG"):
             raise
+        if isinstance(error, FileNotFoundError) and is_current_folder_gone():
+            gone = KaizenError("the current folder is gone: it was removed or moved", "change to a folder that is there", "no_folder")
+            return print_error(gone, wants_json, EXIT_USAGE)
         place = innermost_frame(error)
         defect = KaizenError(
             f"this is a defect of Kaizen: {type(error).__name__}: {error} ({place})",
@@ -42850,6 +42858,15 @@ def run_command(arguments: list[str]) -> int:
             "defect",
         )
         return print_error(defect, wants_json, EXIT_DEFECT)
+
+
+def is_current_folder_gone() -> bool:
+    """True when the folder that this process stands in was removed."""
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 def print_answer(answer: Answer, wants_json: bool) -> int:

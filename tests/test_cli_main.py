@@ -1,12 +1,18 @@
 """How a command line ends: closed and full standard streams, misspelt options, commands to copy."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
 import unittest
 
 import support
+<<<<<<< HEAD
 from support import INSTALLED, make_improvement, run_cli
+=======
+from support import BUNDLE, kaizen, make_improvement, run_cli
+>>>>>>> 1e800a6a0146b20d2b21cfc5f991ab62c62022d3
 from test_policy_recommendation import CHECK, answers, cases
 
 
@@ -39,6 +45,19 @@ class CommandLine(support.TemporaryFolder):
         self.assertEqual(done.status, 2)
         self.assertIn("unknown option '--stag'", done.stderr)
         self.assertIn("did you mean '--stage'?", done.stderr)
+
+    def test_a_current_folder_that_is_gone_is_told(self):
+        for argv in (("history", "list"), ("dashboard",), ("replay-decision", "--policy", "x"), ("init", "x")):
+            gone = self.folder / "gone"
+            gone.mkdir()
+            os.chdir(gone)
+            gone.rmdir()
+            stdout, stderr = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+                status = kaizen.main(list(argv))
+            os.chdir(self.folder)
+            self.assertEqual(status, 2, argv)
+            self.assertIn("the current folder is gone", stderr.getvalue())
 
     def test_commands_to_copy_are_quoted_for_a_shell(self):
         make_improvement("it's $(mine)", cases("a"), [CHECK], baseline=answers(a="no"), candidate=answers(a="yes"))

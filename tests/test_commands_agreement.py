@@ -206,7 +206,7 @@ class Required(Asking):
 
     def setUp(self):
         super().setUp()
-        patch = mock.patch.object(kaizen, "JUDGE_TYPE", "contains")  # a judge that needs no program
+        patch = mock.patch.object(kaizen, "JUDGE", "contains")  # a judge that needs no program
         patch.start()
         self.addCleanup(patch.stop)
 

@@ -380,7 +380,7 @@ class Forgeries(support.TemporaryFolder):
             else:
                 path = kaizen.manifest_path(FOLDER, entry["run"])
                 manifest = kaizen.read_json_object(path)
-                manifest.update(recommendation="\x1b[31m", label="\x1b[2J", agent_version="\x1b[H", improvement={"name": "x\x1b[31m'; rm -rf ~"}, recorded_at="\x1b[7m")
+                manifest.update(label="\x1b[2J", agent_version="\x1b[H", improvement={"name": "x\x1b[31m'; rm -rf ~"}, recorded_at="\x1b[7m")
                 manifest["decision"] = stated
                 manifest["reasons"] = [{"code": "c", "rule": 3, "text": "\x1b[31mworse"}]
                 text = json.dumps(manifest)
@@ -419,7 +419,7 @@ class Forgeries(support.TemporaryFolder):
         manifest = kaizen.read_json_object(path)
         write("p.json", "{}")
         for name in ("outcomes.json", "comparison.json", "cases.jsonl", "evaluation.json", "candidate.evaluated.meta.json"):
-            for content in (b"", b"[]", b"{}", b"\xff", b'{"cases": [[1]]}\n', b'{"cases": [["a", 0, "improved", 1, 2, null, 2]]}\n', b'{"baseline": {"stage": 1}}'):
+            for content in (b"", b"[]", b"{}", b"\xff", b'{"cases": [[1]]}\n', b'{"cases": [["a", 0, "improved", 1, 2, 3, 2]]}\n', b'{"cases": [["zz", 0, "improved", 0, 2, 1, 2]]}\n', b'{"baseline": {"stage": 1}}'):
                 files = [entry for entry in manifest["files"] if entry["name"] != name]
                 files.append(kaizen.store_object(FOLDER, kaizen.measured_source(kaizen.Source(name, content=content))))
                 text = json.dumps({**manifest, "files": files})
@@ -427,7 +427,7 @@ class Forgeries(support.TemporaryFolder):
                 forged = [kaizen.sealed_entry([], entries[0]["at"], "anchor", entries[0]["run"], manifest=entries[0]["manifest"])]
                 forged.append(kaizen.sealed_entry(forged, entries[1]["at"], "record", entries[1]["run"], manifest=kaizen.sha256_hex(text)))
                 kaizen.write_ledger(FOLDER, forged)
-                for argv in (("history", "diff", "1", "2"), ("history", "list"), ("replay-decision", "--policy", "p.json")):
+                for argv in (("history", "diff", "1", "2"), ("history", "list"), ("replay-decision", "--policy", "p.json"), ("dashboard",)):
                     done = run_cli(*argv)
                     self.assertIn(done.status, (0, 1, 2, 4, 5), f"{name} {content!r} {argv}: {done.stderr}")
 

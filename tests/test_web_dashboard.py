@@ -367,12 +367,23 @@ class Broken(DashboardTestCase):
         self.assertEqual((done["status"], done["reason"]), (1, "ledger_cut"))
 
     def test_a_manifest_without_the_numbers_of_a_comparison_is_no_crash(self):
-        for forged in ({"counts": {}}, {"recommendation": "great"}, {"files": {"outcomes.json": '{"cases": [[1], 2, ["a", [], {}]]}'}}):
+        for forged in ({"counts": {}}, {"recommendation": "great"}, {"counts": {"cases": -1}}):
             with self.subTest(forged):
                 shutil.rmtree("kaizen-history")
                 write_history(Path("kaizen-history"), [anchor("v1", {"x": (1, 1)}), compared("v2", AFTER, BEFORE, decision=PENDING, **forged)])
+                self.assertIn("is no manifest of this run", kaizen_json("dashboard")["problems"][0])
+
+    def test_a_run_whose_outcomes_cannot_be_read_has_no_column_and_that_is_said(self):
+        forged = ('[[1], 2, ["a", [], {}]]', '[["a", 0, "improved", 0, 2, 3, 2]]', '[["a", 0, "great", 0, 2, 1, 2]]', "[]", '[["a", 0, null, null, null, 1, 2], ["a", 0, null, null, null, 1, 2]]', "null")
+        for cases in forged:
+            with self.subTest(cases):
+                shutil.rmtree("kaizen-history")
+                files = {"outcomes.json": f'{{"version": 1, "cases": {cases}}}'}
+                _, name = write_history(Path("kaizen-history"), [anchor("v1", {"x": (1, 1)}), compared("v2", AFTER, BEFORE, decision=PENDING, files=files)])
                 done = run_cli("dashboard")
-                self.assertEqual(done.status, 0 if "files" in forged else 1, done.stderr)
+                self.assertEqual((done.status, f"left out of the map, its outcomes cannot be read: {name}" in done.stdout), (0, True), done.stderr)
+                text = Markup(Path("kaizen-history/dashboard.html").read_text(encoding="utf-8")).text()
+                self.assertIn(f"Without a column, because their outcomes cannot be read: {name}.", text)
 
     def test_the_page_of_a_broken_history_is_the_same_from_everywhere(self):
         self.manifest(6).write_text("{}")

@@ -56,6 +56,9 @@ def run_command(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("KAIZEN_DEBUG"):
             raise
+        if isinstance(error, FileNotFoundError) and is_current_folder_gone():
+            gone = KaizenError("the current folder is gone: it was removed or moved", "change to a folder that is there", "no_folder")
+            return print_error(gone, wants_json, EXIT_USAGE)
         place = innermost_frame(error)
         defect = KaizenError(
             f"this is a defect of Kaizen: {type(error).__name__}: {error} ({place})",
@@ -63,6 +66,15 @@ def run_command(arguments: list[str]) -> int:
             "defect",
         )
         return print_error(defect, wants_json, EXIT_DEFECT)
+
+
+def is_current_folder_gone() -> bool:
+    """True when the folder that this process stands in was removed."""
+    try:
+        os.getcwd()
+    except OSError:
+        return True
+    return False
 
 
 def print_answer(answer: Answer, wants_json: bool) -> int:

@@ -37,6 +37,7 @@ def command_dashboard(args: Namespace) -> Answer:
     lines = [message, *[f"  {visible(problem.text(), 300)}" for problem in board.problems[:10]]]
     lines += [f"  and {counted(len(board.problems) - 10, 'more problem')}"] if len(board.problems) > 10 else []
     lines += [f"  open: {visible(each.row['id'])}: {visible(each.text, 300)}" for each in board.decisions[:5]]
+    lines += [f"  left out of the map, its outcomes cannot be read: {name}" for name in board.cases.unread[:10]]
     lines.append(f"page: {shown_path(path)}")
     champion = next((row["id"] for row in board.rows if row["is_champion"]), None)
     data: JsonObject = {"files": {"html": shown_path(path)}, "runs": len(board.rows), "champion": champion}

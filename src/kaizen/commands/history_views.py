@@ -9,7 +9,8 @@ from kaizen.foundation.errors import EXIT_NO, MAX_BREACHES_SHOWN, RefusedError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, percent, quoted, visible
-from kaizen.history.ledger import anchor_digest
+from kaizen.history.archive import ArchiveError
+from kaizen.history.ledger import RESTORE_HINT, anchor_digest
 from kaizen.history.reading import (
     History,
     HistoryRun,
@@ -142,7 +143,11 @@ def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> Json
     """{"gained", "lost", "unmeasured": {"ids", "holdout": how many that are not named}} of the cases of two runs of one cohort."""
     found: JsonObject = {kind: {"ids": [], "holdout": 0} for kind in ("gained", "lost", "unmeasured")}
     shares = {outcome.id: outcome.candidate for outcome in run_outcomes(history, before)}
-    for outcome in run_outcomes(history, after):
+    outcomes = list(run_outcomes(history, after))
+    if shares.keys() != {outcome.id for outcome in outcomes}:
+        message = f"{before.id} and {after.id} are of one cohort, and their outcomes name other cases"
+        raise ArchiveError(message, RESTORE_HINT, "invalid_file")
+    for outcome in outcomes:
         (passed, valid), (earlier, counted_before) = outcome.candidate, shares[outcome.id]
         if not valid or not counted_before:
             kind = "unmeasured" if valid or counted_before else ""

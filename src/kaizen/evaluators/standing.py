@@ -12,11 +12,12 @@ from kaizen.cases.evaluation_file import Evaluation
 from kaizen.cases.judge_block import verdict_names
 from kaizen.cases.labels import AGREEMENT_FILE, read_labels
 from kaizen.evaluators.envelope import PreparedEntry
+from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.outcomes import FAIL, PASS
 from kaizen.foundation.errors import Breaches, InputError
 from kaizen.foundation.jsonio import JsonObject, fingerprint, read_json_object
 
-JUDGE_TYPE, VERDICT = "judge", ""
+VERDICT = ""
 AT_HUMAN_LEVEL, BELOW_HUMAN_LEVEL, LEVEL_UNDECIDED, UNLABELLED = "at_human_level", "below_human_level", "undecided", "unlabelled"
 OUTDATED, CASE_BROUGHT = "outdated", "brought_by_a_case"
 STANDING_WORDS = {
@@ -31,14 +32,14 @@ STANDING_WORDS = {
 
 def holds_judge(entry: PreparedEntry) -> bool:
     """True when *entry* is a judge or holds one."""
-    return JUDGE_TYPE in entry.versions
+    return JUDGE in entry.versions
 
 
 def default_subject(evaluation: Evaluation, entries: Sequence[PreparedEntry]) -> str | None:
     """What agreement is about unless it is said: the verdict ('') when there is a `judge` block, else the only judge; None for neither."""
     if evaluation.judge is not None:
         return VERDICT
-    judges = [entry.id for entry in entries if entry.type.name == JUDGE_TYPE]
+    judges = [entry.id for entry in entries if entry.type.name == JUDGE]
     return judges[0] if len(judges) == 1 else None
 
 

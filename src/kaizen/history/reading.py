@@ -26,13 +26,17 @@ from kaizen.foundation.shapes import (
     ANY_TEXT,
     ANYTHING,
     COUNT,
+    DIFFERENCE,
     OBJECT,
     POSITIVE_COUNT,
+    RATE,
     TEXT,
     Kind,
     check_fields,
     is_number,
+    is_whole,
     list_of,
+    one_of,
     or_null,
 )
 from kaizen.foundation.text import did_you_mean, listed, quoted, visible
@@ -49,6 +53,8 @@ from kaizen.history.ledger import (
     ledger_entries,
     newer_version,
 )
+from kaizen.policy.comparison import CHANGES
+from kaizen.policy.recommendation import ELIGIBLE, MANUAL_REVIEW, REJECTED
 
 HISTORY_FOLDER = "kaizen-history"
 RUNS_FOLDER = "runs"
@@ -59,7 +65,8 @@ MANIFEST_FIELDS = {
     **dict.fromkeys(("version", "id", "kind", "label", "agent_version", "recorded_at"), ANYTHING),
     **dict.fromkeys(("label", "agent_version", "recorded_at"), TEXT),
     **dict.fromkeys(("improvement", "cohort", "stages", "rates", "counts"), OBJECT),
-    **dict.fromkeys(("recommendation", "evidence"), or_null(TEXT)),
+    "recommendation": or_null(one_of(ELIGIBLE, REJECTED, MANUAL_REVIEW)),
+    **dict.fromkeys(("evidence", "delta_reason"), or_null(TEXT)),
     **dict.fromkeys(("decision", "delta"), or_null(OBJECT)),
     **dict.fromkeys(("reasons", "files", "metrics"), list_of(OBJECT, "objects")),
 }
@@ -72,10 +79,12 @@ COHORT_FIELDS = {
 STAGE_FIELDS = dict.fromkeys(("stage", "observations_sha256", "results_sha256"), TEXT)
 RATE_FIELDS = {
     **dict.fromkeys(("passed", "failed", "errors", "planned", "not_run", "cases", "cases_measured", "priced", "timed"), COUNT),
-    **dict.fromkeys(("low", "high", "mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    **dict.fromkeys(("mean_cost_usd", "median_duration_ms"), or_null(NUMBER)),
+    **dict.fromkeys(("low", "high"), or_null(RATE)),
     "rate": or_null(OBJECT),
 }
-FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": NUMBER}
+FRACTION_FIELDS = {"numerator": COUNT, "denominator": POSITIVE_COUNT, "value": RATE}
+DELTA_FIELDS = {"numerator": Kind(is_whole, "a whole number"), "denominator": POSITIVE_COUNT, "value": DIFFERENCE}
 
 
 class HistoryRun(NamedTuple):
@@ -238,17 +247,22 @@ def is_manifest(manifest: JsonObject, entry: JsonObject) -> bool:
     check(manifest, MANIFEST_FIELDS)
     if wrong or (manifest["version"], manifest["id"], manifest["kind"]) != (HISTORY_VERSION, entry["run"], entry["kind"]):
         return False
-    roles = sorted(manifest["stages"])
+    roles, is_alone = sorted(manifest["stages"]), manifest["recommendation"] is None
     check(manifest["cohort"], COHORT_FIELDS)
+    check(manifest["counts"], dict.fromkeys(("cases", *(() if is_alone else CHANGES)), COUNT))
+    if manifest["delta"] is not None:
+        check(manifest["delta"], DELTA_FIELDS)
     for reason in manifest["reasons"]:
         check(reason, {"text": ANY_TEXT})
     for role in roles:
         check(manifest["stages"][role], STAGE_FIELDS)
         check(manifest["rates"].get(role), RATE_FIELDS)
-        if not wrong and manifest["rates"][role]["rate"] is not None:
-            check(manifest["rates"][role]["rate"], FRACTION_FIELDS)
+        if not wrong and (rate := manifest["rates"][role]["rate"]) is not None:
+            check(rate, FRACTION_FIELDS)
+            wrong += [role] * (None in (manifest["rates"][role]["low"], manifest["rates"][role]["high"]))
     has_decision = manifest["decision"] is None or is_stated_decision(manifest["decision"])
-    is_whole_run = roles in (["candidate"], ["baseline", "candidate"]) and (manifest["evidence"] is None) == (len(roles) == 1)
+    is_whole_run = roles == (["candidate"] if is_alone else ["baseline", "candidate"]) == sorted(manifest["rates"])
+    is_whole_run = is_whole_run and (manifest["evidence"] is None) == is_alone
     return not wrong and has_decision and is_whole_run and all(map(is_archived_entry, manifest["files"]))
 
 
@@ -340,14 +354,20 @@ def archived_document(history: History, run: HistoryRun, name: str) -> JsonObjec
 def is_outcomes(document: JsonObject) -> bool:
     """True when *document* has the form that `outcomes_document` gives."""
     rows = document.get("cases")
-    return isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows)
+    rows = rows if isinstance(rows, list) and all(isinstance(row, list) and is_outcome_row(row) for row in rows) else []
+    return bool(rows) and len({row[0] for row in rows}) == len(rows)
 
 
 def is_outcome_row(row: list[Any]) -> bool:
     """True for [id, holdout, change, passed, valid, passed, valid]; change and the first two counts may be None."""
-    if len(row) != 7 or type(row[0]) is not str or type(row[5]) is not int or type(row[6]) is not int:
+    if len(row) != 7 or type(row[0]) is not str or row[1] not in (0, 1) or not is_part(row[5], row[6]):
         return False
-    return row[3] is row[4] is row[2] is None or type(row[3]) is type(row[4]) is int and type(row[2]) is str
+    return row[3] is row[4] is row[2] is None or is_part(row[3], row[4]) and row[2] in CHANGES
+
+
+def is_part(passed: object, valid: object) -> bool:
+    """True for two counts of which the first is no more than the second."""
+    return type(passed) is int and type(valid) is int and 0 <= passed <= valid
 
 
 def is_comparison(document: JsonObject) -> bool:

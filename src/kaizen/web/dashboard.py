@@ -6,7 +6,7 @@ from one character a cell. The same history, and the same open decisions, give t
 
 from kaizen.embed import asset_text
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, visible
+from kaizen.foundation.text import counted, listed, visible
 from kaizen.web.dashboard_data import Board, OpenDecision
 from kaizen.web.dashboard_plot import CohortBand, board_plot, cohort_bands, cohort_letters, mark_kind, mark_sample
 from kaizen.web.dashboard_words import (
@@ -127,9 +127,11 @@ def decision_item(number: int, each: OpenDecision) -> str:
 
 
 def hidden_text(board: Board) -> str:
-    """How many cases have no row anywhere on the page."""
-    count = len(board.cases.hidden)
-    return f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in the rates, and not shown." if count else ""
+    """Which runs have no column in the map, and how many cases have no row anywhere on the page."""
+    count, unread = len(board.cases.hidden), board.cases.unread
+    parts = [f"Without a column, because their outcomes cannot be read: {listed(unread, SHOWN_RUNS)}."] if unread else []
+    parts += [f"{counted(count, 'holdout case')} {'is' if count == 1 else 'are'} counted in the rates, and not shown."] if count else []
+    return " ".join(parts)
 
 
 # --- Cases that need a look ------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from kaizen.foundation.errors import InputError, RefusedError
 from kaizen.foundation.files import list_folder, shown_path
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.shapes import is_whole
 from kaizen.history.archive import ArchiveError, entry_object
 from kaizen.history.ledger import LEDGER_FILE, PROMOTION, LedgerProblem, anchor_digest
 from kaizen.history.reading import (
@@ -31,9 +30,6 @@ from kaizen.history.validation import DASHBOARD_FILE, archived_entries, history_
 # Characters that stand for themselves in JSON and in a script element; states beyond these get a rarer one of four bytes.
 PLAIN_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"&<>\\')
 RARE_CHARACTERS = 0x20000
-RECOMMENDATIONS = ("eligible", "rejected", "manual_review")
-COUNTED_CHANGES = ("cases", "improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
-NO_NUMBERS = "has not the numbers of a comparison"
 
 
 class OpenDecision(NamedTuple):
@@ -53,6 +49,7 @@ class CaseMap:
         self.orders: dict[tuple[str, ...], int] = {}  # each list of case ids that runs have, once
         self.columns: dict[str, tuple[int, str]] = {}  # run: (list of ids, a character for each of them)
         self.hidden: set[str] = set()
+        self.unread: list[str] = []  # runs whose outcomes are not what a recording writes
 
     def add_run(self, history: History, run: HistoryRun) -> None:
         """Reads the outcomes of *run*. Raises ArchiveError."""
@@ -121,14 +118,13 @@ def read_board(folder: str, describe: DescribeOpen) -> Board:
         raise RefusedError(newer.text(), newer.hint, newer.code)
     checks = run_checks(history, problems)
     rows = board_rows(history)
-    problems = problems + [broken_problem(folder, row) for row in rows if row["problem"] == NO_NUMBERS]
     cases = CaseMap()
     for run in history.runs.values():
         if run.manifest:
             try:
                 cases.add_run(history, run)
-            except (ArchiveError, TypeError, ValueError):
-                continue  # what is not what was recorded is named in `problems`; what never was a list of outcomes has no column
+            except ArchiveError:
+                cases.unread.append(run.id)
     cases.seal()
     found = [] if problems else [describe(history, history.runs[row["id"]], row) for row in reversed(rows) if is_undecided(row)]
     return Board(
@@ -181,8 +177,6 @@ def board_rows(history: History) -> list[JsonObject]:
     rows = []
     for run in history.runs.values():
         row = run_row(history, run)
-        if not row["problem"] and not has_numbers(row):
-            row["problem"] = NO_NUMBERS
         earlier = [version for number, version in versions.items() if number < row["seq"]]
         champion = earlier[-1] if earlier else None
         is_anchor = row["kind"] == "anchor" and not row["problem"]
@@ -191,20 +185,6 @@ def board_rows(history: History) -> list[JsonObject]:
         row["is_track"] = bool(row["promoted_at"]) or (is_anchor and row["other_version"] is None)
         rows.append(row)
     return rows
-
-
-def has_numbers(row: JsonObject) -> bool:
-    """True when *row* has the counts and the change that a compared run has; a manifest that nobody forged always does."""
-    if row["recommendation"] is None:
-        return True
-    delta = {"numerator": 0, "denominator": 1} if row["delta"] is None else row["delta"]
-    is_change = is_whole(delta.get("numerator")) and is_whole(delta.get("denominator")) and delta["denominator"] > 0
-    return row["recommendation"] in RECOMMENDATIONS and is_change and all(is_whole(row["counts"].get(key)) for key in COUNTED_CHANGES)
-
-
-def broken_problem(folder: str, row: JsonObject) -> LedgerProblem:
-    """What is wrong with the manifest of a *row* without numbers."""
-    return LedgerProblem(shown_path(manifest_path(folder, row["id"])), 0, "invalid_file", NO_NUMBERS)
 
 
 def is_undecided(row: JsonObject) -> bool:
