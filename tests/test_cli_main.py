@@ -8,11 +8,7 @@ import sys
 import unittest
 
 import support
-<<<<<<< HEAD
-from support import INSTALLED, make_improvement, run_cli
-=======
-from support import BUNDLE, kaizen, make_improvement, run_cli
->>>>>>> 1e800a6a0146b20d2b21cfc5f991ab62c62022d3
+from support import INSTALLED, kaizen, make_improvement, run_cli
 from test_policy_recommendation import CHECK, answers, cases
 
 
