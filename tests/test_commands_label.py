@@ -199,6 +199,7 @@ class Terminal(Labelling):
         process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env=clean_environment(), start_new_session=True)
         os.close(child)
         self.addCleanup(process.wait)
+        self.addCleanup(process.kill)  # runs first: a test that failed waits for nobody
         return process, parent
 
     def until(self, parent, wanted):

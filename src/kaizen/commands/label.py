@@ -259,13 +259,10 @@ class Answers:
 
     def key_or_line(self, prompt: str) -> str | None:
         """One key from a terminal, shown as it was understood; else one line."""
-        print(prompt, end="", file=sys.stderr, flush=True)
-        if not sys.stdin.isatty():
+        if not sys.stdin.isatty() or not self.typed and not has_termios():
+            print(prompt, end="", file=sys.stderr, flush=True)
             return next_line()
-        try:
-            self.typed = self.typed or typed_keys(sys.stdin.fileno())
-        except ImportError:  # no termios here: answers are lines
-            return next_line()
+        self.typed = self.typed or typed_keys(sys.stdin.fileno(), prompt)
         size = len(self.typed) if self.typed.startswith("\x1b") else 1  # an arrow key is one key
         key, self.typed = self.typed[:size], self.typed[size:]
         diagnose(visible(key))
@@ -284,14 +281,27 @@ def next_line() -> str | None:
     return sys.stdin.buffer.readline().decode("utf-8", "replace") or None
 
 
-def typed_keys(descriptor: int) -> str:
-    """The keys typed on the terminal *descriptor*, at least one; '' at the end of the input. The terminal is put back as it was."""
+def has_termios() -> bool:
+    """False where a terminal gives whole lines only."""
+    try:
+        import termios
+    except ImportError:
+        return False
+    return bool(termios)
+
+
+def typed_keys(descriptor: int, prompt: str) -> str:
+    """The keys typed on the terminal *descriptor* behind *prompt*, at least one; '' at the end of the input.
+
+    The prompt comes when keys are heard, so that none typed at once is lost. The terminal is put back as it was.
+    """
     import termios
     import tty
 
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor, termios.TCSADRAIN)
+        print(prompt, end="", file=sys.stderr, flush=True)
         return os.read(descriptor, 64).decode("utf-8", "replace")
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
