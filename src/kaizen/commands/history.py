@@ -96,7 +96,7 @@ def command_history_init(args: Namespace) -> Answer:
     [
         IMPROVEMENT,
         Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
-        Argument("--baseline", "S", "stage that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--baseline", "S", "stage that it is compared with (baseline, when there is one)"),
         RUN_LABEL,
         AGENT_VERSION,
         HISTORY,
@@ -107,8 +107,10 @@ def command_history_init(args: Namespace) -> Answer:
 def command_history_record(args: Namespace) -> Answer:
     """Archives a candidate, or one stage alone when it is the baseline or there is none."""
     project = load_project(args.improvement)
-    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
-    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+    baseline = args.baseline or "baseline"
+    is_there = args.baseline is not None or os.path.exists(project.improvement.stage_file(baseline))
+    is_compared = args.stage != check_stage_name(baseline) and is_there
+    recorded = compared_stages(project, baseline, args.stage) if is_compared else one_stage(project, args.stage)
 
     def check(history: History, fields: JsonObject) -> None:
         wanted = identity_of_run(fields)
