@@ -9440,6 +9440,10 @@ JUDGEMENT_FIELDS = {
     **dict.fromkeys(("judge", "cost", "usage", "error"), OBJECT),
 }
 IDENTITY_FIELDS = dict.fromkeys(("name", "version", "model"), ANY_TEXT)
+JUDGE_AMOUNT = Kind(lambda value: is_number(value) and 0 <= value <= 1e15, "a number from 0 to 1e15", shows_value=True)  # sums stay finite
+INNER_JUDGEMENT_FIELDS = {"judge": IDENTITY_FIELDS} | {
+    name: dict.fromkeys(kinds, JUDGE_AMOUNT) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage")
+}
 
 
 class JudgeFailure(Exception):
@@ -9485,7 +9489,7 @@ def judgement_fields(answer: JsonObject) -> JsonObject:
     """The fields of *answer* that the protocol knows, null ones left out. Raises JudgeFailure when they are no usable answer."""
     given = {name: value for name, value in present(answer).items() if name in JUDGEMENT_FIELDS}
     check_fields(given, JUDGEMENT_FIELDS, "", refuse_judgement)
-    for name, kinds in (("judge", IDENTITY_FIELDS), *((name, kinds) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage"))):
+    for name, kinds in INNER_JUDGEMENT_FIELDS.items():
         if name in given:
             check_fields(present(given[name]), kinds, f"/{name}", refuse_judgement)
     if "error" in given:
@@ -22500,12 +22504,16 @@ class Rejudging:
     """Counts, over rounds of questions about the observations of one stage, how often each entry that needs a judge passed and failed.
 
     `asked` are the questions of these rounds that were asked now, `unanswered` those without a usable answer.
+    What two judges said under one rubric is no noise of one judge: `settle` takes it out, and says so in `mixed`.
     """
 
     def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> None:
         self.improvement, self.stage, self.dataset, self.suite = improvement, stage, dataset, suite
         self.verdicts: RoundVerdicts = {}
         self.asked = self.unanswered = 0
+        self.mixed: list[str] = []
+        self.makers: dict[str, dict[str, JsonObject]] = {}  # by rubric: who answered, with how many answers
+        self.shown: set[str] = set()
 
     def add_round(self, leave: Leave) -> int:
         """Adds the answers of round `leave.again`, asked as far as *leave* goes; returns how many rounds are kept."""
@@ -22524,8 +22532,22 @@ class Rejudging:
                         if status in ("pass", "fail"):
                             counts[status == "fail"] += 1
             self.asked += outside.asked
-            self.unanswered += sum(rubric["unanswered"] for rubric in outside.judges().values())
+            for name, rubric in outside.judges().items():
+                self.unanswered += rubric["unanswered"]
+                makers = self.makers.setdefault(name, {})
+                for who in rubric["judges"]:
+                    known = makers.setdefault(canonical_json(without_count(who)), {**who, "answers": 0})
+                    known["answers"] += who["answers"]
+            self.shown |= outside.shown
             return outside.kept.rounds if outside.kept else 1
+
+    def settle(self) -> None:
+        """Takes out the verdicts of entries that more than one judge has answered for, and says who they are."""
+        rubrics: JsonObject = {name: {"judges": [*makers.values()]} for name, makers in self.makers.items() if len(makers) > 1}
+        for entry in self.suite.entries if rubrics else ():
+            if entry.type.name != JUDGE or entry.id in rubrics:
+                self.verdicts.pop(entry.id, None)
+        self.mixed = mixed_judges(self.stage, {name: rubric for name, rubric in rubrics.items() if name in self.shown})
 
 # endregion
 
@@ -25240,7 +25262,7 @@ def candidate_name(number: int) -> str:
 # from the ledger, and a ledger that lost its last entries no longer agrees with it.
 # =============================================================================
 
-LEDGER_FILE, CHAMPION_FILE = "ledger.jsonl", "champion.json"
+LEDGER_FILE, CHAMPION_FILE, UNFINISHED_FILE, RUNS_FOLDER = "ledger.jsonl", "champion.json", "unfinished.json", "runs"
 HISTORY_VERSION = 1
 ANCHOR, RECORD, PROMOTION = "anchor", "record", "promotion"
 RUN_ID = r"\d{4,12}-[a-z0-9-]{1,60}"
@@ -25299,9 +25321,29 @@ def ledger_entries(folder: str) -> list[JsonObject]:
     return entries
 
 
+def has_lost_ledger(folder: str) -> bool:
+    """True when the history *folder* holds what only a ledger accounts for and no ledger, and no first recording was stopped in it."""
+    ledger, unfinished, champion = (os.path.lexists(os.path.join(folder, name)) for name in (LEDGER_FILE, UNFINISHED_FILE, CHAMPION_FILE))
+    return not ledger and (champion or bool(known_runs(folder)) and not unfinished)
+
+
+def known_runs(folder: str) -> list[str]:
+    """The names in the folder of the runs of the history *folder*."""
+    path = os.path.join(folder, RUNS_FOLDER)
+    return list_folder(path) if os.path.isdir(path) else []
+
+
+def refuse_lost_ledger(folder: str) -> None:
+    """Raises RefusedError when the history *folder* has lost its ledger."""
+    if has_lost_ledger(folder):
+        hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
+        raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+
+
 def ledger_data(path: str) -> bytes:
-    """The bytes of the ledger *path*. Raises InputError when there is none, RefusedError for a link out of its folder."""
+    """The bytes of the ledger *path*. Raises InputError when there is no history, RefusedError when it has lost it, or for a link out."""
     refuse_link_out(path)
+    refuse_lost_ledger(os.path.dirname(path))
     return read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
 
 
@@ -25430,14 +25472,19 @@ def anchor_digest(entries: list[JsonObject]) -> str:
     return f"{len(entries)}-{str(entries[-1]['hash']).removeprefix('sha256:')[:ANCHOR_DIGITS]}"
 
 
-def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
-    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+def anchor_number(digest: str) -> int:
+    """The number of entries that the history had when *digest* was printed of it. Raises InputError for another text."""
     match = re.fullmatch(rf"(\d{{1,12}})-([0-9a-f]{{{ANCHOR_DIGITS}}})", digest.strip())
     if match is None or int(match[1]) < 1:
         raise InputError(
             "that is no anchor digest", "it is what `kaizen history anchor` prints, such as 4-9f86d081884c7d659a2feaa0", "usage"
         )
-    number = int(match[1])
+    return int(match[1])
+
+
+def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
+    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+    number = anchor_number(digest)
     if number > len(entries):
         message = f"has {len(entries)} entries, and had {number} when the anchor was printed: the last ones are gone"
         return LedgerProblem(shown, 0, "anchor_mismatch", message)
@@ -25648,7 +25695,6 @@ def object_json(folder: str, entry: JsonObject) -> JsonObject:
 # =============================================================================
 
 HISTORY_FOLDER = "kaizen-history"
-RUNS_FOLDER = "runs"
 MANIFEST_FILE = "manifest.json"
 CASES_ARCHIVED, OUTCOMES_ARCHIVED, COMPARISON_ARCHIVED = "cases.jsonl", "outcomes.json", "comparison.json"
 OUTCOMES_VERSION = 1
@@ -25759,8 +25805,9 @@ def find_history(argument: str | None = None, beside: str = "") -> str | None:
 
 
 def is_history(folder: str) -> bool:
-    """True when *folder* holds a history."""
-    return os.path.isfile(os.path.join(folder, HISTORY_FOLDER, LEDGER_FILE))
+    """True when *folder* holds a history, also one that has lost its ledger: none of another folder is used in its place."""
+    place = os.path.join(folder, HISTORY_FOLDER)
+    return os.path.lexists(os.path.join(place, LEDGER_FILE)) or has_lost_ledger(place)
 
 
 def load_history(folder: str) -> History:
@@ -26076,7 +26123,7 @@ def difference_text(difference: JsonObject) -> str:
 # `unfinished.json` goes. The moment at which something counts is the renaming of the ledger.
 # =============================================================================
 
-ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE = ".gitattributes", "history.lock", "unfinished.json"
+ATTRIBUTES_FILE, LOCK_FILE = ".gitattributes", "history.lock"
 ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
 RECORDING_PATIENCE = 10.0  # how long a second recording waits for the first
 OBJECT_NAME = rf"{OBJECTS_FOLDER}/[0-9a-f]{{2}}/{HEX_DIGEST}(\.gz)?"
@@ -26157,9 +26204,7 @@ def history_for_writing(folder: str) -> History:
     sweep_half_written(folder)
     clear_unfinished(folder)
     if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
-        if os.path.lexists(os.path.join(folder, CHAMPION_FILE)) or known_runs(folder):
-            hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
-            raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+        refuse_lost_ledger(folder)
         return History(folder, [], {})
     history = load_history(folder)
     broken = next((run for run in history.runs.values() if run.problem), None)
@@ -26183,12 +26228,6 @@ def refuse_other_folder(folder: str) -> None:
     if others:
         message = f"{shown_path(folder)}: is no history, it holds {listed(map(quoted, others), 3)}; nothing was written"
         raise RefusedError(message, "name an empty or new folder with --history", "no_history")
-
-
-def known_runs(folder: str) -> list[str]:
-    """The names in the folder of the runs."""
-    path = os.path.join(folder, RUNS_FOLDER)
-    return list_folder(path) if os.path.isdir(path) else []
 
 
 def refuse_other_champion(history: History) -> None:
@@ -26387,6 +26426,8 @@ def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | 
         )
     if decision.status == "pending":
         return Obstacle("pending", f"{run.id}: the decision is pending", f"a person decides; {decide}")
+    if not decision.decided_by.strip():
+        return Obstacle("no_decision", f"{run.id}: the decision does not say who decided", decide)
     if decision.evidence != run.manifest["evidence"]:
         found, wanted = (visible(text, 19) for text in (decision.evidence, run.manifest["evidence"]))
         text = f"{run.id}: the decision is about other evidence ({found} instead of {wanted})"
@@ -26422,13 +26463,18 @@ DASHBOARD_FILE = "dashboard.html"
 NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
 
 
-def history_problems(folder: str, anchor: str = "") -> tuple[History, list[LedgerProblem]]:
+def history_problems(folder: str, anchor: str | None = None) -> tuple[History, list[LedgerProblem]]:
     """(the history in *folder* as far as it can be read, everything that is wrong with it); *anchor* is a digest it must extend.
 
-    Raises InputError when there is no ledger or *anchor* is none, RefusedError for a schema newer than this program.
+    Raises InputError when there is no history or *anchor* is none, RefusedError for a schema newer than this program.
     """
     path = os.path.join(folder, LEDGER_FILE)
     shown = shown_path(path)
+    if anchor is not None:
+        anchor_number(anchor)
+    if has_lost_ledger(folder):
+        words = "is missing, and with it what tells which runs there are"
+        return History(folder, [], {}), [LedgerProblem(shown, 0, "ledger_removed", words)]
     entries, problems = parsed_ledger(ledger_data(path), shown)
     unique = list({entry["run"]: entry for entry in reversed(entries) if entry["kind"] != PROMOTION}.values())
     history = History(folder, entries, runs_of(entries, {entry["run"]: loaded_run(folder, entry) for entry in reversed(unique)}))
@@ -26437,7 +26483,7 @@ def history_problems(folder: str, anchor: str = "") -> tuple[History, list[Ledge
     problems += run_file_problems(history)
     problems += promotion_problems(history, shown)
     problems += stray_problems(history)
-    found = anchor_problem(entries, anchor, shown) if anchor and entries else None
+    found = anchor_problem(entries, anchor, shown) if anchor is not None and entries else None
     return history, problems + ([found] if found else [])
 
 
@@ -26447,7 +26493,7 @@ def fixed_problem(path: str, expected: bytes, code: str, words: str) -> list[Led
     if os.path.islink(path):
         return []  # named with the other links
     if not os.path.isfile(path):
-        return [LedgerProblem(shown, 0, code, "is missing")]
+        return [LedgerProblem(shown, 0, code, "is no file" if os.path.lexists(path) else "is missing")]
     data = read_bytes(path)
     if data == expected:
         return []
@@ -35860,12 +35906,8 @@ def read_board(folder: str, describe: DescribeOpen) -> Board:
 
 def readable_history(folder: str) -> tuple[History, list[LedgerProblem]]:
     """(the history as far as it can be read, what is wrong); an empty folder is an empty history. Raises InputError."""
-    if not os.path.exists(os.path.join(folder, LEDGER_FILE)):
-        others = set(list_folder(folder)) - {DASHBOARD_FILE}
-        words = "is missing, and with it what tells which runs there are"
-        missing = LedgerProblem(shown_path(os.path.join(folder, LEDGER_FILE)), 0, "ledger_cut", words)
-        return History(folder, [], {}), [missing] if others else []
-    return history_problems(folder)
+    is_empty = not set(list_folder(folder)) - {DASHBOARD_FILE}
+    return (History(folder, [], {}), []) if is_empty else history_problems(folder)
 
 
 def portable_path(folder: str, path: str) -> str:
@@ -38765,7 +38807,7 @@ def command_history_init(args: Namespace) -> Answer:
     [
         OR_RUNS,
         Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
-        Argument("--baseline", "S", "stage or run:ID that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--baseline", "S", "stage or run:ID that it is compared with (baseline, when there is one)"),
         Argument("--run", "ID", "a run of the lab, in place of IMPROVEMENT and --stage", {"default": ""}),
         RUN_LABEL,
         AGENT_VERSION,
@@ -38777,8 +38819,10 @@ def command_history_init(args: Namespace) -> Answer:
 def command_history_record(args: Namespace) -> Answer:
     """Archives a candidate, or one stage alone when it is the baseline or there is none."""
     project = recorded_project(args)
-    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
-    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+    baseline = args.baseline or "baseline"
+    is_there = args.baseline is not None or os.path.exists(project.improvement.stage_file(baseline))
+    is_compared = args.stage != check_stage_name(baseline) and is_there
+    recorded = compared_stages(project, baseline, args.stage) if is_compared else one_stage(project, args.stage)
 
     def check(history: History, fields: JsonObject) -> None:
         wanted = identity_of_run(fields)
@@ -38808,7 +38852,7 @@ def recorded_project(args: Namespace) -> Project:
         raise UsageError("name an improvement, or a run with --run ID", "one of them, not both")
     if args.run:
         args.stage = args.run
-        if args.baseline.startswith(RUN_PREFIX):
+        if args.baseline and args.baseline.startswith(RUN_PREFIX):
             run_evidence(args.baseline)
             args.baseline = args.baseline.removeprefix(RUN_PREFIX)
     return load_project(RUN_PREFIX + args.run if args.run else args.improvement)
@@ -40212,7 +40256,7 @@ def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> Json
     "history validate",
     "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added.",
     [
-        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it", {"default": ""}),
+        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it"),
         HISTORY,
     ],
     "kaizen history validate --anchor 4-9f86d081884c7d659a2feaa0",
@@ -40234,7 +40278,7 @@ def command_history_validate(args: Namespace) -> Answer:
         lines = [visible(f"{problem.text()} [{problem.hint}]", None) for problem in problems[:MAX_BREACHES_SHOWN]]
         lines += [f"and {len(problems) - MAX_BREACHES_SHOWN} more"] if len(problems) > MAX_BREACHES_SHOWN else []
         return Answer(EXIT_NO, problems[0].code, problems[0].text(), lines, data)
-    extends = f", extends {args.anchor.strip()}" if args.anchor else ""
+    extends = f", extends {args.anchor.strip()}" if args.anchor is not None else ""
     sizes = f"{counted(len(history.entries), 'entry', 'entries')}, {counted(len(history.runs), 'run')}"
     message = f"{shown_path(history.folder)}: {sizes}, every hash verifies{extends}"
     return Answer(0, "valid", message, [], {**data, "anchor": anchor_digest(history.entries)})
@@ -41317,6 +41361,8 @@ def command_noise(args: Namespace) -> Answer:
     hidden = project.dataset.holdout
     document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
     lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
+    again = f"that is no noise of one judge (further rounds are the lines with \"again\" in {improvement.shown(args.stage + JUDGEMENTS)})"
+    lines += [f"  warning: {sentence}; {again}" for sentence in rejudging.mixed]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
     missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)
     if missing:
@@ -41326,9 +41372,9 @@ def command_noise(args: Namespace) -> Answer:
     lines += [f"  {counted(asked, 'question')} to the judge asked now"] if args.rejudge else []
     following = ""
     if JUDGE in project.suite.types_used and (missing or not rejudging.verdicts):
-        again = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
-        following = f"{again}, to tell the judge's noise from the agent's"
-    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document}, following)
+        command = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
+        following = f"{command}, to tell the judge's noise from the agent's"
+    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document, "mixed_judges": rejudging.mixed}, following)
 
 
 def judge_leave(args: Namespace, project: Project) -> Leave:
@@ -41342,16 +41388,18 @@ def judge_leave(args: Namespace, project: Project) -> Leave:
 
 def asked_again(args: Namespace, project: Project, leave: Leave) -> Rejudging:
     """What the judge said in all rounds: those that are kept, and with --rejudge as many as there are passes."""
-    rejudging = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
-    if JUDGE not in project.suite.types_used:
-        return rejudging
     found = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    if JUDGE not in project.suite.types_used:
+        return found
     kept = found.add_round(NO_LEAVE)
     found.unanswered = 0  # which evaluating has counted
     rounds = max(kept, args.passes) if args.rejudge else kept
     for again in range(2, rounds + 1):
         found.add_round(leave._replace(again=again))
-    return found if rounds > 1 else rejudging
+    found.settle()
+    if rounds == 1:
+        found.verdicts.clear()
+    return found
 
 
 def refuse_evidence(project: Project, stage: str) -> None:
@@ -42858,9 +42906,9 @@ def run_command(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("KAIZEN_DEBUG"):
             raise
-        if isinstance(error, FileNotFoundError) and is_current_folder_gone():
-            gone = KaizenError("the current folder is gone: it was removed or moved", "change to a folder that is there", "no_folder")
-            return print_error(gone, wants_json, EXIT_USAGE)
+        outer = outer_cause(error, arguments)
+        if outer:
+            return print_error(outer, wants_json, EXIT_USAGE)
         place = innermost_frame(error)
         defect = KaizenError(
             f"this is a defect of Kaizen: {type(error).__name__}: {error} ({place})",
@@ -42870,13 +42918,19 @@ def run_command(arguments: list[str]) -> int:
         return print_error(defect, wants_json, EXIT_DEFECT)
 
 
-def is_current_folder_gone() -> bool:
-    """True when the folder that this process stands in was removed."""
+def outer_cause(error: Exception, arguments: list[str]) -> KaizenError | None:
+    """What outside of Kaizen made it fail with *error*; None when it is a defect."""
+    if isinstance(error, MemoryError):
+        return KaizenError("there is not enough memory for this", "is one of the files far larger than it should be?", "no_memory")
+    if isinstance(error, UnicodeEncodeError):
+        numbers = [number for number, text in enumerate(arguments, 1) if without_surrogates(text) != text]
+        message = f"argument {numbers[0]} is not UTF-8, which what is written from it has to be" if numbers else ""
+        return KaizenError(message, "write it in UTF-8", "usage") if numbers else None
     try:
         os.getcwd()
     except OSError:
-        return True
-    return False
+        return KaizenError("the current folder is gone: it was removed or moved", "change to a folder that is there", "no_folder")
+    return None
 
 
 def print_answer(answer: Answer, wants_json: bool) -> int:

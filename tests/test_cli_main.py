@@ -55,6 +55,23 @@ class CommandLine(support.TemporaryFolder):
             self.assertEqual(status, 2, argv)
             self.assertIn("the current folder is gone", stderr.getvalue())
 
+    def test_an_argument_that_is_not_utf_8_is_told_where_it_would_be_written(self):
+        make_improvement("x", cases("a"), [CHECK], baseline=answers(a="no"), candidate=answers(a="yes"))
+        for argv in (("init", "x", "--agent-version", "v\udcff"), ("record", "x", "--agent-version", "v", "--label", "l\udcff")):
+            done = run_cli("history", *argv)
+            self.assertEqual((done.status, "is not UTF-8" in done.stderr), (2, True), done.stderr)
+        self.assertEqual(run_cli("history", "init", "x", "--agent-version", "v").status, 0)
+        self.assertEqual(run_cli("history", "validate").status, 0)
+
+    @unittest.skipUnless(sys.platform == "linux", "needs a limit of memory that holds")
+    def test_a_file_that_memory_cannot_hold_is_told(self):
+        folder = self.folder / "kaizen-history"
+        folder.mkdir()
+        with open(folder / "ledger.jsonl", "wb") as stream:
+            stream.truncate(3 << 30)
+        done = subprocess.run(["/bin/sh", "-c", f"ulimit -v 1000000; exec {sys.executable} {BUNDLE} history list"], capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, "not enough memory" in done.stderr), (2, True), done.stderr)
+
     def test_commands_to_copy_are_quoted_for_a_shell(self):
         make_improvement("it's $(mine)", cases("a"), [CHECK], baseline=answers(a="no"), candidate=answers(a="yes"))
         quoted = """'improvements/it'"'"'s $(mine)'"""

@@ -397,6 +397,29 @@ class Forgeries(support.TemporaryFolder):
         self.assertNotIn("\x1b", done.stdout + done.stderr)
         self.assertIn("\\x1b[31mnow", run_cli("history", "show", "2").stdout)
 
+    def test_a_history_that_lost_its_ledger_is_named_and_no_other_is_used(self):
+        copy_history(self.folder)
+        shutil.copytree(FOLDER, f"improvements/{FOLDER}")
+        os.remove(f"improvements/{FOLDER}/ledger.jsonl")
+        os.chdir("improvements")
+        answer = kaizen_json("history", "validate")
+        self.assertEqual((answer["status"], answer["reason"], answer["problems"][0]["path"]), (1, "ledger_removed", f"{FOLDER}/ledger.jsonl"))
+        for argv in (("history", "list"), ("history", "anchor"), ("history", "promote", "6"), ("history", "record", "tone", "--agent-version", "v9"), ("replay-decision", "--policy", "p.json")):
+            answer = kaizen_json(*argv)
+            self.assertEqual((answer["status"], answer["reason"]), (5, "ledger_removed"), argv)
+        self.assertEqual(kaizen_json("dashboard")["reason"], "ledger_removed")
+
+    def test_a_folder_that_is_no_history_gets_no_dashboard(self):
+        write("other/notes.txt", "mine")
+        self.assertEqual(kaizen_json("dashboard", "--history", "other")["status"], 2)
+        self.assertEqual(os.listdir("other"), ["notes.txt"])
+
+    def test_a_baseline_that_is_named_must_be_there(self):
+        copy_history(self.folder)
+        answer = kaizen_json("history", "record", "tone", "--baseline", "basline", "--agent-version", "v9")
+        self.assertEqual((answer["status"], answer["reason"]), (2, "missing_stage"))
+        self.assertEqual(len(kaizen.ledger_entries(FOLDER)), 6)
+
     def test_forged_promotions_and_entries(self):
         copy_history(self.folder)
         entries = kaizen.ledger_entries(FOLDER)

@@ -206,7 +206,7 @@ class Answers(Judging):
         for raw in (
             "", "   ", "not json", '{"score": 1} {"score": 1}', 'log\n{"score": 1}', '{"score": 1}\nbye', "[1]", "1", '"x"', "null", '{"score": NaN}', '{"score": Infinity}',
             '{"score": 1, "score": 0}', '{"score": "1"}', '{"score": true}', '{"score": 1.01}', '{"score": -0.01}', '{"score": 1e999}', "{}", '{"abstain": false}', '{"score": null}',
-            '{"passed": "yes"}', '{"score": 1', '```json\n{"score": 1}\n```', '{"score": 1, "judge": "me"}', '{"score": 1, "cost": {"total_usd": -1}}', '{"score": 1, "reason": 7}', '{"score": 1, "x": "\\ud83d"}',
+            '{"passed": "yes"}', '{"score": 1', '```json\n{"score": 1}\n```', '{"score": 1, "judge": "me"}', '{"score": 1, "cost": {"total_usd": -1}}', '{"score": 1, "cost": {"total_usd": 1e308}}', '{"score": 1, "usage": {"input_tokens": 1e308}}', '{"score": 1, "reason": 7}', '{"score": 1, "x": "\\ud83d"}',
         ):  # fmt: skip
             with self.subTest(raw), self.assertRaises(kaizen.JudgeFailure) as caught:
                 kaizen.read_judgement(raw.encode())
@@ -550,6 +550,20 @@ class Noise(Judging):
         run_cli("evaluate", "kind", "--stage", "noise")
         self.assertEqual((len(self.asked()), (self.place / "noise.evaluated.jsonl").read_bytes()), (3, before))
         self.assertEqual([line.get("again", 1) for line in read_lines(self.place / "noise.judgements.jsonl")], [1, 2, 3])
+
+    def test_rounds_of_two_judges_are_no_noise_of_one(self):
+        self.trials("x", "y")
+        self.say({"*": {"score": 1, "judge": {"name": "kind"}}})
+        run_cli("evaluate", "kind", "--stage", "noise", *COMMAND)
+        self.say({"*": {"score": 0, "judge": {"name": "strict"}}})
+        document = self.noise("--rejudge")
+        (found,) = document["by_evaluator"]
+        self.assertNotIn("judge", found)
+        self.assertIn("kind (2 answers) and strict (4 answers)", document["mixed_judges"][0])
+        self.assertIn("no noise of one judge", run_cli("noise", "kind").stdout)
+        run_cli("evaluate", "kind", "--stage", "noise", "--rejudge", *COMMAND)
+        document = self.noise(command=())
+        self.assertEqual((document["by_evaluator"][0]["judge"]["flip_rate"], document["mixed_judges"]), (0.0, []))
 
     def test_what_is_kept_tells_the_owner_without_asking(self):
         self.trials("good", "bad")

@@ -1,5 +1,8 @@
 """examples/judges, replayed: the figures of its page, and a judge that is fooled by nothing."""
 
+import contextlib
+import importlib.util
+import io
 import json
 import shutil
 import sys
@@ -48,6 +51,29 @@ class Apologies(support.TemporaryFolder):
         self.evaluate("--rejudge", "--persistent", *JUDGE)
         self.assertEqual((self.folder / "examples/judges/candidate.evaluated.jsonl").read_bytes(), before)
         self.assertEqual(len(read_lines("examples/judges/candidate.judgements.jsonl")), 6)
+
+
+class ModelAnswers(unittest.TestCase):
+    """openai_judge.py: what a model may say in place of an answer. The service itself is in tests/peers."""
+
+    @classmethod
+    def setUpClass(cls):
+        spec = importlib.util.spec_from_file_location("openai_judge", ROOT / ".agents/skills/improve-agent/scripts/openai_judge.py")
+        cls.judge = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(cls.judge)
+
+    def test_whatever_does_not_fit_is_no_score_and_no_crash(self):
+        scores = ("NaN", "Infinity", "-Infinity", "1" + "0" * 400, "-0.1", "1.01", "true", '"1"', "null", "[" * 100_000)
+        for text in (*(f'{{"reason": "", "abstain": false, "score": {score}}}' for score in scores), None, "", "[]", '{"score": 1}', ["x"], 7):
+            with self.assertRaises(self.judge.Unusable, msg=str(text)[:60]):
+                self.judge.judgement(text)
+
+    def test_half_a_surrogate_pair_is_passed_on_as_an_escape(self):
+        found = self.judge.judgement('{"reason": "\\ud83d", "abstain": false, "score": 1}')
+        stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with contextlib.redirect_stdout(stream):
+            self.judge.say(found)
+        self.assertIn(b'"\\ud83d"', stream.buffer.getvalue())
 
 
 if __name__ == "__main__":

@@ -36,6 +36,12 @@ class Refusals(support.TemporaryFolder):
     def test_a_pending_decision(self):
         self.refused("pending", "kaizen decide refund")
 
+    def test_a_decision_of_nobody(self):
+        self.decide()
+        path = self.folder / "improvements/refund/decision.yaml"
+        path.write_text(re.sub("decided_by: .*", 'decided_by: " "', path.read_text()))
+        self.refused("no_decision", "who decided", "kaizen decide refund")
+
     def test_no_decision(self):
         (self.folder / "improvements/refund/decision.yaml").unlink()
         self.refused("no_decision", "kaizen review refund")

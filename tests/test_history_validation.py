@@ -18,7 +18,7 @@ from support import DATA, kaizen, run_cli, write
 FOLDER = "kaizen-history"
 
 
-def problems(anchor=""):
+def problems(anchor=None):
     """Everything that validation finds, as (path, code)."""
     try:
         return [(each.path, each.code) for each in kaizen.history_problems(FOLDER, anchor)[1]]
@@ -226,7 +226,7 @@ class Endings(Copied):
         self.assertEqual(run_cli("history", "validate", "--anchor", anchor).status, 1)
 
     def test_what_is_no_anchor_is_refused(self):
-        for text in ("6", "6-abc", "0-" + "0" * 24, "x", "6-" + "g" * 24):
+        for text in ("", " ", "6", "6-abc", "0-" + "0" * 24, "x", "6-" + "g" * 24):
             self.assertEqual(run_cli("history", "validate", "--anchor", text).status, 2, text)
 
 

@@ -364,7 +364,7 @@ class Broken(DashboardTestCase):
     def test_a_ledger_that_is_gone(self):
         self.ledger.unlink()
         done = kaizen_json("dashboard", "--history", "kaizen-history")
-        self.assertEqual((done["status"], done["reason"]), (1, "ledger_cut"))
+        self.assertEqual((done["status"], done["reason"]), (1, "ledger_removed"))
 
     def test_a_manifest_without_the_numbers_of_a_comparison_is_no_crash(self):
         for forged in ({"counts": {}}, {"recommendation": "great"}, {"counts": {"cases": -1}}):

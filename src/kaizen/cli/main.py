@@ -10,7 +10,7 @@ from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, BreachesError, KaizenError
 from kaizen.foundation.files import open_missing_streams, silence_descriptor
 from kaizen.foundation.identity import own_path, version_line
-from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable
+from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, without_surrogates
 from kaizen.foundation.redact import environment_secrets, redact_text
 
 ROWS_AT_ONCE = 100_000  # characters
@@ -56,9 +56,9 @@ def run_command(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("KAIZEN_DEBUG"):
             raise
-        if isinstance(error, FileNotFoundError) and is_current_folder_gone():
-            gone = KaizenError("the current folder is gone: it was removed or moved", "change to a folder that is there", "no_folder")
-            return print_error(gone, wants_json, EXIT_USAGE)
+        outer = outer_cause(error, arguments)
+        if outer:
+            return print_error(outer, wants_json, EXIT_USAGE)
         place = innermost_frame(error)
         defect = KaizenError(
             f"this is a defect of Kaizen: {type(error).__name__}: {error} ({place})",
@@ -68,13 +68,19 @@ def run_command(arguments: list[str]) -> int:
         return print_error(defect, wants_json, EXIT_DEFECT)
 
 
-def is_current_folder_gone() -> bool:
-    """True when the folder that this process stands in was removed."""
+def outer_cause(error: Exception, arguments: list[str]) -> KaizenError | None:
+    """What outside of Kaizen made it fail with *error*; None when it is a defect."""
+    if isinstance(error, MemoryError):
+        return KaizenError("there is not enough memory for this", "is one of the files far larger than it should be?", "no_memory")
+    if isinstance(error, UnicodeEncodeError):
+        numbers = [number for number, text in enumerate(arguments, 1) if without_surrogates(text) != text]
+        message = f"argument {numbers[0]} is not UTF-8, which what is written from it has to be" if numbers else ""
+        return KaizenError(message, "write it in UTF-8", "usage") if numbers else None
     try:
         os.getcwd()
     except OSError:
-        return True
-    return False
+        return KaizenError("the current folder is gone: it was removed or moved", "change to a folder that is there", "no_folder")
+    return None
 
 
 def print_answer(answer: Answer, wants_json: bool) -> int:

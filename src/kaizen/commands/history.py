@@ -97,7 +97,7 @@ def command_history_init(args: Namespace) -> Answer:
     [
         OR_RUNS,
         Argument("--stage", "S", "stage to archive (candidate)", {"default": "candidate"}),
-        Argument("--baseline", "S", "stage or run:ID that it is compared with (baseline)", {"default": "baseline"}),
+        Argument("--baseline", "S", "stage or run:ID that it is compared with (baseline, when there is one)"),
         Argument("--run", "ID", "a run of the lab, in place of IMPROVEMENT and --stage", {"default": ""}),
         RUN_LABEL,
         AGENT_VERSION,
@@ -109,8 +109,10 @@ def command_history_init(args: Namespace) -> Answer:
 def command_history_record(args: Namespace) -> Answer:
     """Archives a candidate, or one stage alone when it is the baseline or there is none."""
     project = recorded_project(args)
-    is_compared = args.stage != args.baseline and os.path.exists(project.improvement.stage_file(check_stage_name(args.baseline)))
-    recorded = compared_stages(project, args.baseline, args.stage) if is_compared else one_stage(project, args.stage)
+    baseline = args.baseline or "baseline"
+    is_there = args.baseline is not None or os.path.exists(project.improvement.stage_file(baseline))
+    is_compared = args.stage != check_stage_name(baseline) and is_there
+    recorded = compared_stages(project, baseline, args.stage) if is_compared else one_stage(project, args.stage)
 
     def check(history: History, fields: JsonObject) -> None:
         wanted = identity_of_run(fields)
@@ -140,7 +142,7 @@ def recorded_project(args: Namespace) -> Project:
         raise UsageError("name an improvement, or a run with --run ID", "one of them, not both")
     if args.run:
         args.stage = args.run
-        if args.baseline.startswith(RUN_PREFIX):
+        if args.baseline and args.baseline.startswith(RUN_PREFIX):
             run_evidence(args.baseline)
             args.baseline = args.baseline.removeprefix(RUN_PREFIX)
     return load_project(RUN_PREFIX + args.run if args.run else args.improvement)

@@ -165,7 +165,7 @@ def moved_cases(history: History, before: HistoryRun, after: HistoryRun) -> Json
     "history validate",
     "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added.",
     [
-        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it", {"default": ""}),
+        Argument("--anchor", "DIGEST", "a digest that `history anchor` printed earlier: the history must still extend it"),
         HISTORY,
     ],
     "kaizen history validate --anchor 4-9f86d081884c7d659a2feaa0",
@@ -187,7 +187,7 @@ def command_history_validate(args: Namespace) -> Answer:
         lines = [visible(f"{problem.text()} [{problem.hint}]", None) for problem in problems[:MAX_BREACHES_SHOWN]]
         lines += [f"and {len(problems) - MAX_BREACHES_SHOWN} more"] if len(problems) > MAX_BREACHES_SHOWN else []
         return Answer(EXIT_NO, problems[0].code, problems[0].text(), lines, data)
-    extends = f", extends {args.anchor.strip()}" if args.anchor else ""
+    extends = f", extends {args.anchor.strip()}" if args.anchor is not None else ""
     sizes = f"{counted(len(history.entries), 'entry', 'entries')}, {counted(len(history.runs), 'run')}"
     message = f"{shown_path(history.folder)}: {sizes}, every hash verifies{extends}"
     return Answer(0, "valid", message, [], {**data, "anchor": anchor_digest(history.entries)})

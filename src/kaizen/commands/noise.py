@@ -9,6 +9,7 @@ from kaizen.commands.judging import ALLOW_PROGRAMS, leave_of, unanswered_questio
 from kaizen.commands.run import RUN_ARGUMENTS, count_argument, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.judge import JUDGE
+from kaizen.evaluators.judgements import JUDGEMENTS
 from kaizen.evaluators.outside import NO_LEAVE, Leave
 from kaizen.evaluators.rejudging import Rejudging
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
@@ -66,6 +67,8 @@ def command_noise(args: Namespace) -> Answer:
     hidden = project.dataset.holdout
     document = noise_document(results, list(project.dataset.cases), meta["repetitions"], hidden, rejudging.verdicts)
     lines = [*noise_lines(document), *[f"  note: {note}" for note in not_gating_notes(meta)]]
+    again = f"that is no noise of one judge (further rounds are the lines with \"again\" in {improvement.shown(args.stage + JUDGEMENTS)})"
+    lines += [f"  warning: {sentence}; {again}" for sentence in rejudging.mixed]
     reason = "measured" if document["flip_rate"] is not None else "not_measured"
     missing = unanswered_questions(meta) + (rejudging.unanswered if args.rejudge else 0)
     if missing:
@@ -75,9 +78,9 @@ def command_noise(args: Namespace) -> Answer:
     lines += [f"  {counted(asked, 'question')} to the judge asked now"] if args.rejudge else []
     following = ""
     if JUDGE in project.suite.types_used and (missing or not rejudging.verdicts):
-        again = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
-        following = f"{again}, to tell the judge's noise from the agent's"
-    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document}, following)
+        command = f"kaizen noise {improvement.argument()} --stage {args.stage} --rejudge -- JUDGE [ARG…]"
+        following = f"{command}, to tell the judge's noise from the agent's"
+    return Answer(code, reason, lines[0], lines, {"stage": args.stage, **document, "mixed_judges": rejudging.mixed}, following)
 
 
 def judge_leave(args: Namespace, project: Project) -> Leave:
@@ -91,16 +94,18 @@ def judge_leave(args: Namespace, project: Project) -> Leave:
 
 def asked_again(args: Namespace, project: Project, leave: Leave) -> Rejudging:
     """What the judge said in all rounds: those that are kept, and with --rejudge as many as there are passes."""
-    rejudging = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
-    if JUDGE not in project.suite.types_used:
-        return rejudging
     found = Rejudging(project.improvement, args.stage, project.dataset, project.suite)
+    if JUDGE not in project.suite.types_used:
+        return found
     kept = found.add_round(NO_LEAVE)
     found.unanswered = 0  # which evaluating has counted
     rounds = max(kept, args.passes) if args.rejudge else kept
     for again in range(2, rounds + 1):
         found.add_round(leave._replace(again=again))
-    return found if rounds > 1 else rejudging
+    found.settle()
+    if rounds == 1:
+        found.verdicts.clear()
+    return found
 
 
 def refuse_evidence(project: Project, stage: str) -> None:

@@ -3,9 +3,10 @@
 from kaizen.cases.dataset import Dataset
 from kaizen.cases.improvement import Improvement
 from kaizen.evaluators.judge import JUDGE
-from kaizen.evaluators.outside import Leave, open_outside, usable_case
+from kaizen.evaluators.outside import Leave, mixed_judges, open_outside, usable_case, without_count
 from kaizen.evaluators.stage_results import LOCK
 from kaizen.evaluators.suite import Suite
+from kaizen.foundation.jsonio import JsonObject, canonical_json
 from kaizen.foundation.locks import FileLock
 from kaizen.runs.observation import iter_observations
 
@@ -16,12 +17,16 @@ class Rejudging:
     """Counts, over rounds of questions about the observations of one stage, how often each entry that needs a judge passed and failed.
 
     `asked` are the questions of these rounds that were asked now, `unanswered` those without a usable answer.
+    What two judges said under one rubric is no noise of one judge: `settle` takes it out, and says so in `mixed`.
     """
 
     def __init__(self, improvement: Improvement, stage: str, dataset: Dataset, suite: Suite) -> None:
         self.improvement, self.stage, self.dataset, self.suite = improvement, stage, dataset, suite
         self.verdicts: RoundVerdicts = {}
         self.asked = self.unanswered = 0
+        self.mixed: list[str] = []
+        self.makers: dict[str, dict[str, JsonObject]] = {}  # by rubric: who answered, with how many answers
+        self.shown: set[str] = set()
 
     def add_round(self, leave: Leave) -> int:
         """Adds the answers of round `leave.again`, asked as far as *leave* goes; returns how many rounds are kept."""
@@ -40,5 +45,19 @@ class Rejudging:
                         if status in ("pass", "fail"):
                             counts[status == "fail"] += 1
             self.asked += outside.asked
-            self.unanswered += sum(rubric["unanswered"] for rubric in outside.judges().values())
+            for name, rubric in outside.judges().items():
+                self.unanswered += rubric["unanswered"]
+                makers = self.makers.setdefault(name, {})
+                for who in rubric["judges"]:
+                    known = makers.setdefault(canonical_json(without_count(who)), {**who, "answers": 0})
+                    known["answers"] += who["answers"]
+            self.shown |= outside.shown
             return outside.kept.rounds if outside.kept else 1
+
+    def settle(self) -> None:
+        """Takes out the verdicts of entries that more than one judge has answered for, and says who they are."""
+        rubrics: JsonObject = {name: {"judges": [*makers.values()]} for name, makers in self.makers.items() if len(makers) > 1}
+        for entry in self.suite.entries if rubrics else ():
+            if entry.type.name != JUDGE or entry.id in rubrics:
+                self.verdicts.pop(entry.id, None)
+        self.mixed = mixed_judges(self.stage, {name: rubric for name, rubric in rubrics.items() if name in self.shown})

@@ -15,10 +15,10 @@ import re
 from typing import Any, NamedTuple
 
 from kaizen.foundation.errors import InputError, RefusedError
-from kaizen.foundation.files import read_bytes, refuse_link_out, shown_path, write_file
+from kaizen.foundation.files import list_folder, read_bytes, refuse_link_out, shown_path, write_file
 from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, decode_line, encode_readable, fingerprint
 
-LEDGER_FILE, CHAMPION_FILE = "ledger.jsonl", "champion.json"
+LEDGER_FILE, CHAMPION_FILE, UNFINISHED_FILE, RUNS_FOLDER = "ledger.jsonl", "champion.json", "unfinished.json", "runs"
 HISTORY_VERSION = 1
 ANCHOR, RECORD, PROMOTION = "anchor", "record", "promotion"
 RUN_ID = r"\d{4,12}-[a-z0-9-]{1,60}"
@@ -77,9 +77,29 @@ def ledger_entries(folder: str) -> list[JsonObject]:
     return entries
 
 
+def has_lost_ledger(folder: str) -> bool:
+    """True when the history *folder* holds what only a ledger accounts for and no ledger, and no first recording was stopped in it."""
+    ledger, unfinished, champion = (os.path.lexists(os.path.join(folder, name)) for name in (LEDGER_FILE, UNFINISHED_FILE, CHAMPION_FILE))
+    return not ledger and (champion or bool(known_runs(folder)) and not unfinished)
+
+
+def known_runs(folder: str) -> list[str]:
+    """The names in the folder of the runs of the history *folder*."""
+    path = os.path.join(folder, RUNS_FOLDER)
+    return list_folder(path) if os.path.isdir(path) else []
+
+
+def refuse_lost_ledger(folder: str) -> None:
+    """Raises RefusedError when the history *folder* has lost its ledger."""
+    if has_lost_ledger(folder):
+        hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
+        raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+
+
 def ledger_data(path: str) -> bytes:
-    """The bytes of the ledger *path*. Raises InputError when there is none, RefusedError for a link out of its folder."""
+    """The bytes of the ledger *path*. Raises InputError when there is no history, RefusedError when it has lost it, or for a link out."""
     refuse_link_out(path)
+    refuse_lost_ledger(os.path.dirname(path))
     return read_bytes(path, "begin a history with: kaizen history init IMPROVEMENT --agent-version V")
 
 
@@ -208,14 +228,19 @@ def anchor_digest(entries: list[JsonObject]) -> str:
     return f"{len(entries)}-{str(entries[-1]['hash']).removeprefix('sha256:')[:ANCHOR_DIGITS]}"
 
 
-def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
-    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+def anchor_number(digest: str) -> int:
+    """The number of entries that the history had when *digest* was printed of it. Raises InputError for another text."""
     match = re.fullmatch(rf"(\d{{1,12}})-([0-9a-f]{{{ANCHOR_DIGITS}}})", digest.strip())
     if match is None or int(match[1]) < 1:
         raise InputError(
             "that is no anchor digest", "it is what `kaizen history anchor` prints, such as 4-9f86d081884c7d659a2feaa0", "usage"
         )
-    number = int(match[1])
+    return int(match[1])
+
+
+def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> LedgerProblem | None:
+    """What shows that *entries* do not extend the history that *digest* was printed of. Raises InputError for another text."""
+    number = anchor_number(digest)
     if number > len(entries):
         message = f"has {len(entries)} entries, and had {number} when the anchor was printed: the last ones are gone"
         return LedgerProblem(shown, 0, "anchor_mismatch", message)

@@ -123,6 +123,8 @@ def decision_obstacle(run: HistoryRun, decision: Decision | None) -> Obstacle | 
         )
     if decision.status == "pending":
         return Obstacle("pending", f"{run.id}: the decision is pending", f"a person decides; {decide}")
+    if not decision.decided_by.strip():
+        return Obstacle("no_decision", f"{run.id}: the decision does not say who decided", decide)
     if decision.evidence != run.manifest["evidence"]:
         found, wanted = (visible(text, 19) for text in (decision.evidence, run.manifest["evidence"]))
         text = f"{run.id}: the decision is about other evidence ({found} instead of {wanted})"

@@ -47,7 +47,9 @@ from kaizen.history.ledger import (
     LEDGER_FILE,
     PROMOTION,
     RESTORE_HINT,
+    RUNS_FOLDER,
     champion_entry,
+    has_lost_ledger,
     is_archived_entry,
     is_stated_decision,
     ledger_entries,
@@ -57,7 +59,6 @@ from kaizen.policy.comparison import CHANGES
 from kaizen.policy.recommendation import ELIGIBLE, MANUAL_REVIEW, REJECTED
 
 HISTORY_FOLDER = "kaizen-history"
-RUNS_FOLDER = "runs"
 MANIFEST_FILE = "manifest.json"
 CASES_ARCHIVED, OUTCOMES_ARCHIVED, COMPARISON_ARCHIVED = "cases.jsonl", "outcomes.json", "comparison.json"
 OUTCOMES_VERSION = 1
@@ -168,8 +169,9 @@ def find_history(argument: str | None = None, beside: str = "") -> str | None:
 
 
 def is_history(folder: str) -> bool:
-    """True when *folder* holds a history."""
-    return os.path.isfile(os.path.join(folder, HISTORY_FOLDER, LEDGER_FILE))
+    """True when *folder* holds a history, also one that has lost its ledger: none of another folder is used in its place."""
+    place = os.path.join(folder, HISTORY_FOLDER)
+    return os.path.lexists(os.path.join(place, LEDGER_FILE)) or has_lost_ledger(place)
 
 
 def load_history(folder: str) -> History:

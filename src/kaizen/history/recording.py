@@ -37,13 +37,17 @@ from kaizen.history.ledger import (
     LEDGER_FILE,
     PROMOTION,
     RUN_ID,
+    RUNS_FOLDER,
+    UNFINISHED_FILE,
     champion_text,
+    known_runs,
+    refuse_lost_ledger,
     sealed_entry,
     write_ledger,
 )
-from kaizen.history.reading import RUNS_FOLDER, History, HistoryRun, load_history, manifest_path
+from kaizen.history.reading import History, HistoryRun, load_history, manifest_path
 
-ATTRIBUTES_FILE, LOCK_FILE, UNFINISHED_FILE = ".gitattributes", "history.lock", "unfinished.json"
+ATTRIBUTES_FILE, LOCK_FILE = ".gitattributes", "history.lock"
 ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
 RECORDING_PATIENCE = 10.0  # how long a second recording waits for the first
 OBJECT_NAME = rf"{OBJECTS_FOLDER}/[0-9a-f]{{2}}/{HEX_DIGEST}(\.gz)?"
@@ -124,9 +128,7 @@ def history_for_writing(folder: str) -> History:
     sweep_half_written(folder)
     clear_unfinished(folder)
     if not os.path.lexists(os.path.join(folder, LEDGER_FILE)):
-        if os.path.lexists(os.path.join(folder, CHAMPION_FILE)) or known_runs(folder):
-            hint = "put ledger.jsonl back (git checkout -- kaizen-history), or name another folder with --history"
-            raise RefusedError(f"{shown_path(folder)}: holds runs but no ledger", hint, "ledger_removed")
+        refuse_lost_ledger(folder)
         return History(folder, [], {})
     history = load_history(folder)
     broken = next((run for run in history.runs.values() if run.problem), None)
@@ -150,12 +152,6 @@ def refuse_other_folder(folder: str) -> None:
     if others:
         message = f"{shown_path(folder)}: is no history, it holds {listed(map(quoted, others), 3)}; nothing was written"
         raise RefusedError(message, "name an empty or new folder with --history", "no_history")
-
-
-def known_runs(folder: str) -> list[str]:
-    """The names in the folder of the runs."""
-    path = os.path.join(folder, RUNS_FOLDER)
-    return list_folder(path) if os.path.isdir(path) else []
 
 
 def refuse_other_champion(history: History) -> None:

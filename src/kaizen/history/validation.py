@@ -22,27 +22,36 @@ from kaizen.history.ledger import (
     LINE_ENDS_HINT,
     PROMOTION,
     RESTORE_HINT,
+    RUNS_FOLDER,
+    UNFINISHED_FILE,
     LedgerProblem,
+    anchor_number,
     anchor_problem,
     champion_text,
+    has_lost_ledger,
     ledger_data,
     parsed_ledger,
 )
 from kaizen.history.promotion import decision_obstacle, rule_obstacle
-from kaizen.history.reading import MANIFEST_FILE, RUNS_FOLDER, History, HistoryRun, loaded_run, object_problem, runs_of
-from kaizen.history.recording import ATTRIBUTES, ATTRIBUTES_FILE, HALF_WRITTEN, LOCK_FILE, UNFINISHED_FILE
+from kaizen.history.reading import MANIFEST_FILE, History, HistoryRun, loaded_run, object_problem, runs_of
+from kaizen.history.recording import ATTRIBUTES, ATTRIBUTES_FILE, HALF_WRITTEN, LOCK_FILE
 
 DASHBOARD_FILE = "dashboard.html"
 NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
 
 
-def history_problems(folder: str, anchor: str = "") -> tuple[History, list[LedgerProblem]]:
+def history_problems(folder: str, anchor: str | None = None) -> tuple[History, list[LedgerProblem]]:
     """(the history in *folder* as far as it can be read, everything that is wrong with it); *anchor* is a digest it must extend.
 
-    Raises InputError when there is no ledger or *anchor* is none, RefusedError for a schema newer than this program.
+    Raises InputError when there is no history or *anchor* is none, RefusedError for a schema newer than this program.
     """
     path = os.path.join(folder, LEDGER_FILE)
     shown = shown_path(path)
+    if anchor is not None:
+        anchor_number(anchor)
+    if has_lost_ledger(folder):
+        words = "is missing, and with it what tells which runs there are"
+        return History(folder, [], {}), [LedgerProblem(shown, 0, "ledger_removed", words)]
     entries, problems = parsed_ledger(ledger_data(path), shown)
     unique = list({entry["run"]: entry for entry in reversed(entries) if entry["kind"] != PROMOTION}.values())
     history = History(folder, entries, runs_of(entries, {entry["run"]: loaded_run(folder, entry) for entry in reversed(unique)}))
@@ -51,7 +60,7 @@ def history_problems(folder: str, anchor: str = "") -> tuple[History, list[Ledge
     problems += run_file_problems(history)
     problems += promotion_problems(history, shown)
     problems += stray_problems(history)
-    found = anchor_problem(entries, anchor, shown) if anchor and entries else None
+    found = anchor_problem(entries, anchor, shown) if anchor is not None and entries else None
     return history, problems + ([found] if found else [])
 
 
@@ -61,7 +70,7 @@ def fixed_problem(path: str, expected: bytes, code: str, words: str) -> list[Led
     if os.path.islink(path):
         return []  # named with the other links
     if not os.path.isfile(path):
-        return [LedgerProblem(shown, 0, code, "is missing")]
+        return [LedgerProblem(shown, 0, code, "is no file" if os.path.lexists(path) else "is missing")]
     data = read_bytes(path)
     if data == expected:
         return []

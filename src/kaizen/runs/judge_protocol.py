@@ -11,7 +11,7 @@ given to judge, and that may look like a verdict, so nothing is ever picked out 
 from typing import Any, NamedTuple, NoReturn
 
 from kaizen.foundation.jsonio import JsonError, JsonObject, encode_compact, json_type, parse_json
-from kaizen.foundation.shapes import ANY_TEXT, ANYTHING, BOOLEAN, OBJECT, RATE, check_fields, list_of
+from kaizen.foundation.shapes import ANY_TEXT, ANYTHING, BOOLEAN, OBJECT, RATE, Kind, check_fields, is_number, list_of
 from kaizen.foundation.text import listed, quoted, visible
 from kaizen.runs.protocol import INNER_FIELDS, present
 
@@ -25,6 +25,10 @@ JUDGEMENT_FIELDS = {
     **dict.fromkeys(("judge", "cost", "usage", "error"), OBJECT),
 }
 IDENTITY_FIELDS = dict.fromkeys(("name", "version", "model"), ANY_TEXT)
+JUDGE_AMOUNT = Kind(lambda value: is_number(value) and 0 <= value <= 1e15, "a number from 0 to 1e15", shows_value=True)  # sums stay finite
+INNER_JUDGEMENT_FIELDS = {"judge": IDENTITY_FIELDS} | {
+    name: dict.fromkeys(kinds, JUDGE_AMOUNT) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage")
+}
 
 
 class JudgeFailure(Exception):
@@ -70,7 +74,7 @@ def judgement_fields(answer: JsonObject) -> JsonObject:
     """The fields of *answer* that the protocol knows, null ones left out. Raises JudgeFailure when they are no usable answer."""
     given = {name: value for name, value in present(answer).items() if name in JUDGEMENT_FIELDS}
     check_fields(given, JUDGEMENT_FIELDS, "", refuse_judgement)
-    for name, kinds in (("judge", IDENTITY_FIELDS), *((name, kinds) for name, kinds, _ in INNER_FIELDS if name in ("cost", "usage"))):
+    for name, kinds in INNER_JUDGEMENT_FIELDS.items():
         if name in given:
             check_fields(present(given[name]), kinds, f"/{name}", refuse_judgement)
     if "error" in given:

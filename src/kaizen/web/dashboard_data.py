@@ -15,7 +15,7 @@ from kaizen.foundation.errors import InputError, RefusedError
 from kaizen.foundation.files import list_folder, shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.history.archive import ArchiveError, entry_object
-from kaizen.history.ledger import LEDGER_FILE, PROMOTION, LedgerProblem, anchor_digest
+from kaizen.history.ledger import PROMOTION, LedgerProblem, anchor_digest
 from kaizen.history.reading import (
     History,
     HistoryRun,
@@ -142,12 +142,8 @@ def read_board(folder: str, describe: DescribeOpen) -> Board:
 
 def readable_history(folder: str) -> tuple[History, list[LedgerProblem]]:
     """(the history as far as it can be read, what is wrong); an empty folder is an empty history. Raises InputError."""
-    if not os.path.exists(os.path.join(folder, LEDGER_FILE)):
-        others = set(list_folder(folder)) - {DASHBOARD_FILE}
-        words = "is missing, and with it what tells which runs there are"
-        missing = LedgerProblem(shown_path(os.path.join(folder, LEDGER_FILE)), 0, "ledger_cut", words)
-        return History(folder, [], {}), [missing] if others else []
-    return history_problems(folder)
+    is_empty = not set(list_folder(folder)) - {DASHBOARD_FILE}
+    return (History(folder, [], {}), []) if is_empty else history_problems(folder)
 
 
 def portable_path(folder: str, path: str) -> str:

@@ -19,7 +19,6 @@ become the answer {"error": …} of that question, and the judge goes on.
 
 import argparse
 import json
-import math
 import os
 import sys
 
@@ -104,14 +103,14 @@ def judgement(text):
     """The fields of the answer that *text* is. Raises Unusable."""
     try:
         found = json.loads(text or "")
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         raise Unusable("the model's answer is not JSON") from None
     if not isinstance(found, dict):
         raise Unusable("the model's answer is no object")
     reason, score, abstain = (found.get(name) for name in ("reason", "score", "abstain"))
     if not isinstance(reason, str) or not isinstance(abstain, bool):
         raise Unusable("the model's answer does not fit the schema")
-    if isinstance(score, bool) or not isinstance(score, (int, float)) or not math.isfinite(score) or not 0 <= score <= 1:
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or not 0 <= score <= 1:
         raise Unusable("the model's score is not a number from 0 to 1")
     return {"reason": reason, "abstain": True} if abstain else {"score": score, "reason": reason}
 
@@ -130,7 +129,7 @@ def measured(usage, options):
 
 def say(answer):
     """Prints *answer* as one line."""
-    print(json.dumps(answer, ensure_ascii=False), flush=True)
+    print(json.dumps(answer), flush=True)  # escaped, so that half a surrogate pair is no crash
 
 
 def complain(text, status):
@@ -165,10 +164,10 @@ def main(argv=None):
             say({**number, **ask(client, options, request)})
             continue
         except openai.OpenAIError as error:
-            text, status = f"the service did not answer: {error}".replace(key, "***"), 3
+            text, status = f"the service did not answer: {error}", 3
         except Unusable as error:
             text, status = str(error), 4
-        text = " ".join(text.split())[:300]
+        text = " ".join((text if options.no_key else text.replace(key, "***")).split())[:300]
         if not number:
             return complain(text, status)
         say({**number, "error": {"message": text}})
