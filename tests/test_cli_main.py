@@ -69,7 +69,7 @@ class CommandLine(support.TemporaryFolder):
         folder.mkdir()
         with open(folder / "ledger.jsonl", "wb") as stream:
             stream.truncate(3 << 30)
-        done = subprocess.run(["/bin/sh", "-c", f"ulimit -v 1000000; exec {sys.executable} {BUNDLE} history list"], capture_output=True, text=True, check=False)
+        done = subprocess.run(["/bin/sh", "-c", f"ulimit -v 1000000; exec {sys.executable} {INSTALLED} history list"], capture_output=True, text=True, check=False)
         self.assertEqual((done.returncode, "not enough memory" in done.stderr), (2, True), done.stderr)
 
     def test_commands_to_copy_are_quoted_for_a_shell(self):
