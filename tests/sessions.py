@@ -17,20 +17,23 @@
 `[…]` stands for any text within a line, and alone on a line for any number of lines.
 `[exit N]` ends the output of a command that does not exit 0. Standard output and
 standard error come together, as on a terminal; blank lines at the end and blanks at the
-end of lines do not count. Each command is run by `sh` on its own; only the folder (`cd`)
-lasts. `kaizen` and `python` are this checkout's program and the running interpreter.
+end of lines do not count. Each command is run by `sh` on its own, one of `kaizen` with plain
+words in this process; only the folder (`cd`) lasts. `kaizen` and `python` are this checkout's
+program and the running interpreter.
 """
 
+import os
 import re
 import shlex
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from support import clean_environment
+from support import clean_environment, exit_status, kaizen, surroundings, text_stream, written
 
 ANYTHING = "[…]"
 COMMAND_SECONDS = 120
+NEEDS_A_SHELL = r"[|&;<>$`*?~(){}\[\]\\\n#!]"
 
 
 class Step(NamedTuple):
@@ -94,15 +97,33 @@ def replay(text: str, folder: Path, env: "dict[str, str] | None" = None) -> str:
 def run_command(command: str, folder: Path, env: "dict[str, str] | None" = None) -> tuple[list[str], int]:
     """(lines of output, exit status) of a shell command."""
     environment = clean_environment({"PYTHONUNBUFFERED": "1", **(env or {})})
+    if command.startswith("kaizen ") and not re.search(NEEDS_A_SHELL, command):
+        return printed_lines(*run_here(shlex.split(command)[1:], folder, environment))
     done = subprocess.run(
         ["sh", "-c", command],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         timeout=COMMAND_SECONDS, check=False,
     )
-    lines = [line.rstrip() for line in done.stdout.decode("utf-8", "backslashreplace").split("\n")]
+    return printed_lines(done.stdout.decode("utf-8", "backslashreplace"), done.returncode)
+
+
+def run_here(words: list[str], folder: Path, environment: dict[str, str]) -> tuple[str, int]:
+    """(output, exit status) of `kaizen` with these *words*, in this process: starting one takes longer than most commands."""
+    stream = text_stream()
+    with surroundings(folder, {**dict.fromkeys(os.environ), **environment}, {"stdin": text_stream(), "stdout": stream, "stderr": stream}):
+        try:
+            status = exit_status(kaizen.main(words))
+        except SystemExit as error:
+            status = exit_status(error.code)
+    return written(stream), status
+
+
+def printed_lines(text: str, status: int) -> tuple[list[str], int]:
+    """(the lines of *text* without blanks at their end and at the end of all, *status*)."""
+    lines = [line.rstrip() for line in text.split("\n")]
     while lines and not lines[-1]:
         lines.pop()
-    return lines, done.returncode
+    return lines, status
 
 
 def matches(expected: list[str], found: list[str]) -> bool:
