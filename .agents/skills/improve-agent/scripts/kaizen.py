@@ -28858,6 +28858,7 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # what was printed is told even of one that is killed
 
     def say(line: str) -> None:
         answers.write(line + "\n")
