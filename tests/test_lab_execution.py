@@ -116,7 +116,7 @@ class Ends(Lab):
                 self.assertEqual(lines.fault.reason, "protocol", text[:80])
                 self.assertNotIn("secret text", lines.fault.message)
             session.close()
-        self.assertEqual(list(store.items(run)), [])
+        self.assertEqual(self.lines(), [])
 
     def test_an_event_without_end_is_cut_short(self):
         self.eval("data = b'x' * (1 << 20)\nfor _ in range(40):\n    os.write(out, data)\n")
@@ -173,6 +173,20 @@ class Items(Lab):
         line = self.lines()[0]
         self.assertEqual((line["status"], line["reason"], line["metrics"], line["latency_ms"]), ("fail_error", "not_finite", {"b": 2}, 3))
         self.assertNotIn("output", line)
+
+    def test_numbers_beyond_every_float_and_half_characters_are_no_defect_and_can_be_read_again(self):
+        self.eval(
+            "for item in items[1:]:\n    ok(item, metrics={'a': 10**400, 'b': 2}, latency_ms=10**400, cost_usd=1e308)\n"
+            "ok(items[0], output='\\ud800', feedback={'\\udfff': 1}, trace_id='\\udc00', cost_usd=1e308)\n"
+            "say('metric', name='\\ud800', value=10**400)\nsay('log', message='\\ud800')\nsay('end')\n"
+        )
+        found = self.run_demo("--title", "t\udcff", "--description", "\udcff", "--hypothesis", "\udcff")
+        self.assertEqual((found["counts"]["ok"], found["counts"]["fail_error"], found["cost_usd"]), (1, 3, None))
+        self.assertEqual((found["metrics"], found["title"]), ({"\ufffd": None}, "t\ufffd"))
+        self.assertEqual((self.lines()[0]["metrics"], self.lines()[3]["output"]), ({"b": 2}, "\ufffd"))
+        for argv in (["show", "r0001"], ["log"], ["log", "--metric", "latency_ms"], ["log", "--metric", "cost_usd", "--rank"]):
+            done = support.run_cli(*argv)
+            self.assertEqual((done.status, done.stderr), (0, ""), argv)
 
     def test_a_failure_of_the_system_scores_the_worst_value_of_the_direction(self):
         text = "for item in items:\n    say('item', id=item['id'], status='fail_error')\nsay('end')\n"
@@ -353,6 +367,19 @@ class Tainted(Lab):
             self.assertIn(words, found["message"])
             self.git("checkout", "-q", "--", ".")
             (self.repo / "new.txt").unlink(missing_ok=True)
+
+    def test_an_eval_that_changes_the_locked_copy_or_writes_answers_itself_taints_it(self):
+        forged = {"item": "i1", "trial": 1, "pass": 1, "attempt": 1, "status": "ok", "score": 1, "metrics": {}, "cost_usd": None, "latency_ms": None}
+        table = {
+            "the locked copy of": "open(__file__, 'a').write('# more')\n",
+            "somebody else": f"with open(os.path.join(os.path.dirname(words['--request']), '../items.jsonl'), 'a') as stream:\n    print({json.dumps(json.dumps(forged))}, file=stream)\n",
+        }
+        for run, (words, text) in enumerate(table.items(), 1):
+            self.eval(GOOD.replace("ok(item)", "ok(item, 0)").replace("say('end')", text + "say('end')"))
+            found = self.run_demo(status=4)
+            self.assertEqual((found["state"], found["result"]["value"]), ("tainted", 0), words)
+            self.assertIn(words, found["message"])
+            self.refused("tainted", "resume", f"r{run:04d}")
 
     def test_the_group_is_ended_as_soon_as_the_watcher_sees_it(self):
         self.eval("import time\nok(items[0])\nopen('agent.py', 'a').write('#')\ntime.sleep(20)\n")

@@ -7,7 +7,7 @@ import time
 import unittest
 
 from lab_fixture import Lab
-from support import run_cli, write, write_lines
+from support import read_json, run_cli, write, write_lines
 
 import kaizen
 
@@ -35,7 +35,7 @@ class Reading(Lab):
             "system": "demo", "variant": variant, "title": "", "description": "", "hypothesis": "", "diagnostic": False, "limited": False,
             "max_items": None, "commit": {"hash": self.git("rev-parse", "HEAD"), "branch": "main", "is_detached": False}, "tree": f"tree-{variant}",
             "hashes": {**hashes, **fields.pop("hashes", {})}, "population": {"dataset_size": len(ids), "selected_item_ids": ids}, "passes": 1,
-            "created_at": "2026-12-01T00:00:00Z", "metric": metric, "verdict": "unjudged", "separation": "own_process", **fields,
+            "mark": "m", "seed": 1, "created_at": "2026-12-01T00:00:00Z", "metric": metric, "verdict": "unjudged", "separation": "own_process", **fields,
         }  # fmt: skip
         run = self.store.create(given)
         if lines is None:
@@ -51,7 +51,7 @@ class Reading(Lab):
             summary = kaizen.aggregated(lines, kaizen.Metric(found["name"], found["aggregation"], found.get("percentile"), True, 0, 1, 0), len(ids))
             given_result = fields.get("result", summary)
             counts = {"ok": len(lines), "fail_error": 0, "infra_error": 0, "timeout": 0, "missing": len(ids) - len(lines)}
-            writer.finish(state, reason=None, message="", counts=counts, result=given_result, cost_usd=None, seconds=1.0, metrics=fields.get("metrics", {}))
+            writer.finish(state, reason=None, message="", counts=counts, result=given_result, cost_usd=None, seconds=1.0, metrics=fields.get("metrics", {}), items=writer.sealed_items())
         return run
 
     def ask(self, *argv, status=0):
@@ -196,6 +196,54 @@ class Log(Reading):
         write(self.run_folder("r0001") / "run.json", "{")
         self.assertEqual(self.ranks(), [("r0002", 1, None), ("r0001", None, "unreadable")])
         self.assertIn("cannot be read", self.text("log"))
+
+    def test_files_that_no_run_writes_are_named_and_no_defect(self):
+        """Every command that reads a run, over a field that is missing or of another kind."""
+        for scores in ((1, 0), (1, 1)):
+            self.record(scores)
+        folder = self.run_folder("r0002")
+        document, lines = read_json(folder / "run.json"), (folder / "items.jsonl").read_text()
+        commands = (
+            ["log"], ["log", "--rank"], ["log", "--metric", "latency_ms"], ["log", "--metric", "x", "--aggregation", "f1"], ["show", "r0002"],
+            ["compare", "r0001", "r0002"], ["status"], ["resume", "r0002"], ["resume", "r0002", "--restart"],
+        )  # fmt: skip
+
+        def look(what):
+            found = [run_cli(*argv) for argv in commands]
+            self.assertEqual([(argv, done.stderr) for argv, done in zip(commands, found, strict=True) if done.status == 70], [], what)
+            self.assertNotIn("Traceback", "".join(done.stdout + done.stderr for done in found), what)
+            return found
+
+        for odd in ({}, {**document, "id": "r0001"}, {"state": "completed"}):
+            write(folder / "run.json", json.dumps(odd))
+            self.assertIn("r0002", look(odd)[0].stdout)
+        for name in kaizen.REQUIRED_RUN_FIELDS + ("result", "counts", "items"):
+            for value in (5, "x", ["a"], {}):
+                write(folder / "run.json", json.dumps({**document, "state": "crashed", name: value}))
+                done = run_cli("show", "r0002")
+                self.assertNotEqual(done.status, 70, (name, value, done.stderr))
+        write(folder / "run.json", json.dumps({**document, "commit": 5}))
+        look("commit")
+        unsealed = {**{key: value for key, value in document.items() if key != "items"}, "state": "crashed"}
+        write(folder / "run.json", json.dumps(unsealed))
+        line = json.loads(lines.splitlines()[0])
+        for odd in ({}, *({**line, name: value} for name in line for value in (None, "x", ["a"], {"a": 1}))):
+            write(folder / "items.jsonl", lines + json.dumps(odd) + "\n")
+            for argv in (["show", "r0002"], ["log", "--metric", "latency_ms"]):
+                done = run_cli(*argv)
+                self.assertNotEqual(done.status, 70, (odd, done.stderr))
+        write(folder / "items.jsonl", lines + "{}\n")
+        look("line")
+
+    def test_answers_that_were_changed_after_the_end_are_refused_and_hide_no_other_run(self):
+        for scores in ((1, 0), (1, 1)):
+            self.record(scores)
+        path = self.run_folder("r0002") / "items.jsonl"
+        write(path, path.read_text().replace('"score":1', '"score":0'))
+        for argv in (["show", "r0002"], ["compare", "r0001", "r0002"]):
+            self.assertEqual(self.ask(*argv, status=5)["reason"], "journal_changed")
+        rows = self.ask("log", "--metric", "latency_ms")["runs"]
+        self.assertEqual([row["state"] for row in rows], ["completed", "unreadable"])
 
     def test_no_text_of_a_run_reaches_the_terminal_as_it_is(self):
         line = answer("i1" + HOSTILE, 0, output=HOSTILE, feedback={"why": HOSTILE}, reason=HOSTILE)

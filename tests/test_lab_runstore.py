@@ -11,6 +11,18 @@ from support import read_json, read_lines, write
 
 import kaizen
 
+PLAN = {
+    **dict.fromkeys(("system", "variant", "created_at", "verdict", "separation", "tree", "mark"), "s"),
+    **dict.fromkeys(("title", "description", "hypothesis"), ""),
+    **dict.fromkeys(("diagnostic", "limited"), False),
+    **dict.fromkeys(("passes", "seed"), 1),
+    "commit": {"hash": "c", "branch": None},
+    "hashes": {"dataset": "d", "eval": "e", "system": "m", "locked": {}},
+    "population": {"dataset_size": 3, "selected_item_ids": ["i0", "i1", "i2"]},
+    "metric": {"name": "accuracy", "aggregation": "mean", "direction": "higher"},
+}
+ANSWER = {"item": "i0", "trial": 1, "pass": 1, "attempt": 1, "status": "ok", "score": 1, "metrics": {}, "cost_usd": None, "latency_ms": None}
+
 
 class Store(support.TemporaryFolder):
     """A store in files, without a repository."""
@@ -20,21 +32,22 @@ class Store(support.TemporaryFolder):
         self.workspace = kaizen.init_workspace(".")[0]
         self.store = kaizen.FolderStore(self.workspace)
 
-    def made(self, lines=3):
-        """A run with *lines* answers and three events, written as a run writes them; its folder."""
-        run = self.store.create({"system": "s"})
+    def made(self, lines=3, is_ended=True):
+        """A run with *lines* answers and three events (two when it was broken off), written as a run writes them; its folder."""
+        run = self.store.create(PLAN)
         with self.store.writing(run) as writer:
             writer.event("planned")
             writer.update(state="running")
             writer.event("started", attempt=1)
             for number in range(lines):
-                writer.item({"item": f"i{number}", "trial": 1, "pass": 1, "status": "ok", "score": number})
-            writer.finish("completed", reason=None)
+                writer.item({**ANSWER, "item": f"i{number}", "score": number})
+            if is_ended:
+                writer.finish("completed", reason=None, items=writer.sealed_items())
         return self.folder / "kaizen/.kaizen/runs" / run
 
     def test_ids_count_up_and_no_two_get_the_same(self):
         found = []
-        threads = [threading.Thread(target=lambda: found.extend(self.store.create({}) for _ in range(5))) for _ in range(6)]
+        threads = [threading.Thread(target=lambda: found.extend(self.store.create(PLAN) for _ in range(5))) for _ in range(6)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -46,12 +59,12 @@ class Store(support.TemporaryFolder):
         self.made()
         os.mkdir("kaizen/.kaizen/runs/r0007")
         self.assertEqual(self.store.ids(), ["r0001"])
-        self.assertEqual(self.store.create({}), "r0008")
+        self.assertEqual(self.store.create(PLAN), "r0008")
 
     def test_ids_above_9999_are_in_order(self):
         os.mkdir("kaizen/.kaizen/runs")
         os.mkdir("kaizen/.kaizen/runs/r9998")
-        self.assertEqual([self.store.create({}) for _ in range(3)], ["r9999", "r10000", "r10001"])
+        self.assertEqual([self.store.create(PLAN) for _ in range(3)], ["r9999", "r10000", "r10001"])
         self.assertEqual(self.store.ids(), ["r9999", "r10000", "r10001"])
 
     def test_names_that_lead_elsewhere_are_no_runs(self):
@@ -74,21 +87,21 @@ class Store(support.TemporaryFolder):
         self.assertEqual(read_json(folder / "run.json")["state"], "completed")
 
     def test_a_torn_last_line_is_left_out_and_then_cut_off_and_reported(self):
-        folder = self.made()
+        folder = self.made(is_ended=False)
         for name in ("events.jsonl", "items.jsonl"):
             path = folder / name
             path.write_bytes(path.read_bytes()[:-20])
-        self.assertEqual([event["type"] for event in self.store.events("r0001")], ["planned", "started"])
+        self.assertEqual([event["type"] for event in self.store.events("r0001")], ["planned"])
         self.assertEqual([line["item"] for line in self.store.items("r0001")], ["i0", "i1"])
         with self.store.writing("r0001") as writer:
             self.assertEqual(len(writer.notes), 2)
             self.assertIn("events.jsonl was cut short by a crash", writer.notes[0])
             writer.event("ended")
-        self.assertEqual([event["seq"] for event in self.store.events("r0001")], [1, 2, 3])
+        self.assertEqual([event["seq"] for event in self.store.events("r0001")], [1, 2])
         self.assertEqual(len(read_lines(folder / "items.jsonl")), 2)
 
     def test_a_journal_that_is_one_torn_line_is_empty(self):
-        folder = self.made()
+        folder = self.made(is_ended=False)
         for name in ("events.jsonl", "items.jsonl"):
             write(folder / name, '{"seq"')
         self.assertEqual((self.store.events("r0001"), list(self.store.items("r0001"))), ([], []))
@@ -117,8 +130,42 @@ class Store(support.TemporaryFolder):
                 self.assertIn(f"events.jsonl:{line}:", caught.exception.message, what)
             self.assertEqual((folder / "events.jsonl").read_bytes(), data, "nothing is written on top of it")
 
+    def test_answers_that_are_not_those_of_the_end_of_the_run_are_refused(self):
+        path = self.made() / "items.jsonl"
+        whole = path.read_bytes()
+        first, second, third = whole.splitlines(keepends=True)
+        table = {
+            "changed": first.replace(b'"score":0', b'"score":9') + second + third,
+            "removed": first + second,
+            "moved": second + first + third,
+            "added": whole + third,
+            "emptied": b"",
+        }
+        for what, data in table.items():
+            path.write_bytes(data)
+            with self.assertRaises(kaizen.RefusedError, msg=what) as caught:
+                list(self.store.items("r0001"))
+            self.assertEqual(caught.exception.reason, "journal_changed", what)
+        path.unlink()
+        with self.assertRaises(kaizen.RefusedError):
+            list(self.store.items("r0001"))
+        path.write_bytes(whole)
+        self.assertEqual([line["score"] for line in self.store.items("r0001")], [0, 1, 2])
+
+    def test_a_writer_notices_that_somebody_else_has_written_answers(self):
+        run = self.store.create(PLAN)
+        with self.store.writing(run) as writer:
+            writer.item(ANSWER)
+            seal = writer.sealed_items()
+            self.assertEqual(seal["sha256"], hashlib.sha256((self.folder / "kaizen/.kaizen/runs" / run / "items.jsonl").read_bytes()).hexdigest())
+            with open(writer.file("items.jsonl"), "ab") as stream:
+                stream.write(b"{}\n")
+            self.assertIsNone(writer.sealed_items())
+            os.unlink(writer.file("items.jsonl"))
+            self.assertIsNone(writer.sealed_items())
+
     def test_a_run_that_nobody_is_at_any_more_reads_as_interrupted(self):
-        run = self.store.create({})
+        run = self.store.create(PLAN)
         self.assertEqual(self.store.read(run)["state"], "interrupted")
         with self.store.writing(run) as writer:
             self.assertEqual(self.store.read(run)["state"], "planned")

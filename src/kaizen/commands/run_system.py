@@ -4,7 +4,7 @@ from argparse import ArgumentTypeError, Namespace
 
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
-from kaizen.foundation.jsonio import JsonObject
+from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
 from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
@@ -39,9 +39,8 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
     if not args.variant or len(args.variant) > LONGEST_VARIANT or not args.variant.isprintable():
         message = "--variant NAME is missing" if not args.variant else f"--variant {quoted(args.variant)} is no name"
         raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
-    options = RunOptions(
-        args.system, args.variant, args.title, args.description, args.hypothesis, bool(args.diagnostic), args.max_items
-    )
+    title, description, hypothesis = (without_surrogates(text) for text in (args.title, args.description, args.hypothesis))
+    options = RunOptions(args.system, args.variant, title, description, hypothesis, bool(args.diagnostic), args.max_items)
     return outcome_answer(start_run(find_workspace(), options))
 
 

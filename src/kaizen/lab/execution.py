@@ -11,7 +11,6 @@ What was answered stays answered: `resume_run` asks for the rest, from the same 
 files. A tainted run can only be restarted; its journals move to `attempt-N`.
 """
 
-import hashlib
 import os
 import sys
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from kaizen.cases.evaluation_file import load_evaluation
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.errors import Breaches, InputError, RefusedError
-from kaizen.foundation.files import copy_file, make_folder, open_for_reading, remove_folder, shown_path, write_file
+from kaizen.foundation.files import copy_file, make_folder, remove_folder, shown_path, write_file
 from kaizen.foundation.git import GIT_KEPT
 from kaizen.foundation.identity import version_line
 from kaizen.foundation.jsonio import JsonObject, fingerprint
@@ -48,6 +47,7 @@ from kaizen.lab.session import (
     MakeEvaluator,
     RunEnd,
     RunSession,
+    changed_copy,
     is_answered,
     tree_changed,
 )
@@ -336,7 +336,7 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, ha
         end = evaluator.answer(asked, session)
         silent |= session.open
         spent.update((key, each.attempt) for key, each in session.asked.items() if key not in session.open)
-    changed = session.watch.changed(is_last=True) if end.state != TAINTED else None
+    changed = (session.watch.changed(is_last=True) or changed_copy(session)) if end.state != TAINTED else None
     return tree_changed(changed) if changed else end
 
 
@@ -353,6 +353,9 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         message = f"{missing:,} of {counted(len(lines), 'item')} missing"
         is_whole = bool(answered) and missing <= max(1, MISSING_SHARE * len(lines))
         end = RunEnd(DONE, "", "") if is_whole else RunEnd(INCOMPLETE, "too_many_missing", message)
+    seal = writer.sealed_items()
+    if seal is None:
+        end, seal = RunEnd(TAINTED, "journal_changed", "somebody else wrote into the answers of this run"), {"lines": 0, "sha256": ""}
     writer.finish(
         end.state,
         reason=end.reason or None,
@@ -364,18 +367,8 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         cost_usd=session.cost(),
         metrics=session.metrics,
         separation=evaluator.separation or session.separation or "not_stated",
-        items=items_digest(writer),
+        items=seal,
     )
-
-
-def items_digest(writer: RunWriter) -> JsonObject:
-    """{lines, sha256} of items.jsonl as it is on the disk."""
-    digest, count = hashlib.sha256(), 0
-    with open_for_reading(writer.file("items.jsonl")) as stream:
-        for line in stream:
-            digest.update(line)
-            count += 1
-    return {"lines": count, "sha256": digest.hexdigest()}
 
 
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.text import visible
-from kaizen.lab.aggregation import LINE_METRICS, line_value, summarized
+from kaizen.lab.aggregation import LINE_METRICS, is_counts, line_value, summarized
 from kaizen.lab.execution import load_items
 from kaizen.lab.runstore import DONE, PLANNED, RUNNING, TAINTED, Key, RunStore
 from kaizen.lab.session import final_answers, is_answered
@@ -101,7 +101,10 @@ def log_row(store: RunStore, document: JsonObject, choice: Choice) -> JsonObject
         return {**row, "message": document["message"], "result": None, "rank": None, "unranked": UNREADABLE}
     copied = ("reason", "diagnostic", "limited", "verdict", "attempt", "created_at", "seconds", "cost_usd", "counts", "separation")
     row |= {key: document.get(key) for key in copied}
-    row |= {"commit": document["commit"]["hash"], "result": measured(store, document, choice), "rank": None}
+    try:
+        row |= {"commit": document["commit"]["hash"], "result": measured(store, document, choice), "rank": None}
+    except KaizenError as error:
+        return {**row, "state": UNREADABLE, "message": error.message, "result": None, "rank": None, "unranked": UNREADABLE}
     return {**row, "unranked": unranked_reason(row)}
 
 
@@ -168,8 +171,8 @@ def badness(line: JsonObject, document: JsonObject) -> float:
     """How bad an answer is, to order by: the score against its direction; for counts the false positives and negatives."""
     metric = document["metric"]
     if metric["aggregation"] in COUNT_AGGREGATIONS:
-        counts = line["metrics"].get(metric["name"]) or {}
-        return float(counts.get("fp", 0) + counts.get("fn", 0))
+        counts = line["metrics"].get(metric["name"])
+        return float(counts["fp"] + counts["fn"]) if is_counts(counts) else 0.0
     return float(line["score"] if metric["direction"] == "lower" else -line["score"]) if line["score"] is not None else 0.0
 
 

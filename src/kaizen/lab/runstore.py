@@ -10,6 +10,7 @@ Nobody else knows these paths. A run that is recorded as planned or running, but
 holds, was interrupted: `read` says so.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -17,30 +18,119 @@ from contextlib import contextmanager
 from typing import Any
 
 from kaizen.foundation.chain import ChainLog, mend_torn_line, read_chain
-from kaizen.foundation.errors import InputError
+from kaizen.foundation.errors import InputError, RefusedError
 from kaizen.foundation.files import copy_file, list_folder, make_folder, make_new_folder, open_for_reading, shown_path
 from kaizen.foundation.journals import AppendLog, torn_tail
 from kaizen.foundation.jsonio import JsonObject, parse_line, read_json_object, write_json
 from kaizen.foundation.locks import FileLock, is_locked
-from kaizen.foundation.text import did_you_mean, quoted
+from kaizen.foundation.shapes import (
+    ANY_TEXT,
+    BOOLEAN,
+    COUNT,
+    OBJECT,
+    POSITIVE_COUNT,
+    TEXT,
+    Kind,
+    check_fields,
+    list_of,
+    one_of,
+    or_null,
+)
+from kaizen.foundation.text import counted, did_you_mean, quoted, visible
 from kaizen.lab.workspace import Workspace, make_store
 from kaizen.runs.journal import move_file
 
 PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
 CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted", "tainted"
 RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
-ANSWERED = ("ok", "fail_error")  # statuses that are a measurement
+ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
+ANSWERED = ITEM_STATUSES[:2]  # statuses that are a measurement
 RUN_NAME = re.compile(r"r\d{4,9}\Z")
 RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
 RUN_LOCK = "lock"
+OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
 # What a run has only once it has been started, and no longer when it is restarted.
-RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds")
+RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds", "items")
 Key = tuple[str, int, int]  # item, trial, pass
+MEASURED = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
+RUN_FIELDS = {
+    **dict.fromkeys(("id", "system", "variant", "created_at", "verdict", "separation"), TEXT),
+    **dict.fromkeys(("title", "description", "hypothesis", "message"), ANY_TEXT),
+    **dict.fromkeys(("diagnostic", "limited"), BOOLEAN),
+    **dict.fromkeys(("commit", "hashes", "population", "metric"), OBJECT),
+    **dict.fromkeys(("counts", "result", "items", "metrics", "pid"), or_null(OBJECT)),
+    **dict.fromkeys(("seconds", "cost_usd"), or_null(MEASURED)),
+    **dict.fromkeys(("passes", "attempt"), POSITIVE_COUNT),
+    "state": one_of(*RUN_STATES),
+    "reason": or_null(TEXT),
+    "started_at": or_null(TEXT),
+    "tree": TEXT,
+    "mark": TEXT,
+    "seed": COUNT,
+}
+REQUIRED_RUN_FIELDS = (
+    *("id", "system", "variant", "created_at", "verdict", "separation", "title", "description", "hypothesis", "diagnostic", "limited"),
+    *("commit", "hashes", "population", "metric", "passes", "attempt", "state", "tree", "mark", "seed"),
+)
+WHOLE = Kind(lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number, 0 or more")
+RUN_PARTS = {
+    "commit": {"hash": TEXT, "branch": or_null(TEXT)},
+    "hashes": {"dataset": TEXT, "eval": TEXT, "system": TEXT, "locked": OBJECT},
+    "population": {"selected_item_ids": list_of(TEXT, "ids")},
+    "metric": {"name": TEXT, "aggregation": TEXT, "direction": one_of("higher", "lower"), "percentile": MEASURED},
+    "result": {"status": one_of("available", "unavailable"), "n": WHOLE, "planned": WHOLE, "value": MEASURED, "reason": TEXT},
+    "items": {"lines": WHOLE, "sha256": ANY_TEXT},
+}
+ITEM_FIELDS = {
+    "item": TEXT,
+    "status": one_of(*ITEM_STATUSES),
+    **dict.fromkeys(("trial", "pass", "attempt"), POSITIVE_COUNT),
+    **dict.fromkeys(("score", "cost_usd", "latency_ms"), or_null(MEASURED)),
+    "metrics": OBJECT,
+    "reason": TEXT,
+}
+REQUIRED_ITEM_FIELDS = ("item", "trial", "pass", "attempt", "status", "score", "metrics", "cost_usd", "latency_ms")
 
 
 def item_key(line: JsonObject) -> Key:
     """(item, trial, pass) of a line of items.jsonl."""
     return line["item"], line["trial"], line["pass"]
+
+
+def other_answers(shown: str, what: str) -> RefusedError:
+    """The refusal of answers that are not those which were recorded when the run ended."""
+    hint = "put back the file that Kaizen wrote, or run that commit anew"
+    return RefusedError(f"{shown}: is not what it was when the run ended: {what}", hint, "journal_changed")
+
+
+def check_run_document(document: JsonObject, run: str, shown: str) -> None:
+    """Raises InputError, with *shown* in front, unless *document* has the fields of run.json that *run* must have."""
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        raise InputError(f"{shown}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
+
+    check_fields(document, RUN_FIELDS, "", report, REQUIRED_RUN_FIELDS)
+    for name, fields in RUN_PARTS.items():
+        if name in document and document[name] is not None:
+            required = [key for key in fields if key not in ("value", "reason", "percentile")]
+            check_fields(document[name], fields, "/" + name, report, required)
+    result = document.get("result")
+    if result is not None and result.get({"available": "value"}.get(result["status"], "reason")) is None:
+        report("/result", "has neither a value nor a reason", "")
+    if document["state"] == DONE and document.get("items") is None:
+        report("/items", "is missing, although the run is completed", "")
+    if document["id"] != run:
+        report("/id", f"names another run than its folder, {run}", "")
+
+
+def checked_item(line: JsonObject, place: str) -> JsonObject:
+    """*line* of items.jsonl. Raises InputError, with *place* in front, unless it has the fields of an answer."""
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        raise InputError(f"{place}: {visible(pointer, 80)} {message}", OWN_FILE_HINT, "unfit_run")
+
+    check_fields(line, ITEM_FIELDS, "", report, REQUIRED_ITEM_FIELDS)
+    return line
 
 
 class RunWriter:
@@ -70,6 +160,10 @@ class RunWriter:
 
     def file(self, name: str) -> str:
         """Path of a file beside the journals, for logs and the eval's material."""
+        raise NotImplementedError
+
+    def sealed_items(self) -> JsonObject | None:
+        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
         raise NotImplementedError
 
     def finish(self, state: str, **fields: Any) -> None:
@@ -113,6 +207,16 @@ class RunStore:
         raise NotImplementedError
 
 
+def digested_lines(path: str) -> "tuple[int, hashlib._Hash]":
+    """(how many lines, SHA-256) of the file *path*. Raises InputError."""
+    digest, count = hashlib.sha256(), 0
+    with open_for_reading(path) as stream:
+        for line in stream:
+            digest.update(line)
+            count += 1
+    return count, digest
+
+
 class FolderWriter(RunWriter):
     """Writes a run into its folder."""
 
@@ -121,6 +225,7 @@ class FolderWriter(RunWriter):
         self.chain = ChainLog(self.file(EVENTS_FILE))
         self.notes = [note for note in (self.chain.mended, mend_torn_line(self.file(ITEMS_FILE))) if note]
         self.answers = AppendLog(self.file(ITEMS_FILE))
+        self.lines, self.digest = digested_lines(self.file(ITEMS_FILE))
         self.fields = read_json_object(self.file(RUN_DOCUMENT))
 
     def document(self) -> JsonObject:
@@ -134,13 +239,22 @@ class FolderWriter(RunWriter):
         self.chain.append(kind, body)
 
     def item(self, line: JsonObject) -> None:
-        self.answers.append(line)
+        self.digest.update(self.answers.append(line))
+        self.lines += 1
 
     def sync_if_due(self) -> None:
         self.answers.sync_if_due()
 
     def file(self, name: str) -> str:
         return os.path.join(self.folder, name)
+
+    def sealed_items(self) -> JsonObject | None:
+        seal = {"lines": self.lines, "sha256": self.digest.hexdigest()}
+        try:
+            lines, digest = digested_lines(self.file(ITEMS_FILE))
+        except InputError:
+            return None
+        return seal if seal == {"lines": lines, "sha256": digest.hexdigest()} else None
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
@@ -184,22 +298,30 @@ class FolderStore(RunStore):
 
     def read(self, run: str) -> JsonObject:
         folder = self.folder(run)
-        found = read_json_object(os.path.join(folder, RUN_DOCUMENT))
-        if found.get("state") in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
+        path = os.path.join(folder, RUN_DOCUMENT)
+        found = read_json_object(path)
+        check_run_document(found, run, shown_path(path))
+        if found["state"] in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
             found["state"] = BROKEN_OFF
         return found
 
     def items(self, run: str) -> Iterator[JsonObject]:
-        path = os.path.join(self.folder(run), ITEMS_FILE)
-        if not os.path.exists(path):
-            return
-        left, shown = torn_tail(path)[0], shown_path(path)
-        with open_for_reading(path) as stream:
-            for number, raw in enumerate(stream, 1):
-                left -= len(raw)
-                if left < 0:
-                    return
-                yield parse_line(raw, f"{shown}:{number}")
+        path, document = os.path.join(self.folder(run), ITEMS_FILE), self.read(run)
+        seal = document.get("items") or {"lines": 0}
+        left, shown, number, digest = (torn_tail(path)[0] if os.path.exists(path) else 0), shown_path(path), 0, hashlib.sha256()
+        if left:
+            with open_for_reading(path) as stream:
+                for raw in stream:
+                    left -= len(raw)
+                    if left < 0:
+                        break
+                    number += 1
+                    digest.update(raw)
+                    if number == seal["lines"] and digest.hexdigest() != seal["sha256"]:
+                        raise other_answers(shown, f"up to line {number:,}")
+                    yield checked_item(parse_line(raw, f"{shown}:{number}"), f"{shown}:{number}")
+        if number < seal["lines"] or number > seal["lines"] and document["state"] == DONE:
+            raise other_answers(shown, f"has {counted(number, 'line')}, and had {seal['lines']:,}")
 
     def events(self, run: str) -> list[JsonObject]:
         return read_chain(os.path.join(self.folder(run), EVENTS_FILE))

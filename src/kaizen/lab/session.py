@@ -13,14 +13,16 @@ system, an improvement) is its own affair.
 import json
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kaizen.cases.case import Case
 from kaizen.foundation.clock import monotonic_seconds
+from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.files import open_for_appending, write_all
-from kaizen.foundation.jsonio import MAX_DEPTH, JsonError, JsonObject, bracket_depth, decode_line, unique_pairs
+from kaizen.foundation.jsonio import MAX_DEPTH, JsonError, JsonObject, bracket_depth, decode_line, unique_pairs, without_surrogates
 from kaizen.foundation.process import StopSwitch
 from kaizen.foundation.redact import redact_evidence, redact_text
 from kaizen.foundation.shapes import (
@@ -37,13 +39,12 @@ from kaizen.foundation.shapes import (
     or_null,
 )
 from kaizen.foundation.text import counted, duration, quoted, visible, visible_lines
-from kaizen.lab.runstore import ANSWERED, BROKEN_OFF, CRASHED, TAINTED, TIMED_OUT, Key, RunWriter, item_key
+from kaizen.lab.runstore import ANSWERED, BROKEN_OFF, CRASHED, ITEM_STATUSES, TAINTED, TIMED_OUT, Key, RunWriter, item_key
 from kaizen.lab.system import COUNT_AGGREGATIONS, Metric, System
-from kaizen.lab.watch import TreeWatch
+from kaizen.lab.watch import TreeWatch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.masked_copies import CopyMasker
 
-ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
 SEPARATIONS = ("own_process", "in_process", "engine")
 MAX_ATTEMPTS = 3  # an infra_error or timeout is asked for again twice
 MAX_EVENT_BYTES = 8 << 20
@@ -123,7 +124,7 @@ class Limits(NamedTuple):
 
 
 def decode_event(raw: bytes, number: int) -> JsonObject:
-    """The event on one line; NaN and Infinity are kept as they are. Raises EvalFault."""
+    """The event on one line; what is no finite number is kept as it is, half a surrogate pair is U+FFFD. Raises EvalFault."""
     try:
         return decode_line(raw)
     except JsonError as error:
@@ -132,16 +133,16 @@ def decode_event(raw: bytes, number: int) -> JsonObject:
         text = raw.decode("utf-8")
         value = lenient_decode(text) if bracket_depth(text) <= MAX_DEPTH else None
         if isinstance(value, dict):
-            return value
+            return without_surrogates(value)  # type: ignore[no-any-return]
     raise EvalFault("protocol", f"event {number:,} cannot be read: {problem}")
 
 
 def is_finite(value: Any) -> bool:
-    """True unless *value* holds a NaN or an infinity somewhere."""
+    """True unless *value* holds a NaN, an infinity or a whole number beyond every float somewhere."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
-        if isinstance(each, float) and each - each != 0.0:
+        if isinstance(each, (int, float)) and not abs(each) <= sys.float_info.max:
             return False
         if isinstance(each, (list, dict)):
             waiting += each.values() if isinstance(each, dict) else each
@@ -260,7 +261,9 @@ class RunSession:
     def cost(self) -> float | None:
         """What all answers cost in US dollars, also those asked for again; None when one has no price, or there is none."""
         known = [cost for cost in self.costs if cost is not None]
-        return math.fsum(known) if known and len(known) == len(self.costs) else None
+        with suppress(OverflowError):  # more than a float holds is not known either
+            return math.fsum(known) if known and len(known) == len(self.costs) else None
+        return None
 
     def begin(self, asked: list[AskedItem]) -> None:
         """Opens a round in which *asked*, and nothing else, may be answered once each."""
@@ -365,6 +368,18 @@ def final_answers(lines: Iterable[JsonObject]) -> dict[Key, JsonObject]:
     for line in lines:
         found[item_key(line)] = line
     return found
+
+
+def changed_copy(session: RunSession) -> str | None:
+    """One sentence on a file of the locked copy that is no longer what was locked; None when all are."""
+    for path, digest in session.locked.items():
+        try:
+            is_same = content_sha256(os.path.join(session.locked_folder, path)) == digest
+        except (KaizenError, OSError):
+            is_same = False
+        if not is_same:
+            return f"the locked copy of {visible(path)} changed"
+    return None
 
 
 def is_answered(line: JsonObject | None) -> bool:

@@ -20,10 +20,19 @@ from kaizen.foundation.jsonio import JsonError, JsonObject, decode_line, encode_
 from kaizen.foundation.process import OVERFLOW, STOPPED, TIMEOUT, CannotStart
 from kaizen.foundation.text import quoted, visible
 from kaizen.lab.definition import DEBUG_HINT, NUMBER_METRIC, Definition, host_command, load_definition
-from kaizen.lab.runstore import CRASHED, TAINTED
-from kaizen.lab.session import ENDED_WELL, MAX_EVENT_BYTES, AskedItem, EvalFault, ItemEvaluator, RunEnd, RunSession
+from kaizen.lab.runstore import CRASHED
+from kaizen.lab.session import (
+    ENDED_WELL,
+    MAX_EVENT_BYTES,
+    AskedItem,
+    EvalFault,
+    ItemEvaluator,
+    RunEnd,
+    RunSession,
+    changed_copy,
+    tree_changed,
+)
 from kaizen.lab.system import SYSTEM_PROGRAM, System
-from kaizen.lab.watch import content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.workers import WorkFolders
 
@@ -249,10 +258,6 @@ def refuse_unfit_item(definition: Definition, asked: AskedItem, system: System) 
 
 def refuse_changed_copy(session: RunSession) -> None:
     """Raises AskingEnded when a file of the locked copy is no longer what was locked."""
-    for path, digest in session.locked.items():
-        try:
-            is_same = content_sha256(os.path.join(session.locked_folder, path)) == digest
-        except (KaizenError, OSError):
-            is_same = False
-        if not is_same:
-            raise AskingEnded(RunEnd(TAINTED, "tree_changed", f"the locked copy of {visible(path)} changed"))
+    changed = changed_copy(session)
+    if changed:
+        raise AskingEnded(tree_changed(changed))
