@@ -27236,18 +27236,94 @@ def scaffold_system(workspace: Workspace, name: str) -> list[str]:
 PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
 CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted", "tainted"
 RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
-ANSWERED = ("ok", "fail_error")  # statuses that are a measurement
+ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
+ANSWERED = ITEM_STATUSES[:2]  # statuses that are a measurement
 RUN_NAME = re.compile(r"r\d{4,9}\Z")
 RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
 RUN_LOCK = "lock"
+OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
 # What a run has only once it has been started, and no longer when it is restarted.
-RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds")
+RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds", "items")
 Key = tuple[str, int, int]  # item, trial, pass
+MEASURED = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
+RUN_FIELDS = {
+    **dict.fromkeys(("id", "system", "variant", "created_at", "verdict", "separation"), TEXT),
+    **dict.fromkeys(("title", "description", "hypothesis", "message"), ANY_TEXT),
+    **dict.fromkeys(("diagnostic", "limited"), BOOLEAN),
+    **dict.fromkeys(("commit", "hashes", "population", "metric"), OBJECT),
+    **dict.fromkeys(("counts", "result", "items", "metrics", "pid"), or_null(OBJECT)),
+    **dict.fromkeys(("seconds", "cost_usd"), or_null(MEASURED)),
+    **dict.fromkeys(("passes", "attempt"), POSITIVE_COUNT),
+    "state": one_of(*RUN_STATES),
+    "reason": or_null(TEXT),
+    "started_at": or_null(TEXT),
+    "tree": TEXT,
+    "mark": TEXT,
+    "seed": COUNT,
+}
+REQUIRED_RUN_FIELDS = (
+    *("id", "system", "variant", "created_at", "verdict", "separation", "title", "description", "hypothesis", "diagnostic", "limited"),
+    *("commit", "hashes", "population", "metric", "passes", "attempt", "state", "tree", "mark", "seed"),
+)
+WHOLE = Kind(lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a whole number, 0 or more")
+RUN_PARTS = {
+    "commit": {"hash": TEXT, "branch": or_null(TEXT)},
+    "hashes": {"dataset": TEXT, "eval": TEXT, "system": TEXT, "locked": OBJECT},
+    "population": {"selected_item_ids": list_of(TEXT, "ids")},
+    "metric": {"name": TEXT, "aggregation": TEXT, "direction": one_of("higher", "lower"), "percentile": MEASURED},
+    "result": {"status": one_of("available", "unavailable"), "n": WHOLE, "planned": WHOLE, "value": MEASURED, "reason": TEXT},
+    "items": {"lines": WHOLE, "sha256": ANY_TEXT},
+}
+ITEM_FIELDS = {
+    "item": TEXT,
+    "status": one_of(*ITEM_STATUSES),
+    **dict.fromkeys(("trial", "pass", "attempt"), POSITIVE_COUNT),
+    **dict.fromkeys(("score", "cost_usd", "latency_ms"), or_null(MEASURED)),
+    "metrics": OBJECT,
+    "reason": TEXT,
+}
+REQUIRED_ITEM_FIELDS = ("item", "trial", "pass", "attempt", "status", "score", "metrics", "cost_usd", "latency_ms")
 
 
 def item_key(line: JsonObject) -> Key:
     """(item, trial, pass) of a line of items.jsonl."""
     return line["item"], line["trial"], line["pass"]
+
+
+def other_answers(shown: str, what: str) -> RefusedError:
+    """The refusal of answers that are not those which were recorded when the run ended."""
+    hint = "put back the file that Kaizen wrote, or run that commit anew"
+    return RefusedError(f"{shown}: is not what it was when the run ended: {what}", hint, "journal_changed")
+
+
+def check_run_document(document: JsonObject, run: str, shown: str) -> None:
+    """Raises InputError, with *shown* in front, unless *document* has the fields of run.json that *run* must have."""
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        raise InputError(f"{shown}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
+
+    check_fields(document, RUN_FIELDS, "", report, REQUIRED_RUN_FIELDS)
+    for name, fields in RUN_PARTS.items():
+        if name in document and document[name] is not None:
+            required = [key for key in fields if key not in ("value", "reason", "percentile")]
+            check_fields(document[name], fields, "/" + name, report, required)
+    result = document.get("result")
+    if result is not None and result.get({"available": "value"}.get(result["status"], "reason")) is None:
+        report("/result", "has neither a value nor a reason", "")
+    if document["state"] == DONE and document.get("items") is None:
+        report("/items", "is missing, although the run is completed", "")
+    if document["id"] != run:
+        report("/id", f"names another run than its folder, {run}", "")
+
+
+def checked_item(line: JsonObject, place: str) -> JsonObject:
+    """*line* of items.jsonl. Raises InputError, with *place* in front, unless it has the fields of an answer."""
+
+    def report(pointer: str, message: str, hint: str) -> None:
+        raise InputError(f"{place}: {visible(pointer, 80)} {message}", OWN_FILE_HINT, "unfit_run")
+
+    check_fields(line, ITEM_FIELDS, "", report, REQUIRED_ITEM_FIELDS)
+    return line
 
 
 class RunWriter:
@@ -27277,6 +27353,10 @@ class RunWriter:
 
     def file(self, name: str) -> str:
         """Path of a file beside the journals, for logs and the eval's material."""
+        raise NotImplementedError
+
+    def sealed_items(self) -> JsonObject | None:
+        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
         raise NotImplementedError
 
     def finish(self, state: str, **fields: Any) -> None:
@@ -27320,6 +27400,16 @@ class RunStore:
         raise NotImplementedError
 
 
+def digested_lines(path: str) -> "tuple[int, hashlib._Hash]":
+    """(how many lines, SHA-256) of the file *path*. Raises InputError."""
+    digest, count = hashlib.sha256(), 0
+    with open_for_reading(path) as stream:
+        for line in stream:
+            digest.update(line)
+            count += 1
+    return count, digest
+
+
 class FolderWriter(RunWriter):
     """Writes a run into its folder."""
 
@@ -27328,6 +27418,7 @@ class FolderWriter(RunWriter):
         self.chain = ChainLog(self.file(EVENTS_FILE))
         self.notes = [note for note in (self.chain.mended, mend_torn_line(self.file(ITEMS_FILE))) if note]
         self.answers = AppendLog(self.file(ITEMS_FILE))
+        self.lines, self.digest = digested_lines(self.file(ITEMS_FILE))
         self.fields = read_json_object(self.file(RUN_DOCUMENT))
 
     def document(self) -> JsonObject:
@@ -27341,13 +27432,22 @@ class FolderWriter(RunWriter):
         self.chain.append(kind, body)
 
     def item(self, line: JsonObject) -> None:
-        self.answers.append(line)
+        self.digest.update(self.answers.append(line))
+        self.lines += 1
 
     def sync_if_due(self) -> None:
         self.answers.sync_if_due()
 
     def file(self, name: str) -> str:
         return os.path.join(self.folder, name)
+
+    def sealed_items(self) -> JsonObject | None:
+        seal = {"lines": self.lines, "sha256": self.digest.hexdigest()}
+        try:
+            lines, digest = digested_lines(self.file(ITEMS_FILE))
+        except InputError:
+            return None
+        return seal if seal == {"lines": lines, "sha256": digest.hexdigest()} else None
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
@@ -27391,22 +27491,30 @@ class FolderStore(RunStore):
 
     def read(self, run: str) -> JsonObject:
         folder = self.folder(run)
-        found = read_json_object(os.path.join(folder, RUN_DOCUMENT))
-        if found.get("state") in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
+        path = os.path.join(folder, RUN_DOCUMENT)
+        found = read_json_object(path)
+        check_run_document(found, run, shown_path(path))
+        if found["state"] in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
             found["state"] = BROKEN_OFF
         return found
 
     def items(self, run: str) -> Iterator[JsonObject]:
-        path = os.path.join(self.folder(run), ITEMS_FILE)
-        if not os.path.exists(path):
-            return
-        left, shown = torn_tail(path)[0], shown_path(path)
-        with open_for_reading(path) as stream:
-            for number, raw in enumerate(stream, 1):
-                left -= len(raw)
-                if left < 0:
-                    return
-                yield parse_line(raw, f"{shown}:{number}")
+        path, document = os.path.join(self.folder(run), ITEMS_FILE), self.read(run)
+        seal = document.get("items") or {"lines": 0}
+        left, shown, number, digest = (torn_tail(path)[0] if os.path.exists(path) else 0), shown_path(path), 0, hashlib.sha256()
+        if left:
+            with open_for_reading(path) as stream:
+                for raw in stream:
+                    left -= len(raw)
+                    if left < 0:
+                        break
+                    number += 1
+                    digest.update(raw)
+                    if number == seal["lines"] and digest.hexdigest() != seal["sha256"]:
+                        raise other_answers(shown, f"up to line {number:,}")
+                    yield checked_item(parse_line(raw, f"{shown}:{number}"), f"{shown}:{number}")
+        if number < seal["lines"] or number > seal["lines"] and document["state"] == DONE:
+            raise other_answers(shown, f"has {counted(number, 'line')}, and had {seal['lines']:,}")
 
     def events(self, run: str) -> list[JsonObject]:
         return read_chain(os.path.join(self.folder(run), EVENTS_FILE))
@@ -28336,7 +28444,6 @@ def checked_tree(workspace: Workspace) -> Checkout:
 #     {"event": "metric", "name": "accuracy", "value": 0.9}     {"event": "log", "message": "…"}     {"event": "end"}
 # =============================================================================
 
-ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
 SEPARATIONS = ("own_process", "in_process", "engine")
 MAX_ATTEMPTS = 3  # an infra_error or timeout is asked for again twice
 MAX_EVENT_BYTES = 8 << 20
@@ -28416,7 +28523,7 @@ class Limits(NamedTuple):
 
 
 def decode_event(raw: bytes, number: int) -> JsonObject:
-    """The event on one line; NaN and Infinity are kept as they are. Raises EvalFault."""
+    """The event on one line; what is no finite number is kept as it is, half a surrogate pair is U+FFFD. Raises EvalFault."""
     try:
         return decode_line(raw)
     except JsonError as error:
@@ -28425,16 +28532,16 @@ def decode_event(raw: bytes, number: int) -> JsonObject:
         text = raw.decode("utf-8")
         value = lenient_decode(text) if bracket_depth(text) <= MAX_DEPTH else None
         if isinstance(value, dict):
-            return value
+            return without_surrogates(value)  # type: ignore[no-any-return]
     raise EvalFault("protocol", f"event {number:,} cannot be read: {problem}")
 
 
 def is_finite(value: Any) -> bool:
-    """True unless *value* holds a NaN or an infinity somewhere."""
+    """True unless *value* holds a NaN, an infinity or a whole number beyond every float somewhere."""
     waiting = [value]
     while waiting:
         each = waiting.pop()
-        if isinstance(each, float) and each - each != 0.0:
+        if isinstance(each, (int, float)) and not abs(each) <= sys.float_info.max:
             return False
         if isinstance(each, (list, dict)):
             waiting += each.values() if isinstance(each, dict) else each
@@ -28553,7 +28660,9 @@ class RunSession:
     def cost(self) -> float | None:
         """What all answers cost in US dollars, also those asked for again; None when one has no price, or there is none."""
         known = [cost for cost in self.costs if cost is not None]
-        return math.fsum(known) if known and len(known) == len(self.costs) else None
+        with suppress(OverflowError):  # more than a float holds is not known either
+            return math.fsum(known) if known and len(known) == len(self.costs) else None
+        return None
 
     def begin(self, asked: list[AskedItem]) -> None:
         """Opens a round in which *asked*, and nothing else, may be answered once each."""
@@ -28658,6 +28767,18 @@ def final_answers(lines: Iterable[JsonObject]) -> dict[Key, JsonObject]:
     for line in lines:
         found[item_key(line)] = line
     return found
+
+
+def changed_copy(session: RunSession) -> str | None:
+    """One sentence on a file of the locked copy that is no longer what was locked; None when all are."""
+    for path, digest in session.locked.items():
+        try:
+            is_same = content_sha256(os.path.join(session.locked_folder, path)) == digest
+        except (KaizenError, OSError):
+            is_same = False
+        if not is_same:
+            return f"the locked copy of {visible(path)} changed"
+    return None
 
 
 def is_answered(line: JsonObject | None) -> bool:
@@ -29285,13 +29406,9 @@ def refuse_unfit_item(definition: Definition, asked: AskedItem, system: System) 
 
 def refuse_changed_copy(session: RunSession) -> None:
     """Raises AskingEnded when a file of the locked copy is no longer what was locked."""
-    for path, digest in session.locked.items():
-        try:
-            is_same = content_sha256(os.path.join(session.locked_folder, path)) == digest
-        except (KaizenError, OSError):
-            is_same = False
-        if not is_same:
-            raise AskingEnded(RunEnd(TAINTED, "tree_changed", f"the locked copy of {visible(path)} changed"))
+    changed = changed_copy(session)
+    if changed:
+        raise AskingEnded(tree_changed(changed))
 
 # endregion
 
@@ -29894,7 +30011,7 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, ha
         end = evaluator.answer(asked, session)
         silent |= session.open
         spent.update((key, each.attempt) for key, each in session.asked.items() if key not in session.open)
-    changed = session.watch.changed(is_last=True) if end.state != TAINTED else None
+    changed = (session.watch.changed(is_last=True) or changed_copy(session)) if end.state != TAINTED else None
     return tree_changed(changed) if changed else end
 
 
@@ -29911,6 +30028,9 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         message = f"{missing:,} of {counted(len(lines), 'item')} missing"
         is_whole = bool(answered) and missing <= max(1, MISSING_SHARE * len(lines))
         end = RunEnd(DONE, "", "") if is_whole else RunEnd(INCOMPLETE, "too_many_missing", message)
+    seal = writer.sealed_items()
+    if seal is None:
+        end, seal = RunEnd(TAINTED, "journal_changed", "somebody else wrote into the answers of this run"), {"lines": 0, "sha256": ""}
     writer.finish(
         end.state,
         reason=end.reason or None,
@@ -29922,18 +30042,8 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         cost_usd=session.cost(),
         metrics=session.metrics,
         separation=evaluator.separation or session.separation or "not_stated",
-        items=items_digest(writer),
+        items=seal,
     )
-
-
-def items_digest(writer: RunWriter) -> JsonObject:
-    """{lines, sha256} of items.jsonl as it is on the disk."""
-    digest, count = hashlib.sha256(), 0
-    with open_for_reading(writer.file("items.jsonl")) as stream:
-        for line in stream:
-            digest.update(line)
-            count += 1
-    return {"lines": count, "sha256": digest.hexdigest()}
 
 
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
@@ -30036,7 +30146,10 @@ def log_row(store: RunStore, document: JsonObject, choice: Choice) -> JsonObject
         return {**row, "message": document["message"], "result": None, "rank": None, "unranked": UNREADABLE}
     copied = ("reason", "diagnostic", "limited", "verdict", "attempt", "created_at", "seconds", "cost_usd", "counts", "separation")
     row |= {key: document.get(key) for key in copied}
-    row |= {"commit": document["commit"]["hash"], "result": measured(store, document, choice), "rank": None}
+    try:
+        row |= {"commit": document["commit"]["hash"], "result": measured(store, document, choice), "rank": None}
+    except KaizenError as error:
+        return {**row, "state": UNREADABLE, "message": error.message, "result": None, "rank": None, "unranked": UNREADABLE}
     return {**row, "unranked": unranked_reason(row)}
 
 
@@ -30103,8 +30216,8 @@ def badness(line: JsonObject, document: JsonObject) -> float:
     """How bad an answer is, to order by: the score against its direction; for counts the false positives and negatives."""
     metric = document["metric"]
     if metric["aggregation"] in COUNT_AGGREGATIONS:
-        counts = line["metrics"].get(metric["name"]) or {}
-        return float(counts.get("fp", 0) + counts.get("fn", 0))
+        counts = line["metrics"].get(metric["name"])
+        return float(counts["fp"] + counts["fn"]) if is_counts(counts) else 0.0
     return float(line["score"] if metric["direction"] == "lower" else -line["score"]) if line["score"] is not None else 0.0
 
 
@@ -37868,9 +37981,8 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
     if not args.variant or len(args.variant) > LONGEST_VARIANT or not args.variant.isprintable():
         message = "--variant NAME is missing" if not args.variant else f"--variant {quoted(args.variant)} is no name"
         raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
-    options = RunOptions(
-        args.system, args.variant, args.title, args.description, args.hypothesis, bool(args.diagnostic), args.max_items
-    )
+    title, description, hypothesis = (without_surrogates(text) for text in (args.title, args.description, args.hypothesis))
+    options = RunOptions(args.system, args.variant, title, description, hypothesis, bool(args.diagnostic), args.max_items)
     return outcome_answer(start_run(find_workspace(), options))
 
 
