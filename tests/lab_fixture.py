@@ -47,7 +47,7 @@ eval:
 class Lab(repositories.Repository):
     """A test inside a repository with a committed workspace; the eval answers every item with 1 until a test says otherwise."""
 
-    made: "Path | None" = None
+    made_lab: "Path | None" = None
 
     def setUp(self):
         super().setUp()
@@ -57,22 +57,21 @@ class Lab(repositories.Repository):
         self.addCleanup(patch.stop)
 
     @staticmethod
-    def forget():
-        if Lab.made is not None:
-            shutil.rmtree(Lab.made)
-            Lab.made = None
+    def forget_lab():
+        if Lab.made_lab is not None:
+            shutil.rmtree(Lab.made_lab)
+            Lab.made_lab = None
 
     def make_repository(self):
         """A copy of the one repository that is made for all tests."""
-        if Lab.made is None:
+        if Lab.made_lab is None:
             super().make_repository()
             self.make_workspace(GOOD)
-            Lab.made = Path(tempfile.mkdtemp(prefix="kaizen-lab-"))
-            unittest.addModuleCleanup(Lab.forget)
-            shutil.copytree(self.repo, Lab.made / "repo", symlinks=True)
+            Lab.made_lab = Path(tempfile.mkdtemp(prefix="kaizen-lab-"))
+            unittest.addModuleCleanup(Lab.forget_lab)
+            shutil.copytree(self.repo, Lab.made_lab / "repo", symlinks=True)
         else:
-            shutil.copytree(Lab.made / "repo", self.repo, symlinks=True)
-            self.git("update-index", "-q", "--refresh")
+            self.copy_repository(Lab.made_lab / "repo")
 
     # --- Making --------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -29,12 +30,32 @@ class Repository(support.TemporaryFolder):
         self.repo = self.folder / "repo"
         self.make_repository()
 
+    made: "Path | None" = None  # the one repository that the others are copies of
+
+    @staticmethod
+    def forget():
+        if Repository.made is not None:
+            shutil.rmtree(Repository.made)
+            Repository.made = None
+
     def make_repository(self):
         """Makes `self.repo` with its first commit."""
-        self.repo.mkdir()
-        self.git("init", "-q", "-b", "main")
-        write(self.repo / "agent.py", "print(1)\n")
-        self.commit("one")
+        if Repository.made is None:
+            self.repo.mkdir()
+            self.git("init", "-q", "-b", "main", "--template=")
+            (self.repo / ".git/hooks").mkdir()
+            write(self.repo / "agent.py", "print(1)\n")
+            self.commit("one")
+            Repository.made = Path(tempfile.mkdtemp(prefix="kaizen-repository-"))
+            unittest.addModuleCleanup(Repository.forget)
+            shutil.copytree(self.repo, Repository.made / "repo", symlinks=True)
+        else:
+            self.copy_repository(Repository.made / "repo")
+
+    def copy_repository(self, made):
+        """Makes `self.repo` a copy of *made*, whose index knows its files."""
+        shutil.copytree(made, self.repo, symlinks=True)
+        self.git("update-index", "-q", "--refresh")
 
     def git(self, *words, cwd=None, check=True):
         """What `git words…` printed, without the last line end."""

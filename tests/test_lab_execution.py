@@ -586,6 +586,29 @@ class Together(Lab):
             write(self.repo / "kaizen/.kaizen" / name, json.dumps({"pid": int(dead), "started_at": "2026-01-01T00:00:00.000Z"}) + "\n")
         self.assertEqual(self.run_demo()["state"], "completed")
 
+    def test_of_two_that_begin_at_once_one_runs_and_the_other_is_refused(self):
+        self.eval("import pathlib, time\ngo = pathlib.Path(os.environ['HOME'], 'go')\nok(items[0])\n"
+                  "while not go.exists():\n    time.sleep(0.01)\n" + GOOD.replace("items", "items[1:]"))
+        words = [sys.executable, str(support.INSTALLED), "run", "--system", "demo", "--variant", "v", "--json"]
+        first = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while not (self.run_folder().exists() and self.document()["state"] == "running") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.refused("lock_held")
+        self.refused("lock_held", "resume", "r0001")
+        (Path(os.environ["HOME"]) / "go").touch()
+        self.assertEqual((json.loads(first.communicate(timeout=20)[0])["reason"], first.returncode), ("completed", 0))
+        self.assertEqual(self.store.ids(), ["r0001"])
+
+    def test_a_broken_chain_of_events_stops_resume_and_nothing_is_written_on_top(self):
+        self.eval("ok(items[0])\nsys.exit(1)\n")
+        self.run_demo(status=4)
+        path = self.run_folder() / "events.jsonl"
+        data = path.read_bytes().replace(b"exit_code", b"exit_cote")
+        path.write_bytes(data)
+        self.assertIn("events.jsonl:3", self.refused("broken_chain", "resume", "r0001")["message"])
+        self.assertEqual(path.read_bytes(), data)
+
     def test_a_run_that_another_process_is_at_cannot_be_resumed(self):
         self.run_demo()
         path = self.run_folder() / "run.json"

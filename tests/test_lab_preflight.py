@@ -4,7 +4,7 @@ import json
 import unittest
 
 import support
-from lab_fixture import Lab
+from lab_fixture import GOOD, Lab
 from support import write
 
 import kaizen
@@ -160,12 +160,35 @@ class Systems(Lab):
         for name in ("rubric.md", "lessons.md", "campaigns/c.json", "prompt.txt", "__pycache__/x.pyc", "lib/help.py"):
             write(folder / name, "x\n")
         write(self.repo / "rubrics/tone.md", "x\n")
-        (self.repo / "rubrics/link.md").symlink_to("/etc/passwd")
         self.write_system("mutable:\n  - kaizen/systems/demo/prompt.txt\n  - rubrics/**\nlocked:\n  - rubrics/**\n")
         workspace = kaizen.find_workspace()
         found = kaizen.locked_files(workspace, self.load())
         own = [f"kaizen/systems/demo/{name}" for name in ("eval.py", "items.jsonl", "lib/help.py", "rubric.md")]
         self.assertEqual(found, [*own, "rubrics/tone.md"])
+
+    def test_the_files_that_the_command_names_are_locked_wherever_they_lie_and_whatever_is_mutable(self):
+        system = kaizen.load_system(kaizen.find_workspace(), "demo")._replace(
+            folder=str(self.repo / "kaizen/systems/demo"), command=("python", "-I", "./agent.py", "/bin/sh"), mutable=("agent.py",)
+        )
+        found = kaizen.locked_files(kaizen.find_workspace(), system)
+        self.assertEqual([path for path in found if "/" not in path], ["agent.py"])
+
+    def test_what_decides_the_score_is_no_symbolic_link(self):
+        outside = write(self.folder / "outside.py", "")
+        for link, target in (("helper.py", outside), ("helpers", self.folder), ("gone", "nowhere")):
+            (self.repo / "kaizen/systems/demo" / link).symlink_to(target)
+            self.commit()
+            done = support.run_cli("run", "--system", "demo", "--variant", "v", "--json")
+            self.assertEqual((done.status, json.loads(done.stdout)["reason"]), (2, "locked_link"))
+            self.assertIn(link, done.stderr)
+            (self.repo / "kaizen/systems/demo" / link).unlink()
+        self.assertEqual(self.store.ids(), [])
+
+    def test_a_best_run_that_cannot_be_read_stops_no_run(self):
+        self.run_demo()
+        write(self.run_folder() / "items.jsonl", "nothing\n")
+        self.eval(GOOD, "best_run: r0001\n")
+        self.assertEqual(self.run_demo()["id"], "r0002")
 
     def test_a_system_that_was_just_made_runs(self):
         done = support.run_cli("create", "system", "fresh", "--json")

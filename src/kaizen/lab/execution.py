@@ -14,7 +14,7 @@ files. A tainted run can only be restarted; its journals move to `attempt-N`.
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from kaizen.cases.case import Case, is_holdout
@@ -22,7 +22,7 @@ from kaizen.cases.dataset import Dataset, add_cases, dataset_fingerprint, load_d
 from kaizen.cases.evaluation_file import load_evaluation
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.clock import monotonic_seconds, utc_now
-from kaizen.foundation.errors import Breaches, InputError, RefusedError
+from kaizen.foundation.errors import Breaches, InputError, KaizenError, RefusedError
 from kaizen.foundation.files import copy_file, make_folder, remove_folder, shown_path, write_file
 from kaizen.foundation.git import GIT_KEPT
 from kaizen.foundation.identity import version_line
@@ -306,8 +306,9 @@ def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
 def run_limits(workspace: Workspace, system: System, store: RunStore) -> Limits:
     """The limits of config.json; silence may last five times as long as the slowest item of the system's best run took."""
     config, slowest = workspace.config, 0.0
-    if system.best_run in store.ids():
-        slowest = max((line["latency_ms"] or 0.0 for line in store.items(system.best_run)), default=0.0) / 1000
+    if system.best_run:
+        with suppress(KaizenError):  # a best run that is not there, or cannot be read, asks for no more patience
+            slowest = max((line["latency_ms"] or 0.0 for line in store.items(system.best_run)), default=0.0) / 1000
     return Limits(max(config["silence_seconds"], SLOWEST_TIMES * slowest), config["run_timeout_seconds"], config["item_timeout_seconds"])
 
 
