@@ -27059,7 +27059,8 @@ def locked_files(workspace: Workspace, system: System) -> list[str]:
     """What decides the score of *system*, sorted paths relative to the root, as they are in the tree.
 
     The system's own folder without its notes and without what it calls mutable, the dataset, the improvement's folder, and
-    what `locked` means; a file that both `locked` and `mutable` mean is locked. Of the improvement its records are left out.
+    what `locked` means, and the files that words of `eval` name; a file that both these and `mutable` mean is locked. Of the
+    improvement its records are left out. Raises InputError (`locked_link`) for a symbolic link among them.
     """
     own = os.path.relpath(system.folder, workspace.root)
     is_note = glob_test(f"{own}/{glob}" for glob in UNLOCKED)
@@ -27076,6 +27077,12 @@ def locked_files(workspace: Workspace, system: System) -> list[str]:
         found.add(os.path.normpath(system.dataset))
     if system.locked:
         found.update(path for path in files_below(workspace.root, "") if is_locked(path))
+    found.update(path for path in map(os.path.normpath, system.command) if not os.path.isabs(path) and os.path.isfile(workspace.path(path)))
+    for path in sorted(found):
+        if os.path.islink(workspace.path(path)):
+            place = shown_path(workspace.path(path))
+            message = f"{place}: decides the score, and is a symbolic link: what it leads to could change unnoticed"
+            raise InputError(message, "put the file itself there, or name it under `mutable`", "locked_link")
     return sorted(found)
 
 
@@ -27087,14 +27094,15 @@ def included_files(workspace: Workspace, improvement: Improvement) -> list[str]:
 
 
 def files_below(root: str, folder: str) -> list[str]:
-    """The regular files below *folder* of *root*, relative to *root*; nothing of git's, of the store, or of Python's cache."""
+    """The files and symbolic links below *folder* of *root*, relative to *root*; nothing of git's, of the store, or of Python's cache."""
     found = []
     for place, folders, names in os.walk(os.path.join(root, folder)):
         folders[:] = [name for name in folders if name not in (".git", ".kaizen", "__pycache__", "node_modules")]
         for name in names:
             path = os.path.join(place, name)
-            if os.path.isfile(path) and not os.path.islink(path):
+            if os.path.isfile(path) or os.path.islink(path):
                 found.append(os.path.relpath(path, root))
+        found += [os.path.relpath(path, root) for path in (os.path.join(place, name) for name in folders) if os.path.islink(path)]
     return found
 
 # endregion
@@ -29981,8 +29989,9 @@ def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
 def run_limits(workspace: Workspace, system: System, store: RunStore) -> Limits:
     """The limits of config.json; silence may last five times as long as the slowest item of the system's best run took."""
     config, slowest = workspace.config, 0.0
-    if system.best_run in store.ids():
-        slowest = max((line["latency_ms"] or 0.0 for line in store.items(system.best_run)), default=0.0) / 1000
+    if system.best_run:
+        with suppress(KaizenError):  # a best run that is not there, or cannot be read, asks for no more patience
+            slowest = max((line["latency_ms"] or 0.0 for line in store.items(system.best_run)), default=0.0) / 1000
     return Limits(max(config["silence_seconds"], SLOWEST_TIMES * slowest), config["run_timeout_seconds"], config["item_timeout_seconds"])
 
 
