@@ -74,12 +74,12 @@ class Sandbox(Repository):
         clone = self.repo / self.kaizen("lab", "open")["path"]
         write(clone / "kaizen/systems/demo/agent.py", (clone / "kaizen/systems/demo/agent.py").read_text() + "# better\n")
         self.boxed("git", "commit", "-qam", "better", cwd=clone)
-        run = self.kaizen("run", "--system", "demo", "--variant", "v1", cwd=clone)
+        run = self.kaizen("run", "--system", "demo", "--variant", "v1", cwd=clone)["run"]
         self.assertEqual((run["state"], run["commit"]["hash"]), ("completed", self.git("rev-parse", "HEAD", cwd=clone)))
         tree = clone / self.kaizen("worktree", "add", cwd=clone)["path"]
         write(tree / "kaizen/systems/demo/agent.py", "print()\n")
         self.boxed("git", "commit", "-qam", "other", cwd=tree)
-        self.assertEqual(self.kaizen("run", "--system", "demo", "--variant", "v2", cwd=tree)["state"], "completed")
+        self.assertEqual(self.kaizen("run", "--system", "demo", "--variant", "v2", cwd=tree)["run"]["state"], "completed")
         landed = self.kaizen("lab", "land", cwd=clone)
         self.assertEqual((landed["branch"], landed["patch"], landed["applies"]), (None, str(self.repo / "kaizen/.kaizen/work/lab.patch"), True))
         self.boxed("git", "apply", "kaizen/.kaizen/work/lab.patch")
