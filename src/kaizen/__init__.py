@@ -46,6 +46,7 @@ LAYERS = {
         "stats.agreement",
         "stats.multiple",
         "stats.planning",
+        "stats.paired_runs",
         "stats.sequential",
         "stats.looks",
     ],
@@ -155,6 +156,9 @@ LAYERS = {
         "lab.execution",
         "lab.reading",
         "lab.pairing",
+    ],
+    "campaigns": [
+        "campaigns.rules",
     ],
     "exporters": [
         "exporters.rows",

@@ -1,0 +1,1 @@
+"""Campaigns: search greedily, claim conservatively."""
