@@ -208,6 +208,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     campaigns/campaign.py        A campaign: its frozen contract, its journal, and where both lie.
 #     campaigns/rules.py           From variant to claim: the rules of a campaign, each a function of what was measured.
 #     campaigns/state.py           Where a campaign stands: all that follows from its journal, its ideas and its ledger.
+#     campaigns/story.py           The story of a campaign: every variant, bets and claims apart, what is not known.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -242,6 +243,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/dashboard_words.py       What the dashboard answers in words: better, eligible, regressed, unchanged.
 #     web/dashboard_plot.py        The picture of the dashboard: quality, cost and duration of every run, as SVG.
 #     web/dashboard.py             dashboard.html: are we better, is the candidate eligible, did anything regress.
+#     web/campaign_words.py        What the report of a campaign says in words, the same on the page and in report.md.
+#     web/campaign_markdown.py     The report of a campaign as Markdown.
+#     web/campaign_report.py       The report of a campaign on one page.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
@@ -258,6 +262,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
 #     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/campaign_report.py  `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
 #     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
 #     commands/create_view.py      `kaizen create view ID`: a page of answers or of items, to be adapted.
 #     commands/dashboard.py        `kaizen dashboard`: the history on one page.
@@ -31686,6 +31691,106 @@ def seconds_between(start: str, end: str) -> float:
 
 # endregion
 
+# region campaigns/story.py
+# =============================================================================
+# The story of a campaign: every variant, bets and claims apart, what is not known.
+#
+# One document for the page, its Markdown and `--json`. Development numbers are there in full; of
+# the holdout there is what the looks answered, and after the close what was opened then.
+# =============================================================================
+
+BODY_NUMBERS = ("n", "gain", "se", "z", "label_z", "label_gain", "label_n", "passes", "p", "interval", "drift_z", "guards", "lost_items")
+
+
+def campaign_story(campaign: Campaign, state: CampaignState) -> JsonObject:
+    """The document of the report on *campaign*, which stands at *state*."""
+    gain, se = state.leader_gain()
+    looks, spent = state.look_count, state.spent()
+    return {
+        "version": 1,
+        "campaign": campaign.id,
+        "system": campaign.system,
+        "opened_at": campaign.events[0]["time"],
+        "closed_at": next((event["time"] for event in campaign.events if event["type"] == "closed"), None),
+        "contract": campaign.contract,
+        "contract_sha256": state.opened.get("contract_sha256"),
+        "seal": {key: state.opened.get(key) for key in ("level", "history_hits", "inherited")},
+        "claims": [look for look in state.looks if look.get("answer") == "yes"],
+        "closed": state.closed,
+        "looks": {"spent": looks.done, "yes": looks.yes, "number": looks.number, "left": looks.left, "answers": state.looks},
+        "baseline": state.baseline,
+        "noise": state.noise,
+        "luck_line": state.luck_line(),
+        "expected_false_keeps": state.false_keeps(),
+        "leader": {**state.leader._asdict(), "gain": gain, "se": se, "keeps": state.keeps},
+        "reference": state.reference._asdict(),
+        "variants": [variant_story(state, each) for each in state.variants.values() if each.screen or each.decision or each.runs],
+        "spent": spent._asdict(),
+        "integrity": state.integrity,
+        "accepted": state.accepted,
+        "notes": state.notes,
+        "unknown": unknowns(campaign, state),
+    }
+
+
+def variant_story(state: CampaignState, variant: CampaignVariant) -> JsonObject:
+    """One variant: its idea, what was measured at each step, what became of it."""
+    idea = state.ideas.get(variant.idea, {})
+    return {
+        "variant": variant.name,
+        "commit": variant.commit,
+        "idea": variant.idea or None,
+        "title": idea.get("title"),
+        "hypothesis": idea.get("hypothesis"),
+        "category": idea.get("category"),
+        "predict": idea.get("predict"),
+        "label": variant.label or None,
+        "screen": measured_body(variant.screen),
+        "replicate": measured_body(variant.replicate),
+        "verdict": variant.verdict,
+        "decision": variant.decision or None,
+        "is_parked": variant.is_parked,
+        "is_memorised": variant.is_memorised(),
+        "lesson": variant.lesson or None,
+        "runs": variant.runs,
+    }
+
+
+def measured_body(body: JsonObject | None) -> JsonObject | None:
+    """The numbers and the verdict in the *body* of a screen or replication; None when there was none."""
+    return None if body is None else {key: body[key] for key in ("verdict", *BODY_NUMBERS) if body.get(key) is not None}
+
+
+def unknowns(campaign: Campaign, state: CampaignState) -> list[str]:
+    """Whole sentences on what is not known, or weakens what is said."""
+    found = []
+    if state.closed is None:
+        found.append("The campaign is open: the holdout stays sealed, and no gain on it is known yet.")
+    level = state.opened.get("level")
+    if level == "honour":
+        why = campaign.contract.get("holdout", {}).get("level_reason") or "its folder can be read by whoever runs the campaign"
+        found.append(f"The holdout was sealed on honour only: {why}.")
+    inherited = (state.opened.get("inherited") or {}).get("looks")
+    if inherited:
+        found.append(f"Earlier campaigns asked the same holdout {inherited} times; their looks count in the levels of these.")
+    if state.noise is None:
+        found.append("The noise of an unchanged system was not measured, so no luck line is drawn.")
+    if state.is_drifted:
+        found.append("The leader no longer measures what it measured before: its stored trials were given up.")
+    if state.usd and state.unknown_costs:
+        found.append(f"The cost of {state.unknown_costs:,} of {state.known_costs + state.unknown_costs:,} runs is not known.")
+    elif state.unknown_costs:
+        found.append("No run reported what it cost.")
+    found += [f"Accepted by {each.get('by') or 'a person'}: {each.get('what')}." for each in state.accepted]
+    return found
+
+
+def bets(story: JsonObject) -> list[JsonObject]:
+    """The variants of *story* that were kept and not confirmed."""
+    return [each for each in story["variants"] if each["decision"] in (KEPT, SIMPLIFIED) and each["verdict"] != CONFIRMED]
+
+# endregion
+
 # region exporters/rows.py
 # =============================================================================
 # What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -38453,6 +38558,503 @@ def decision_html_of(row: JsonObject) -> str:
 
 # endregion
 
+# region web/campaign_words.py
+# =============================================================================
+# What the report of a campaign says in words, the same on the page and in report.md.
+#
+# Gains are in points (hundredths of the metric's range) where the metric has a range, else in its
+# own units. A bet is never worded as a claim.
+# =============================================================================
+
+VERDICT_TONES = {
+    "confirmed": "good", "kept": "good", "simplified": "good", "promising": "calm", "worse": "bad", "guard_failed": "bad", "void": "bad",
+    "tainted": "bad", "crashed": "bad",
+}  # fmt: skip
+SEAL_WORDS = {
+    "honour": "on honour: a path outside the repository that no command prints",
+    "guarded": "guarded, as a person states: reads of the folder are denied to the agent",
+    "other_user": "another user's folder, which the agent cannot read",
+    "remote": "on another machine",
+}
+
+
+NO_CLAIMS = "None: nothing is claimed."
+NOTHING_UNKNOWN = "Nothing that the campaign should have recorded."
+
+
+class StoryHeadline(NamedTuple):
+    """The page's first sentence, its tone, and the sentence below it."""
+
+    tone: str
+    sentence: str
+    lead: str
+
+
+def has_range(story: JsonObject) -> bool:
+    """True when the metric has a range, so that gains are shares of it."""
+    metric = story["contract"]["metric"]
+    return metric.get("minimum") is not None and metric.get("maximum") is not None
+
+
+def gain_text(story: JsonObject, value: float | None, is_signed: bool = True) -> str:
+    """'+4.2 points'; in the metric's own units when it has no range; 'not measured' for None."""
+    if value is None:
+        return NOT_MEASURED
+    sign = "+" if is_signed else ""
+    text = f"{100 * value:{sign}.1f} points" if has_range(story) else f"{value:{sign}.4g}"
+    return text.replace("-", "\u2212")
+
+
+def gain_line(story: JsonObject, body: JsonObject | None) -> str:
+    """'+4.2 points ± 1.3 (z 3.2)', the standard error behind ±; 'not measured'."""
+    if body is None or body.get("gain") is None:
+        return NOT_MEASURED
+    text = gain_text(story, body["gain"])
+    if body.get("se") is not None:
+        text += f" \u00b1 {100 * body['se']:.1f}" if has_range(story) else f" \u00b1 {body['se']:.3g}"
+    return text + (f" (z\u00a0{body['z']:.1f})".replace("-", "\u2212") if body.get("z") is not None else "")
+
+
+def story_claims(story: JsonObject) -> list[JsonObject]:
+    """The claims, last first, with what the close opened about each: {look, leader, level, gain, lower, …}."""
+    opened = {each["look"]: each for each in (story["closed"] or {}).get("claims", ())}
+    return [{**look, **opened.get(look["look"], {})} for look in reversed(story["claims"])]
+
+
+def story_headline(story: JsonObject) -> StoryHeadline:
+    """What the campaign comes to: the lower bound of a confirmed gain first, or that nothing is claimed."""
+    tried, kept = story["variants"], bets(story)
+    lead = f"{counted(len(tried), 'variant')} tried"
+    lead += f", {counted(len(kept), 'bet')} kept on development cases without being confirmed" if kept else ""
+    lead += f"; {story['looks']['spent']} of {counted(story['looks']['number'], 'look')} at the holdout spent."
+    if story["integrity"]:
+        broken = listed([str(each.get("message") or each.get("kind")) for each in story["integrity"]], 3)
+        return StoryHeadline("bad", "Void: the record cannot be trusted", f"{broken}. {lead}")
+    claims = story_claims(story)
+    if not claims:
+        return StoryHeadline("calm", "Nothing is claimed", f"No variant was confirmed on the sealed holdout. {lead}")
+    last = claims[0]
+    if last.get("lower") is None:
+        sentence = f"{last['leader']} is confirmed as better than {last['reference']}"
+        return StoryHeadline("good", sentence, f"By how much is opened when the campaign closes. {lead}")
+    least, estimate = gain_text(story, last["lower"]), gain_text(story, last["gain"])
+    sentence = f"{last['leader']} is better than {last['reference']} by at least {least}"
+    level = f"At the level of look {last['look']} ({last['level']:.3g}); the estimate is {estimate}, which is on the high side."
+    return StoryHeadline("good", sentence, f"{level} {lead}")
+
+
+def standing_text(variant: JsonObject) -> str:
+    """What a kept variant is now."""
+    return "parked" if variant["is_parked"] else str(variant["verdict"]).replace("_", " ")
+
+
+def seal_text(story: JsonObject) -> str:
+    """How the holdout was kept."""
+    level = str(story["seal"].get("level"))
+    return SEAL_WORDS.get(level, level)
+
+
+def agreed_facts(story: JsonObject) -> list[tuple[str, str]]:
+    """(name, value) of what the contract froze."""
+    contract = story["contract"]
+    metric, looks, budget = contract["metric"], contract["looks"], contract["budget"]
+    limits = [f"{budget['variants']} variants"] if budget.get("variants") else []
+    limits += [f"{budget['evaluations']:,} answers"] if budget.get("evaluations") else []
+    limits += [dollars(budget["usd"])] if budget.get("usd") else []
+    limits += [f"{budget['hours']:g} h"] if budget.get("hours") else []
+    guards = [f"{each['metric']} {'hard' if each.get('hard') else 'within ' + str(each['margin'])}" for each in contract.get("guards", ())]
+    return [
+        ("Metric", f"{metric['name']} ({metric['aggregation']}), {metric['direction']} is better"),
+        ("Effect worth having", gain_text(story, contract.get("min_effect"), False)),
+        ("Guards", listed(guards) if guards else "none"),
+        ("Development cases", f"{contract['dataset']['items']:,}"),
+        ("Holdout", f"{counted(contract['holdout']['cases'], 'case')}, sealed {seal_text(story)}"),
+        ("Looks", f"{looks['number']}, at most {looks['alpha']:g} chance of any false yes, {looks['trials']} fresh trials a side"),
+        ("Budget", listed(limits) if limits else "none"),
+        ("Contract", str(story["contract_sha256"])[:12]),
+    ]
+
+
+def spent_facts(story: JsonObject) -> list[tuple[str, str]]:
+    """(name, value) of what was used and how noisy it is."""
+    spent, noise = story["spent"], story["noise"]
+    cost = "not reported" if spent["usd"] is None else dollars(spent["usd"]) + (" known" if spent["unknown_costs"] else "")
+    facts = [
+        ("Variants", f"{spent['variants']:,}"),
+        ("Answers measured", f"{spent['evaluations']:,}, without those of looks"),
+        ("Cost", cost),
+        ("Hours of measuring", f"{spent['hours']:.1f}"),
+    ]
+    if noise:
+        effects = sorted((int(trials), value) for trials, value in noise["mde"].items())
+        mde = ", ".join(f"{trials}: {gain_text(story, value, False)}" for trials, value in effects)
+        facts += [
+            ("Items that flip by themselves", f"{100 * noise['flip_rate']:.0f} %"),
+            ("Smallest effect seen, by trials", mde),
+            ("Luck line", gain_text(story, story["luck_line"])),
+            ("Keeps expected of useless variants", f"{story['expected_false_keeps']:.1f}"),
+        ]
+    return facts
+
+
+def again_commands(story: JsonObject) -> list[str]:
+    """The commands that show what this report rests on."""
+    found = [f"kaizen campaign status --campaign {story['campaign']} --json", f"kaizen log --system {story['system']} --json"]
+    found += [f"kaizen show {run}" for each in story["variants"][-1:] for run in each["runs"][-1:]]
+    return found
+
+# endregion
+
+# region web/campaign_markdown.py
+# =============================================================================
+# The report of a campaign as Markdown.
+# =============================================================================
+
+
+def campaign_markdown(story: JsonObject) -> str:
+    """The *story* of a campaign as text: what the page says, without the picture."""
+    headline, name = story_headline(story), f"{story['system']}, campaign {story['campaign']}"
+    parts = [
+        (f"# {markdown_text(headline.sentence)}", [markdown_text(f"{name}. {headline.lead}")]),
+        ("## What is not known", [f"- {markdown_text(each)}" for each in story["unknown"]] or [NOTHING_UNKNOWN]),
+        ("## What broke the rules", [f"- {markdown_text(str(each.get('message') or each.get('kind')))}" for each in story["integrity"]]),
+        ("## Claims: confirmed on the sealed holdout", [f"- {claim_text(story, each)}" for each in story_claims(story)] or [NO_CLAIMS]),
+        ("## Bets: kept on development cases", [f"- {bet_text(story, each)}" for each in bets(story)] or ["None."]),
+        ("## What was tried", tried_lines(story) if story["variants"] else ["Nothing yet."]),
+        ("## What was agreed before the first variant", [f"- {name}: {markdown_text(value)}" for name, value in agreed_facts(story)]),
+        ("## What it took", [f"- {name}: {markdown_text(value)}" for name, value in spent_facts(story)]),
+        ("## See for yourself", [f"- {markdown_code(each)}" for each in again_commands(story)]),
+    ]
+    return "\n\n".join("\n".join([title, "", *lines]) for title, lines in parts if lines) + "\n"
+
+
+def claim_text(story: JsonObject, claim: JsonObject) -> str:
+    """One claim in a line."""
+    much = "by how much is opened at the close"
+    if claim.get("lower") is not None:
+        much = f"at least {gain_text(story, claim['lower'])}, estimate {gain_text(story, claim['gain'])}"
+    what = f"{claim['leader']} against {claim['reference']}: {much} (look {claim['look']}, level {claim['level']:.3g})"
+    return markdown_text(what)
+
+
+def bet_text(story: JsonObject, variant: JsonObject) -> str:
+    """One bet in a line."""
+    return markdown_text(f"{variant['variant']}: {gain_line(story, variant['replicate'])}, {standing_text(variant)}")
+
+
+def tried_lines(story: JsonObject) -> list[str]:
+    """The table of variants."""
+    lines = ["| variant | screen | fresh trials | verdict | lesson |", "|---|---|---|---|---|"]
+    for each in story["variants"]:
+        gains = [gain_line(story, each[step]) for step in ("screen", "replicate")]
+        found = [each["variant"], *gains, each["verdict"], each["lesson"] or ""]
+        lines.append(f"| {' | '.join(map(markdown_text, found))} |")
+    return lines
+
+# endregion
+
+# region web/campaign_report.py
+# =============================================================================
+# The report of a campaign on one page.
+#
+# The picture shows each variant where its screen put it against the leader of its time, where
+# fresh trials put it afterwards, and the luck line: how good the best of so many useless variants
+# would look. Every value in it stands in the table as text.
+# =============================================================================
+
+CAMPAIGN_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
+<p class="lead">$lead</p>
+<div class="unknown">
+<h2>What is not known</h2>
+$unknown
+</div>
+</section>
+$integrity
+<section class="card" aria-labelledby="plot-title">
+<h2 id="plot-title">Every variant against the leader of its time</h2>
+$plot
+</section>
+
+<div class="columns pair">
+<section class="card" aria-labelledby="claims-title">
+<h2 id="claims-title">Claims: confirmed on the sealed holdout</h2>
+$claims
+</section>
+
+<section class="card" aria-labelledby="bets-title">
+<h2 id="bets-title">Bets: kept on development cases</h2>
+$bets
+</section>
+</div>
+
+<section class="card" aria-labelledby="variants-title">
+<h2 id="variants-title">What was tried</h2>
+$variants
+</section>
+
+<div class="columns pair">
+<section class="card" aria-labelledby="rules-title">
+<h2 id="rules-title">What was agreed before the first variant</h2>
+$rules
+</section>
+
+<section class="card" aria-labelledby="spent-title">
+<h2 id="spent-title">What it took</h2>
+$spent
+</section>
+</div>
+
+<section class="card" aria-labelledby="again-title">
+<h2 id="again-title">See for yourself</h2>
+$again
+</section>
+"""
+CAMPAIGN_CSS = r"""
+/* The report of a campaign. */
+main > .card, main > .columns { margin-bottom: 1.25rem; }
+.broken { border-color: var(--bad); }
+.tries { height: 19rem; width: 100%; overflow: visible; display: block; }
+.tries-frame { display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); gap: 0 0.4rem; padding: 0.6rem 0 0.4rem; }
+.tries-scroll { overflow-x: auto; overflow-y: hidden; padding: 0.4rem 0.5rem 0 0; }
+.tries-wide { min-width: 100%; width: max-content; }
+.tries-wide > .tries { width: 0; min-width: 100%; }
+.tries-wide > .spacer { display: block; height: 1px; }
+.tries text { fill: var(--soft); font-size: 0.75rem; }
+.tries .rule { stroke: var(--line); stroke-width: 1; }
+.tries .zero { stroke: var(--edge); stroke-width: 1.5; }
+.tries .luck { stroke: var(--warn); stroke-width: 2; stroke-dasharray: 6 4; }
+.tries .range { stroke: var(--calm); stroke-width: 1.5; opacity: 0.55; }
+.tries .fresh { stroke: var(--accent); stroke-width: 2.5; opacity: 0.6; }
+.dab { fill: var(--card); stroke: var(--calm); stroke-width: 2; }
+.dab.fresh-mark { stroke: var(--accent); }
+.dab.kept { fill: var(--accent); stroke: var(--card); }
+.dab.confirmed { fill: var(--good); stroke: var(--card); }
+.dab.lost { stroke: var(--bad); fill: none; stroke-width: 2.5; }
+.sample { width: 1.1rem; height: 1rem; vertical-align: -0.15rem; margin-right: 0.3rem; overflow: visible; }
+.sample svg { overflow: visible; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; list-style: none; padding: 0; margin-top: 0.6rem; font-size: 0.8125rem; color: var(--soft); }
+.legend .dash { display: inline-block; width: 1.4rem; border-top: 2px dashed var(--warn); margin-right: 0.35rem; vertical-align: 0.25rem; }
+.tried { margin-top: 0; }
+.tried tbody th { width: 26%; color: var(--ink); overflow-wrap: anywhere; }
+.tried td { font-weight: 400; font-size: 0.9375rem; }
+.tried small { display: block; margin-left: 0 !important; overflow-wrap: anywhere; }
+.tried .word { font-weight: 640; }
+.tried .word.good { color: var(--good); }
+.tried .word.bad { color: var(--bad); }
+.tried .cap { display: none; color: var(--soft); font-size: 0.8125rem; }
+.pair { grid-template-columns: minmax(0, 1fr); }
+@media (min-width: 62rem) { .tried .cap { display: none; color: var(--soft); font-size: 0.8125rem; }
+.pair { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+.facts { display: grid; grid-template-columns: minmax(8rem, 34%) minmax(0, 1fr); gap: 0.35rem 1rem; }
+.facts dt { color: var(--soft); font-size: 0.875rem; }
+.facts dd { overflow-wrap: anywhere; }
+.again pre { padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+.again pre + p, .again p + pre { margin-top: 0.5rem; }
+@media screen and (max-width: 60rem) {
+  .tried tr { display: grid; border-top: 1px solid var(--line); padding: 0.5rem 0; }
+  .tried thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .tried tr > *, .tried tbody th { border: 0; padding: 0.1rem 0; width: auto; }
+  .tried .cap { display: inline; }
+}
+@media screen and (max-width: 46rem) { .tries { height: 14rem; } .tries-frame { grid-template-columns: 2.8rem minmax(0, 1fr); } }
+"""
+TRIED = "figures splits tried"
+LATER = "opened at the close"
+TRY_WIDTH = 26  # pixels a variant has at least; beyond the width of the page the picture scrolls
+# Drawn around the middle of a mark, in pixels.
+TRY_SHAPES = {
+    "screened": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+    "fresh": "M0 -6l6 6l-6 6l-6 -6z",
+    "kept": "M0 -7l7 7l-7 7l-7 -7z",
+    "confirmed": "M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0z",
+    "lost": "M-4.5 -4.5l9 9M4.5 -4.5l-9 9",
+}
+TRY_CLASSES = {"screened": "", "fresh": " fresh-mark", "kept": " kept", "confirmed": " confirmed", "lost": " lost"}
+TRY_WORDS = {
+    "screened": "one pass (screen)",
+    "fresh": "fresh trials, not kept",
+    "kept": "fresh trials, kept: a bet",
+    "confirmed": "fresh trials, later confirmed: a claim",
+    "lost": "worse in the screen",
+}
+
+
+def campaign_page(story: JsonObject) -> str:
+    """The page of the *story* of a campaign."""
+    headline, kept = story_headline(story), bets(story)
+    broken = [html_text(capitalised(str(each.get("message") or each.get("kind")))) for each in story["integrity"]]
+    values = {
+        "tone": headline.tone,
+        "name": html_text(f"{story['system']}, campaign {story['campaign']}" + ("" if story["closed"] else ", still open")),
+        "sentence": html_text(headline.sentence),
+        "lead": figure_html(headline.lead),
+        "unknown": list_html([html_text(each) for each in story["unknown"]]) if story["unknown"] else f"<p>{NOTHING_UNKNOWN}</p>",
+        "integrity": f'<section class="card broken"><h2>What broke the rules</h2>{list_html(broken)}</section>' if broken else "",
+        "plot": tries_plot(story),
+        "claims": claims_table(story),
+        "bets": bets_table(story, kept),
+        "variants": tried_table(story) if story["variants"] else "<p>Nothing yet.</p>",
+        "rules": facts_html(agreed_facts(story)),
+        "spent": facts_html(spent_facts(story)),
+        "again": f'<div class="again">{"".join(f"<pre>{html_text(each)}</pre>" for each in again_commands(story))}</div>',
+    }
+    before, between, after = page_frame(f"{story['system']}: campaign {story['campaign']}", "Campaign", CAMPAIGN_CSS, "")
+    return before + fill_template(CAMPAIGN_HTML, values) + between + after
+
+
+def facts_html(facts: list[tuple[str, str]]) -> str:
+    """Names and values side by side."""
+    return '<dl class="facts">' + "".join(f"<dt>{html_text(name)}</dt><dd>{figure_html(value)}</dd>" for name, value in facts) + "</dl>"
+
+
+# --- The picture -----------------------------------------------------------------------
+
+
+def try_kind(variant: JsonObject) -> str:
+    """The mark of a variant's last measurement."""
+    if variant["verdict"] == "confirmed":
+        return "confirmed"
+    if variant["decision"] in ("kept", "simplified"):
+        return "kept"
+    if variant["replicate"]:
+        return "fresh"
+    return "lost" if variant["verdict"] == "worse" else "screened"
+
+
+def measured_points(variant: JsonObject) -> list[tuple[str, float, float | None]]:
+    """(mark, gain, SE) of what was measured of a variant: the screen, then the fresh trials."""
+    found = []
+    for key, kind in (("screen", "lost" if variant["verdict"] == "worse" else "screened"), ("replicate", try_kind(variant))):
+        body = variant[key]
+        if body and body.get("gain") is not None:
+            found.append((kind, float(body["gain"]), body.get("se")))
+    return found
+
+
+def try_mark(kind: str, title: str = "") -> str:
+    """The shape of a mark, with a *title* for the pointer."""
+    told = f"<title>{html_text(title)}</title>" if title else ""
+    return f'<path class="dab{TRY_CLASSES[kind]}" d="{TRY_SHAPES[kind]}">{told}</path>'
+
+
+def tries_plot(story: JsonObject) -> str:
+    """Each variant's gains over the leader of its time, with one standard error, and the luck line; a sentence when there is none."""
+    tried = [(each, measured_points(each)) for each in story["variants"]]
+    tried = [(each, points) for each, points in tried if points]
+    if not tried:
+        return "<p>No variant has been measured yet.</p>"
+    luck = story["luck_line"]
+    ends = [gain + sign * (se or 0.0) for _, points in tried for _, gain, se in points for sign in (-1, 1)] + [0.0, luck or 0.0]
+    step = round_step(max(max(ends) - min(ends), 1e-6))
+    bottom, top = math.floor(min(ends) / step) * step, max(math.ceil(max(ends) / step), 1) * step
+
+    def height(value: float) -> str:
+        return f"{100 * (top - value) / (top - bottom):.2f}%"
+
+    scale = [bottom + number * step for number in range(round((top - bottom) / step) + 1)]
+    axis, shapes = "", ""
+    for value in scale:
+        y, line = height(value), "rule" if abs(value) > step / 1e6 else "zero"
+        axis += f'<text x="100%" y="{y}" text-anchor="end" dominant-baseline="middle">{html_text(scale_text(story, value))}</text>'
+        shapes += f'<line class="{line}" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
+    if luck is not None:
+        shapes += f'<line class="luck" x1="0" x2="100%" y1="{height(luck)}" y2="{height(luck)}"/>'
+    for number, (variant, points) in enumerate(tried):
+        x = f"{100 * (number + 0.5) / len(tried):.3f}%"
+        for order, (kind, gain, se) in enumerate(points):
+            if se is not None:
+                line = "fresh" if order else "range"
+                shapes += f'<line class="{line}" x1="{x}" x2="{x}" y1="{height(gain - se)}" y2="{height(gain + se)}"/>'
+            title = f"{variant['variant']}: {gain_text(story, gain)}, {TRY_WORDS[kind]}"
+            shapes += f'<svg x="{x}" y="{height(gain)}" overflow="visible">{try_mark(kind, title)}</svg>'
+    spacer = f'<svg class="spacer" width="{TRY_WIDTH * len(tried)}" height="1" focusable="false"></svg>'
+    label = f"Gains of {counted(len(tried), 'variant')} over the leader of their time; every value stands in the table below."
+    kinds = dict.fromkeys(kind for _, points in tried for kind, _, _ in points)
+    legend = "".join(f"<li>{sample_html(kind)}{TRY_WORDS[kind]}</li>" for kind in TRY_SHAPES if kind in kinds)
+    legend += "<li>vertical line: one standard error</li>"
+    if luck is not None:
+        line = f"luck line: the best of {counted(len(tried), 'useless variant')} would look {gain_text(story, luck)} better in one pass"
+        legend += f'<li><span class="dash"></span>{figure_html(line)}</li>'
+    return (
+        f'<figure><div class="tries-frame"><svg class="tries" aria-hidden="true" focusable="false">{axis}</svg>'
+        f'<div class="tries-scroll" role="img" tabindex="0" aria-label="{html_text(label)}">'
+        f'<div class="tries-wide"><svg class="tries" focusable="false">{shapes}</svg>{spacer}</div></div></div>'
+        f'<figcaption><ul class="legend">{legend}</ul></figcaption></figure>'
+    )
+
+
+def scale_text(story: JsonObject, value: float) -> str:
+    """A label of the scale."""
+    text = f"{100 * value:+.3g}" if has_range(story) else f"{value:+.3g}"
+    return "0" if float(text) == 0 else text.replace("-", "\u2212")
+
+
+def sample_html(kind: str) -> str:
+    """A mark in a line of text."""
+    return f'<svg class="sample" aria-hidden="true" focusable="false"><svg x="50%" y="50%">{try_mark(kind)}</svg></svg>'
+
+
+# --- Tables ----------------------------------------------------------------------------
+
+
+def named_html(name: str, value: str) -> str:
+    """The markup *value* of a cell, with the *name* of its column for screens on which cells stand below each other."""
+    return f'<span class="cap">{name} </span>{value}'
+
+
+def claims_table(story: JsonObject) -> str:
+    """The claims with bound and estimate; a sentence when there is none."""
+    rows = []
+    for claim in story_claims(story):
+        bound = gain_text(story, claim["lower"]) if claim.get("lower") is not None else LATER
+        rows.append(
+            [
+                f"<b>{html_text(str(claim['leader']))}</b><small>against {html_text(str(claim['reference']))}</small>",
+                named_html("At least", figure_html(bound)),
+                named_html("Estimate", figure_html(gain_text(story, claim["gain"]) if claim.get("gain") is not None else LATER)),
+                figure_html(f"look {claim['look']}, level {claim['level']:.3g}"),
+            ]
+        )
+    columns = ["Variant", "At least", "Estimate", "Said by"]
+    return table_html("Claims", columns, rows, TRIED) if rows else f"<p>{NO_CLAIMS}</p>"
+
+
+def bets_table(story: JsonObject, kept: list[JsonObject]) -> str:
+    """What was kept and not confirmed; a sentence when there is nothing."""
+    rows = []
+    for each in kept:
+        gain = figure_html(gain_line(story, each["replicate"]))
+        rows.append([f"<b>{html_text(each['variant'])}</b>", gain, html_text(standing_text(each))])
+    table = table_html("Bets", ["Variant", "Gain on development cases, fresh", "Now"], rows, TRIED) if rows else "<p>None.</p>"
+    return table + "<p><small>A bet was chosen because it looked good here; what it is worth, only the holdout says.</small></p>"
+
+
+def tried_table(story: JsonObject) -> str:
+    """Every variant, oldest first."""
+    rows = []
+    for each in story["variants"]:
+        title = f"<small>{html_text(each['title'] or each['hypothesis'])}</small>" if each["title"] or each["hypothesis"] else ""
+        marks = [f"label {each['label']}"] if each["label"] else []
+        marks += ["holds text of development cases"] if each["is_memorised"] else []
+        tone = VERDICT_TONES.get(each["verdict"], "")
+        word = f'<span class="word {tone}">{html_text(each["verdict"].replace("_", " "))}</span>'
+        word += f"<small>{html_text(each['decision'])}</small>" if each["decision"] and each["decision"] != each["verdict"] else ""
+        source = " · ".join(filter(None, [each["commit"][:7], each["category"], *marks]))
+        rows.append(
+            [
+                f"<b>{html_text(each['variant'])}</b> <small>{html_text(source)}</small>{title}",
+                named_html("Screen", figure_html(gain_line(story, each["screen"]))),
+                named_html("Fresh", figure_html(gain_line(story, each["replicate"]))),
+                word,
+                html_text(each["lesson"]) if each["lesson"] else '<span class="missing">none written</span>',
+            ]
+        )
+    return table_html("Variants", ["Variant", "Screen, one pass", "Fresh trials", "Verdict", "Lesson"], rows, TRIED)
+
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -40617,6 +41219,46 @@ def record_agreement(path: str, document: JsonObject) -> None:
     old = read_json_object(path).get("measured") if os.path.exists(path) else []
     kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
     write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
+
+# endregion
+
+# region commands/campaign_report.py
+# =============================================================================
+# `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
+# =============================================================================
+
+REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
+
+
+@command(
+    "campaign report",
+    "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known.",
+    [
+        Argument("--campaign", "C", "which campaign (the open one)", {"default": ""}),
+        Argument("--system", "ID", "the open campaign of this system", {"default": ""}),
+        Argument("--output", "FOLDER", "where to write (the campaign's folder in the store)", {"default": ""}),
+    ],
+    "kaizen campaign report\nkaizen campaign report --campaign c1 --output reports",
+    group="campaign",
+)
+def command_campaign_report(args: Namespace) -> Answer:
+    """Writes both files. Exit 3 when the record was broken: a person has to look."""
+    workspace = find_workspace()
+    campaign = find_campaign(workspace, args.system, args.campaign)
+    story = campaign_story(campaign, campaign_state(campaign))
+    folder = args.output or campaign.folder
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"--output {shown_path(folder)}: is no folder")
+    make_folder(folder)
+    html, markdown = os.path.join(folder, REPORT_HTML), os.path.join(folder, REPORT_MARKDOWN)
+    write_file(html, campaign_page(story))
+    write_file(markdown, campaign_markdown(story))
+    headline = story_headline(story)
+    code, reason = (EXIT_HUMAN, "integrity") if story["integrity"] else (0, "claimed" if story["claims"] else "nothing_claimed")
+    lines = [visible(headline.sentence, 300), f"  {visible(headline.lead, 600)}", *[f"  {visible(each, 300)}" for each in story["unknown"]]]
+    lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
+    data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
+    return Answer(code, reason, headline.sentence, lines, data, f"open {shown_path(html)}")
 
 # endregion
 

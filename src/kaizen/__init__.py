@@ -161,6 +161,7 @@ LAYERS = {
         "campaigns.campaign",
         "campaigns.rules",
         "campaigns.state",
+        "campaigns.story",
     ],
     "exporters": [
         "exporters.rows",
@@ -193,6 +194,9 @@ LAYERS = {
         "web.dashboard_words",
         "web.dashboard_plot",
         "web.dashboard",
+        "web.campaign_words",
+        "web.campaign_markdown",
+        "web.campaign_report",
     ],
     "commands": [
         "commands.table",
