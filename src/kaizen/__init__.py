@@ -160,6 +160,7 @@ LAYERS = {
     "campaigns": [
         "campaigns.campaign",
         "campaigns.rules",
+        "campaigns.ideas",
         "campaigns.state",
     ],
     "exporters": [
@@ -203,6 +204,7 @@ LAYERS = {
         "commands.check_runner",
         "commands.run_system",
         "commands.lab_log",
+        "commands.campaign_words",
         "commands.run",
         "commands.judging",
         "commands.feedback",
