@@ -160,6 +160,7 @@ LAYERS = {
     "campaigns": [
         "campaigns.campaign",
         "campaigns.rules",
+        "campaigns.state",
     ],
     "exporters": [
         "exporters.rows",
