@@ -17,7 +17,7 @@ OLDEST_GIT = (2, 31)  # the first that takes configuration from GIT_CONFIG_COUNT
 LOOK_UP_SECONDS = 60.0
 GIT_LIMIT = 1 << 26
 # Commands that look into files of the tree, and so would ask content filters.
-FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit"))
+FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit", "checkout-index"))
 # What git says in the C locale: reason code, sentence, what to do. {0} is the folder.
 GIT_FAILURES = (
     (r"not a git repository", "not_a_repository", "{0}: is not in a git repository", "run: git init, then commit what is there"),

@@ -61,12 +61,17 @@ def take_slot(held: ExitStack, store: str, slots: int) -> None:
     )
 
 
-def checked_tree(workspace: Workspace) -> Checkout:
-    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+def refuse_signs(workspace: Workspace) -> None:
+    """Raises RefusedError (paused, stopped) when a person has put a sign into the store."""
     for name, reason, sentence, hint in SIGNS:
         path = os.path.join(workspace.store_folder, name)
         if os.path.lexists(path):
             raise RefusedError(sentence, hint.format(shown_path(path)), reason)
+
+
+def checked_tree(workspace: Workspace) -> Checkout:
+    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+    refuse_signs(workspace)
     checkout = read_checkout(workspace.root)
     obstacle = checkout_obstacle(checkout) or dirty_obstacle(dirty_paths(checkout))
     if obstacle:
