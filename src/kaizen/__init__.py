@@ -162,6 +162,8 @@ LAYERS = {
         "campaigns.rules",
         "campaigns.ideas",
         "campaigns.state",
+        "campaigns.notes",
+        "campaigns.conduct",
     ],
     "exporters": [
         "exporters.rows",

@@ -41,6 +41,12 @@ GIT_FAILURES = (
         "wait until it has ended; if none runs, remove the .lock file that git names",
     ),
     (
+        r"would be (?:overwritten|removed)|would lose",
+        "would_overwrite",
+        "{0}: files that git does not keep lie where the other commit has some; nothing was changed",
+        "see which with git status --ignored, move them away, then run the command again",
+    ),
+    (
         r"unknown revision|bad revision|bad object|Invalid symmetric|Needed a single revision|not a valid|invalid reference|missing blob",
         "unknown_commit",
         "{0}: the repository does not have that commit",

@@ -35,14 +35,17 @@ def slots_of(workspace: Workspace, system: System) -> int:
 @contextmanager
 def held_locks(workspace: Workspace, system: System) -> Iterator[None]:
     """While the block runs this process has the tree, and one of the slots. Raises RefusedError: lock_held, no_free_slot."""
-    make_store(workspace)
-    store = workspace.store_folder
-    is_main = store == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
-    name = "lock" if is_main else f"lock-{slug(workspace.root)}"
     with ExitStack() as held:
-        held.enter_context(FileLock(os.path.join(store, name), "this tree"))
-        take_slot(held, store, slots_of(workspace, system))
+        held.enter_context(tree_lock(workspace))
+        take_slot(held, workspace.store_folder, slots_of(workspace, system))
         yield
+
+
+def tree_lock(workspace: Workspace) -> FileLock:
+    """The lock of the tree at hand: whoever has it alone may run in it, or change its commit."""
+    make_store(workspace)
+    is_main = workspace.store_folder == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
+    return FileLock(os.path.join(workspace.store_folder, "lock" if is_main else f"lock-{slug(workspace.root)}"), "this tree")
 
 
 def take_slot(held: ExitStack, store: str, slots: int) -> None:
