@@ -161,6 +161,8 @@ LAYERS = {
         "campaigns.campaign",
         "campaigns.rules",
         "campaigns.state",
+        "campaigns.arms",
+        "campaigns.measuring",
     ],
     "exporters": [
         "exporters.rows",
