@@ -162,6 +162,8 @@ LAYERS = {
         "campaigns.rules",
         "campaigns.ideas",
         "campaigns.state",
+        "campaigns.arms",
+        "campaigns.measuring",
         "campaigns.notes",
         "campaigns.conduct",
     ],

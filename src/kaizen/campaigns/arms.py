@@ -120,8 +120,8 @@ def system_notes(campaign: Campaign) -> str:
 
 def judge_of(
     workspace: Workspace, checkout: Checkout, campaign: Campaign, folder: str, others: Mapping[str, bytes]
-) -> tuple[Workspace, System, dict[str, str]]:
-    """(workspace, system, {path: SHA-256}) of what judges: the locked files of the opening commit and its system.md, below *folder*.
+) -> tuple[Workspace, System]:
+    """(workspace, system) of what judges: the locked files of the opening commit and its system.md, below *folder*.
 
     Nothing of it comes from a variant. *others* are contents that stand in for locked files. Raises RefusedError (`locked_changed`) when a
     file is not the one that was locked, and what loading the system raises.
@@ -135,10 +135,9 @@ def judge_of(
         place = judge.path(path)
         if path in others:
             write_file(place, others[path])
-            locked[path] = content_sha256(place)
         elif not os.path.isfile(place) or content_sha256(place) != digest:
             replace_from_tree(workspace.path(path), place, digest, path)
-    return judge, load_whole_system(judge, campaign.system), locked
+    return judge, load_whole_system(judge, campaign.system)
 
 
 def replace_from_tree(source: str, place: str, digest: str, path: str) -> None:

@@ -302,7 +302,7 @@ class Place(NamedTuple):
 
 @contextmanager
 def open_session(place: Place, system: System, store: RunStore, writer: RunWriter, limits: Limits) -> Iterator[RunSession]:
-    """While the block runs, a session of the run that *writer* holds, whose locked copy is made; with a temporary folder, heeding signals."""
+    """While the block runs, a session of the run that *writer* holds and whose locked copy is made; signals are heeded."""
     document, secrets = writer.document(), environment_secrets(os.environ)
     with WorkFolders() as folders, closing(StopSwitch()) as stop, heeding_signals(stop):
         environment = run_environment(document, folders.make())
@@ -368,6 +368,21 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, wanted: Iterable[A
     return tree_changed(changed) if changed else end
 
 
+def so_far(session: RunSession, evaluator: ItemEvaluator) -> JsonObject:
+    """What a session adds to the run besides its answers."""
+    document = session.writer.document()
+    return {
+        "seconds": round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        "metrics": {**(document.get("metrics") or {}), **session.metrics},
+        "separation": evaluator.separation or session.separation or document["separation"],
+    }
+
+
+def keep_so_far(session: RunSession, evaluator: ItemEvaluator) -> None:
+    """Records what the session added, where the run goes on in another one."""
+    session.writer.update(**so_far(session, evaluator))
+
+
 def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> None:
     """Counts what there is, and records the end."""
     writer, document = session.writer, session.writer.document()
@@ -388,12 +403,10 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         reason=end.reason or None,
         message=end.message,
         ended_at=utc_now(),
-        seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        **so_far(session, evaluator),
         counts=counts,
         result=aggregated(answered, session.system.metric, len(lines)),
         cost_usd=session.cost(),
-        metrics=session.metrics,
-        separation=evaluator.separation or session.separation or "not_stated",
         items=seal,
     )
 

@@ -22,7 +22,7 @@ WATCH_SHARE = 20
 class Watch:
     """What a session asks whether its tree is still what it was; this one sees no change. `before`: what differed at the start."""
 
-    before: "set[DirtyPath]" = set()
+    before: frozenset[DirtyPath] = frozenset()
 
     def poll(self) -> str | None:
         """`changed` when a look is due, else None at once."""
@@ -42,7 +42,7 @@ class TreeWatch(Watch):
         self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
         self.interval = WATCH_SECONDS
         self.due = 0.0
-        self.before = set(dirty_paths(checkout))
+        self.before = frozenset(dirty_paths(checkout))
 
     def poll(self) -> str | None:
         return self.changed() if monotonic_seconds() >= self.due else None
