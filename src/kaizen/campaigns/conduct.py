@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from kaizen.campaigns.campaign import Campaign, load_campaign, record, refuse_closed
+from kaizen.campaigns.measuring import check_recorded
 from kaizen.campaigns.notes import commit_notes, write_notes
 from kaizen.campaigns.state import KEEPABLE, KEPT, SIMPLIFIED, UNCHANGED, CampaignState, CampaignVariant, Version, campaign_state
 from kaizen.foundation.errors import HumanMustDecide, InputError, RefusedError, UsageError
@@ -108,7 +109,7 @@ def keep_variant(workspace: Workspace, name: str, variant: str, simplify: bool, 
             message = f"HEAD does not contain {variant}, which is {found.commit[:12]}"
             raise RefusedError(message, f"check it out first: git switch --detach {found.commit[:12]}", "other_commit")
         runs = run_names(replicate["runs"]["candidate"])
-        check_evidence(workspace, state, runs)
+        check_recorded(campaign, FolderStore(workspace), runs)
         ref = variant_ref(checkout, campaign.id, variant, found.commit)
         how = SIMPLIFIED if simplify else KEPT
         taught = [{"variant": variant, "verdict": how, "lesson": lesson}]
@@ -142,7 +143,7 @@ def keepable_evidence(state: CampaignState, variant: CampaignVariant, simplify: 
         raise RefusedError(f"{name} is {variant.decision} already", "each variant is decided about once", "decided")
     if found is None:
         hint = f"kaizen replicate {name}" if variant.verdict == "promising" else f"kaizen discard {name} --lesson TEXT"
-        raise RefusedError(f"{name} is {spoken_verdict(variant.verdict)} and has no fresh trials: nothing to keep it for", hint, "not_replicated")
+        raise RefusedError(f"{name} is {spoken_verdict(variant.verdict)} and has no fresh trials", hint, "not_replicated")
     if found.get("leader") != state.leader.variant:
         message = f"{name} was measured against {found.get('leader')}, and the leader is {state.leader.variant}"
         raise RefusedError(message, f"bring it onto {state.leader.head[:12]}, commit, and run it as another variant", "other_leader")
@@ -173,18 +174,6 @@ def next_of(name: str, replicate: JsonObject) -> str:
 def run_names(runs: object) -> list[str]:
     """The ids of the runs of one side: one, or several when it was extended."""
     return [str(run) for run in runs] if isinstance(runs, list) else [str(runs)]
-
-
-def check_evidence(workspace: Workspace, state: CampaignState, runs: list[str]) -> None:
-    """Raises RefusedError unless each of *runs* has the answers with which the journal saw it end; InputError for one that is gone."""
-    store = FolderStore(workspace)
-    for run in runs:
-        document, ended = store.read(run), state.runs.get(run, {})
-        if ended.get("items") is None or document.get("items") != ended["items"]:
-            hint = "put back what Kaizen wrote; a verdict stands on the answers that it was computed from"
-            raise RefusedError(f"{run}: its answers are not those that the journal of the campaign knows", hint, "integrity")
-        for _ in store.items(run):  # refuses lines that were changed
-            pass
 
 
 # --- Discard ---------------------------------------------------------------------------
