@@ -166,6 +166,8 @@ LAYERS = {
         "campaigns.measuring",
         "campaigns.notes",
         "campaigns.conduct",
+        "campaigns.standing",
+        "campaigns.next_step",
     ],
     "exporters": [
         "exporters.rows",
