@@ -158,6 +158,12 @@ LAYERS = {
     ],
     "campaigns": [
         "campaigns.campaign",
+        "campaigns.splitting",
+        "campaigns.sealed",
+        "campaigns.history_search",
+        "campaigns.contract",
+        "campaigns.admission",
+        "campaigns.opening",
     ],
     "exporters": [
         "exporters.rows",
