@@ -160,6 +160,12 @@ LAYERS = {
     "campaigns": [
         "campaigns.campaign",
         "campaigns.rules",
+        "campaigns.splitting",
+        "campaigns.sealed",
+        "campaigns.history_search",
+        "campaigns.contract",
+        "campaigns.admission",
+        "campaigns.opening",
         "campaigns.ideas",
         "campaigns.state",
         "campaigns.arms",

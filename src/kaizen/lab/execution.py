@@ -138,6 +138,15 @@ def item_seed(seed: int, item: str, trial: int, pass_number: int) -> int:
     return trial_seed(seed, item if pass_number == 1 else f"{item}\n{pass_number}", trial)
 
 
+def scoring_hashes(system: System, dataset: str, locked: dict[str, str]) -> dict[str, str]:
+    """{dataset, eval, system}: runs in which one of these differs are not comparable; *dataset* is its fingerprint."""
+    return {
+        "dataset": dataset,
+        "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
+        "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
+    }
+
+
 def run_document(
     workspace: Workspace, system: System, options: RunOptions, checkout: Checkout, items: ItemSet, evaluator: ItemEvaluator
 ) -> JsonObject:
@@ -157,12 +166,7 @@ def run_document(
         "commit": {"hash": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached},
         "tree": tree_hash(checkout),
         "patch_id": None,
-        "hashes": {
-            "dataset": items.fingerprint,
-            "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
-            "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
-            "locked": locked,
-        },
+        "hashes": {**scoring_hashes(system, items.fingerprint, locked), "locked": locked},
         "population": {"dataset_size": len(items.cases), "selected_item_ids": selected},
         "passes": 1,
         "seed": workspace.config["seed"],
