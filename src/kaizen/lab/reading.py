@@ -12,7 +12,7 @@ from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.text import visible
 from kaizen.lab.aggregation import LINE_METRICS, is_counts, line_value, summarized
 from kaizen.lab.execution import load_items
-from kaizen.lab.runstore import DONE, PLANNED, RUNNING, TAINTED, Key, RunStore
+from kaizen.lab.runstore import DONE, PLANNED, RUNNING, TAINTED, Key, RunStore, run_passes
 from kaizen.lab.session import final_answers, is_answered
 from kaizen.lab.system import COUNT_AGGREGATIONS, load_system
 from kaizen.lab.workspace import Workspace
@@ -197,8 +197,7 @@ def worst_answers(store: RunStore, document: JsonObject, good: float | None) -> 
 
 def planned_keys(document: JsonObject, answers: Iterable[Key]) -> list[Key]:
     """The (item, trial, pass) that were asked for, in order, and those that were answered beyond trial 1."""
-    passes = range(1, int(document["passes"]) + 1)
-    planned = [(name, 1, number) for number in passes for name in document["population"]["selected_item_ids"]]
+    planned = [(name, 1, number) for number in run_passes(document) for name in document["population"]["selected_item_ids"]]
     known = set(planned)
     return planned + [key for key in answers if key not in known]
 
