@@ -16,7 +16,7 @@ from kaizen.campaigns.campaign import (
     campaigns_folder,
     load_campaign,
 )
-from kaizen.campaigns.sealed import LOOK, SEALED_CONTRACT, SEALED_LOOKS, SEALED_MARK, case_question_hash, new_seal
+from kaizen.campaigns.sealed import LOOK, SEALED_CONTRACT, SEALED_LOOKS, SEALED_MARK, case_question_hash
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.cases.case import Case
 from kaizen.foundation.chain import read_chain
@@ -220,7 +220,7 @@ def build_contract(
     inherited: Inherited,
     level: SealLevel,
     base_commit: str,
-    salt: str,
+    seal: JsonObject,
 ) -> JsonObject:
     """The contract, without `campaign`, which is known when its folder is made."""
     number, alpha = look_terms(terms, inherited)
@@ -247,7 +247,7 @@ def build_contract(
         "holdout": {
             "cases": len(holdout),
             "clusters": len(set(cluster_names(holdout).values())),
-            "seal": new_seal(holdout, salt),
+            "seal": seal,
             "level": level.level,
             "level_name": LEVEL_NAMES[level.level],
             "level_reason": level.reason,
