@@ -46,6 +46,7 @@ LAYERS = {
         "stats.agreement",
         "stats.multiple",
         "stats.planning",
+        "stats.paired_runs",
         "stats.sequential",
         "stats.looks",
     ],
@@ -166,6 +167,9 @@ LAYERS = {
         "campaigns.contract",
         "campaigns.admission",
         "campaigns.opening",
+        "campaigns.rules",
+        "campaigns.state",
+        "campaigns.story",
     ],
     "exporters": [
         "exporters.rows",
@@ -198,6 +202,9 @@ LAYERS = {
         "web.dashboard_words",
         "web.dashboard_plot",
         "web.dashboard",
+        "web.campaign_words",
+        "web.campaign_markdown",
+        "web.campaign_report",
     ],
     "commands": [
         "commands.table",
