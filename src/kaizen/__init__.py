@@ -159,6 +159,7 @@ LAYERS = {
     ],
     "campaigns": [
         "campaigns.campaign",
+        "campaigns.rules",
         "campaigns.splitting",
         "campaigns.sealed",
         "campaigns.blobs",
@@ -167,7 +168,6 @@ LAYERS = {
         "campaigns.contract",
         "campaigns.admission",
         "campaigns.opening",
-        "campaigns.rules",
         "campaigns.state",
         "campaigns.story",
     ],
