@@ -286,15 +286,15 @@ def seal_level(workspace: Workspace, request: OpeningRequest, history: HistoryHi
     """How well the holdout will be kept: what git knows cannot be sealed, another user's folder is, and a statement is a statement."""
     if history.cases:
         where = "stand in the history of the repository, where the agent can read them"
-        return SealLevel(0, f"{history.cases} of {counted(len(holdout), 'case')} {where}")
+        return SealLevel("honour", f"{history.cases} of {counted(len(holdout), 'case')} {where}")
     if history.gap:
-        return SealLevel(0, f"the history of the repository could not be searched: {history.gap}")
+        return SealLevel("honour", f"the history of the repository could not be searched: {history.gap}")
     owner = os.stat(workspace.root).st_uid
     if hasattr(os, "geteuid") and os.geteuid() != owner:
-        return SealLevel(2, "the folder belongs to another user than the repository, and admits nobody else")
+        return SealLevel("other_user", "the folder belongs to another user than the repository, and admits nobody else")
     if request.guarded:
-        return SealLevel(1, f"stated, not verified: {'; '.join(request.guarded)}")
-    return SealLevel(0, "whoever runs the agent can read the folder; nothing but its honour keeps it from doing so")
+        return SealLevel("guarded", f"stated, not verified: {'; '.join(request.guarded)}")
+    return SealLevel("honour", "whoever runs the agent can read the folder; nothing but its honour keeps it from doing so")
 
 
 def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObject) -> list[str]:
@@ -307,6 +307,6 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
         notes.append(f"{counted(size, 'case')} in the holdout: a look can confirm large gains only; {ADVISED_HOLDOUT} or more are advised")
     if request.holdout_file:
         notes.append(f"{shown_path(request.holdout_file)} still holds the cases: keep it where no agent reads, or remove it")
-    if contract["holdout"]["level"] == 0:
+    if contract["holdout"]["level"] == "honour":
         notes.append("seal level honour: an agent that looks for the holdout can read it, and Kaizen could not tell")
     return notes
