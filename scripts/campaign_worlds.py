@@ -192,12 +192,10 @@ class Campaign:
         overall = self.difference(scores, self.stored, (1, len(self.stored[NAMES[0]])))
         label = None
         if idea.named is not None:
-            sides = []
-            for probabilities in (dev, self.leader.dev):
-                part = probabilities[idea.named :: LABELS]
-                sides.append(fresh(part, kaizen.LABEL_TRIALS, self.draw, self.offset))
-                self.evaluations += kaizen.LABEL_TRIALS * len(part)
-            label = self.difference(*sides, (kaizen.LABEL_TRIALS, kaizen.LABEL_TRIALS))
+            parts = [side[idea.named :: LABELS] for side in (dev, self.leader.dev)]
+            after, before = (fresh(part, kaizen.LABEL_TRIALS, self.draw, self.offset) for part in parts)
+            self.evaluations += kaizen.LABEL_TRIALS * 2 * len(parts[0])
+            label = self.difference(after, before, (kaizen.LABEL_TRIALS, kaizen.LABEL_TRIALS))
         return bool(kaizen.screen_verdict(overall, label).verdict == "promising")
 
     def replicate(self, idea: Idea, dev: Probabilities) -> tuple[bool, float, Scores]:
@@ -306,13 +304,18 @@ def median(values: Sequence[float]) -> float:
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
-def beats_by_p(d: list[float]) -> bool:
+def beats(d: list[float], _score: float) -> bool:
+    """A higher score."""
+    return sum(d) > 0
+
+
+def beats_by_p(d: list[float], _score: float) -> bool:
     """One-sided exact sign test on the items that differ, at 5 %."""
     gained, lost = sum(x > 0 for x in d), sum(x < 0 for x in d)
     return gained > lost and kaizen.mcnemar(lost, gained).exact / 2 <= 0.05
 
 
-def beats_by_ladder(d: list[float]) -> bool:
+def beats_by_ladder(d: list[float], _score: float) -> bool:
     """The parameter-free Ladder: the paired gain exceeds its standard error."""
     centre = sum(d) / len(d)
     return centre > math.sqrt(sum((x - centre) ** 2 for x in d) / (len(d) - 1) / len(d))
@@ -323,6 +326,7 @@ def beats_by_sigma(d: list[float], score: float) -> bool:
     return sum(d) / len(d) > math.sqrt(score * (1 - score) / len(d))
 
 
+BEATS = {"one sigma": beats_by_sigma, "Ladder on dev": beats_by_ladder, "p < 0.05 each": beats_by_p}
 PLAIN_RULES = ("keep if higher", "best/MAD ≥ 2", "one sigma", "Ladder on dev", "p < 0.05 each")
 
 
@@ -340,12 +344,7 @@ def plain_loop(world: World, rng: random.Random, rule: str) -> Outcome:
         scores.append(sum(run) / world.dev)
         evaluations += world.dev
         d = [after - before for after, before in zip(run, best, strict=True)]
-        is_better = {
-            "one sigma": lambda d=d: beats_by_sigma(d, sum(best) / world.dev),
-            "Ladder on dev": lambda d=d: beats_by_ladder(d),
-            "p < 0.05 each": lambda d=d: beats_by_p(d),
-        }.get(rule, lambda d=d: sum(d) > 0)
-        if is_better():
+        if BEATS.get(rule, beats)(d, sum(best) / world.dev):
             leader, best = leader.after(idea, world.size), run
             kept.append(idea)
     claimed = sum(best) / world.dev - start

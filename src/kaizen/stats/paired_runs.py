@@ -203,7 +203,7 @@ def noise_floor(passes: Mapping[str, Sequence[float | None]]) -> NoiseFloor:
 
 
 def pooled_run_variance(floors: Iterable[NoiseFloor]) -> tuple[float, int]:
-    """(run variance, passes) of several groups of passes, each of one version: `paired_difference` takes them as run_variance and aa_passes.
+    """(run variance, passes) of several groups of passes, each of one version: run_variance and aa_passes of `paired_difference`.
 
     A group of a passes gives a - 1 degrees of freedom, whatever its version scores; the pooled variance is their weighted mean, cut at 0
     once: three passes alone leave two degrees, with which a variance that is 0 is often found to be as large as the noise of the items.
