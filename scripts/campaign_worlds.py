@@ -41,6 +41,7 @@ class World(NamedTuple):
     labels: str = "none"
     size: float = 0.08
     drift: float = 0.0  # everything passes more often by this from the eleventh idea on
+    run_sd: float = 0.0  # of what a pass as a whole is off
 
 
 class Idea(NamedTuple):
@@ -55,6 +56,7 @@ class Idea(NamedTuple):
 class Outcome(NamedTuple):
     """How a campaign ended, in shares: what it claims (None: nothing), the truth of leader and reference, and what it took.
 
+    `shown`: the gains that the looks which said yes measured, before they are corrected for that.
     `bounds`: (lower bound at the look's level, plain one-sided 95 % bound, true gain) of each look that said yes.
     """
 
@@ -66,6 +68,7 @@ class Outcome(NamedTuple):
     useless_keeps: int
     bounds: tuple[tuple[float, float, float], ...] = ()
     looks: int = 0
+    shown: float = 0.0
     alarms: int = 0
 
 
@@ -130,11 +133,11 @@ def one_pass(scores: Scores, probabilities: Probabilities, draw: Callable[[], fl
         scores[name].append(1.0 if draw() < p + offset else 0.0)
 
 
-def fresh(probabilities: Probabilities, passes: int, draw: Callable[[], float], offset: float = 0.0) -> Scores:
-    """*passes* passes over all items."""
+def fresh(probabilities: Probabilities, passes: int, rng: random.Random, offset: float = 0.0, run_sd: float = 0.0) -> Scores:
+    """*passes* passes over all items, each as a whole off by a normal value of *run_sd*."""
     scores: Scores = {name: [] for name in NAMES[: len(probabilities)]}
     for _ in range(passes):
-        one_pass(scores, probabilities, draw, offset)
+        one_pass(scores, probabilities, rng.random, offset + (rng.gauss(0.0, run_sd) if run_sd else 0.0))
     return scores
 
 
@@ -152,20 +155,25 @@ class Campaign:
     def __init__(self, world: World, rng: random.Random, run_term: str = "pooled") -> None:
         self.world, self.rng, self.draw = world, rng, rng.random
         self.leader = self.reference = self.baseline = first_version(world, rng)
-        self.stored = fresh(self.leader.dev, AA_PASSES, self.draw)
+        self.offset = 0.0  # of everything, since the drift
+        self.stored = self.passes_of(self.leader.dev, AA_PASSES)
         self.floor = kaizen.noise_floor(self.stored)
         self.floors = [self.floor]
         self.run_term = run_term
         self.order = list(range(world.dev))
         rng.shuffle(self.order)
-        self.offset = 0.0
         self.evaluations = AA_PASSES * world.dev
-        self.gain, self.claimed, self.looks, self.yes, self.noes = 0.0, 0.0, 0, 0, 0
+        self.gain, self.claimed, self.shown = 0.0, 0.0, 0.0
+        self.looks = self.yes = self.noes = 0
         self.asked: Version | None = None
         self.kept: list[Idea] = []
         self.drifts: list[float] = []
         self.alarms = 0
         self.bounds: list[tuple[float, float, float]] = []
+
+    def passes_of(self, probabilities: Probabilities, count: int) -> Scores:
+        """*count* fresh passes."""
+        return fresh(probabilities, count, self.rng, self.offset, self.world.run_sd)
 
     def run_terms(self, passes: tuple[int, int], own: Sequence[Any] = ()) -> tuple[Any, ...]:
         """What `paired_difference` is told of whole passes, with the floors of a look's *own* passes."""
@@ -182,9 +190,10 @@ class Campaign:
         """Whether one pass, and the trials of the label, make the idea promising."""
         race = kaizen.FutilityRace(0.0)
         scores: Scores = {}
+        offset = self.offset + self.rng.gauss(0.0, self.world.run_sd)
         for number in self.order:
             name = NAMES[number]
-            score = 1.0 if self.draw() < dev[number] + self.offset else 0.0
+            score = 1.0 if self.draw() < dev[number] + offset else 0.0
             scores[name] = [score]
             if race.add(score - sum(self.stored[name]) / len(self.stored[name])):
                 break
@@ -193,19 +202,19 @@ class Campaign:
         label = None
         if idea.named is not None:
             parts = [side[idea.named :: LABELS] for side in (dev, self.leader.dev)]
-            after, before = (fresh(part, kaizen.LABEL_TRIALS, self.draw, self.offset) for part in parts)
+            after, before = (self.passes_of(part, kaizen.LABEL_TRIALS) for part in parts)
             self.evaluations += kaizen.LABEL_TRIALS * 2 * len(parts[0])
             label = self.difference(after, before, (kaizen.LABEL_TRIALS, kaizen.LABEL_TRIALS))
         return bool(kaizen.screen_verdict(overall, label).verdict == "promising")
 
     def replicate(self, idea: Idea, dev: Probabilities) -> tuple[bool, float, Scores]:
         """Whether fresh passes of candidate and leader make the idea keepable, its gain on them, and its trials."""
-        after, before = fresh(dev, 0, self.draw), fresh(self.leader.dev, 0, self.draw)
+        after, before = self.passes_of(dev, 0), self.passes_of(self.leader.dev, 0)
         passes, until, is_extended, verdict = 0, kaizen.REPLICATE_PASSES, False, "extend"
         while verdict == "extend":
             while passes < until:
-                one_pass(after, dev, self.draw, self.offset)
-                one_pass(before, self.leader.dev, self.draw, self.offset)
+                for scores, probabilities in ((after, dev), (before, self.leader.dev)):
+                    one_pass(scores, probabilities, self.draw, self.offset + self.rng.gauss(0.0, self.world.run_sd))
                 passes += 1
                 self.evaluations += 2 * len(dev)
                 overall = self.difference(after, before, (passes, passes))
@@ -230,7 +239,7 @@ class Campaign:
         if kaizen.drift(self.drifts):
             self.alarms += 1
             self.drifts = []
-            self.stored = fresh(self.leader.dev, AA_PASSES, self.draw, self.offset)
+            self.stored = self.passes_of(self.leader.dev, AA_PASSES)
             self.evaluations += AA_PASSES * self.world.dev
 
     def step(self, idea: Idea) -> None:
@@ -254,23 +263,25 @@ class Campaign:
         if self.leader is self.asked and not is_closing or not kaizen.look_is_due(self.gain, visible, left, is_closing):
             return
         self.looks, self.asked = self.looks + 1, self.leader
-        sides = [fresh(version.holdout, kaizen.LOOK_TRIALS, self.draw, self.offset) for version in (self.leader, self.reference)]
+        sides = [self.passes_of(version.holdout, kaizen.LOOK_TRIALS) for version in (self.leader, self.reference)]
         self.evaluations += 2 * kaizen.LOOK_TRIALS * self.world.holdout
         passes = (kaizen.LOOK_TRIALS, kaizen.LOOK_TRIALS)
         run_terms = self.run_terms(passes, [kaizen.noise_floor(side) for side in sides])
-        found = kaizen.paired_difference(*sides, {}, *run_terms)
+        found = kaizen.paired_difference(*sides, {}, *run_terms, confidence=kaizen.look_confidence(level))
         if found.p_greater <= level:  # the p of a look is never below Student's, so the exact one is asked for only then
             tested = kaizen.look_p_value(*sides, {}, *run_terms)
             if kaizen.look_answer(tested.p, level) == "yes":
                 truth = self.leader.truth() - self.reference.truth()
-                self.bounds.append((kaizen.confirmed_bound(found, level), kaizen.confirmed_bound(found, 0.05), truth))
-                self.claimed += found.gain
+                plain = found.gain - kaizen.student_at(0.95, found.df) * found.se
+                self.bounds.append((kaizen.confirmed_bound(found), plain, truth))
+                self.claimed += kaizen.confirmed_gain(found, level)
+                self.shown += found.gain
                 self.reference, self.gain, self.yes, self.noes = self.leader, 0.0, self.yes + 1, 0
                 return
         self.noes += 1
         if kaizen.overfit_suspected(self.noes, self.gain, visible):
             self.leader, self.gain, self.noes = self.reference, 0.0, 0
-            self.stored = fresh(self.leader.dev, AA_PASSES, self.draw, self.offset)
+            self.stored = self.passes_of(self.leader.dev, AA_PASSES)
             self.evaluations += AA_PASSES * self.world.dev
 
     def play(self) -> Outcome:
@@ -290,6 +301,7 @@ class Campaign:
             sum(idea.kind in ("noop", "churn", "down") for idea in self.kept),
             tuple(self.bounds),
             self.looks,
+            self.shown,
             self.alarms,
         )
 
@@ -332,13 +344,13 @@ PLAIN_RULES = ("keep if higher", "best/MAD ≥ 2", "one sigma", "Ladder on dev",
 
 def plain_loop(world: World, rng: random.Random, rule: str) -> Outcome:
     """A loop that runs each idea once and keeps what its *rule* calls better than the best run so far; it claims what it shows."""
-    draw, offset = rng.random, 0.0
+    draw = rng.random
     leader = baseline = first_version(world, rng)
     best = [float(draw() < p) for p in leader.dev]
     scores = [sum(best) / world.dev]
     start, evaluations, kept = scores[0], world.dev, []
     for number, idea in enumerate(ideas_of(world, rng)):
-        offset = world.drift if number >= 10 else 0.0
+        offset = (world.drift if number >= 10 else 0.0) + rng.gauss(0.0, world.run_sd)
         dev = changed(leader.dev, idea, world.size, "dev")
         run = [float(draw() < p + offset) for p in dev]
         scores.append(sum(run) / world.dev)

@@ -104,7 +104,8 @@ def paired_difference(
     if variance:
         df = satterthwaite(((of_items, units - 1), (of_runs, max(1, aa_passes - 1))))
         z = gain / math.sqrt(variance)
-        greater, less = student_tail(z, df), student_tail(-z, df)
+        tail = student_tail(abs(z), df)
+        greater, less = (tail, 1 - tail) if z >= 0 else (1 - tail, tail)
     else:
         df = float(units - 1)
         signs = SignFlip(0.5**units, 1.0, 1.0, None) if gain > 0 else SignFlip(1.0, 0.5**units, 1.0, None)
