@@ -158,7 +158,10 @@ LAYERS = {
         "lab.pairing",
     ],
     "campaigns": [
+        "campaigns.campaign",
         "campaigns.rules",
+        "campaigns.state",
+        "campaigns.story",
     ],
     "exporters": [
         "exporters.rows",
@@ -191,6 +194,9 @@ LAYERS = {
         "web.dashboard_words",
         "web.dashboard_plot",
         "web.dashboard",
+        "web.campaign_words",
+        "web.campaign_markdown",
+        "web.campaign_report",
     ],
     "commands": [
         "commands.table",

@@ -1,1 +1,1 @@
-"""Campaigns: search greedily, claim conservatively."""
+"""Campaigns: many variants of a system towards one goal, searched greedily and claimed conservatively."""

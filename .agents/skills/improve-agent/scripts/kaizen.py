@@ -52,8 +52,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     stats/agreement.py           Agreement beyond chance: kappa with its interval, Fleiss, Krippendorff, the human band.
 #     stats/multiple.py            Many variants at once: adjusted p-values, informative cases needed, the Pareto front.
 #     stats/planning.py            How many cases and trials it takes: cases needed, smallest effect seen, power.
-#     stats/sequential.py          Looking early without false alarms: an e-process over case differences.
-#     stats/looks.py               Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
+#     stats/paired_runs.py         Passes of two versions over the same items: gain, noise floor, look, non-inferiority.
+#     stats/sequential.py          Looking early without false alarms: e-processes, a race, a live interval.
+#     stats/looks.py               Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 #
 #   cases
 #     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
@@ -203,6 +204,12 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     lab/reading.py               Runs as they are read: rows, ranks, the worst answers, what can be resumed.
 #     lab/pairing.py               Two runs, item by item: what is gained, how sure that is, what it costs.
 #
+#   campaigns
+#     campaigns/campaign.py        A campaign: its frozen contract, its journal, and where both lie.
+#     campaigns/rules.py           From variant to claim: the rules of a campaign, each a function of what was measured.
+#     campaigns/state.py           Where a campaign stands: all that follows from its journal, its ideas and its ledger.
+#     campaigns/story.py           The story of a campaign: every variant, bets and claims apart, what is not known.
+#
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
 #     exporters/junit.py           JUnit XML for CI systems: one test case a case, or of one stage one a trial.
@@ -236,6 +243,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/dashboard_words.py       What the dashboard answers in words: better, eligible, regressed, unchanged.
 #     web/dashboard_plot.py        The picture of the dashboard: quality, cost and duration of every run, as SVG.
 #     web/dashboard.py             dashboard.html: are we better, is the candidate eligible, did anything regress.
+#     web/campaign_words.py        What the report of a campaign says in words, the same on the page and in report.md.
+#     web/campaign_markdown.py     The report of a campaign as Markdown.
+#     web/campaign_report.py       The report of a campaign on one page.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
@@ -252,6 +262,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
 #     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/campaign_report.py  `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
 #     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
 #     commands/create_view.py      `kaizen create view ID`: a page of answers or of items, to be adapted.
 #     commands/dashboard.py        `kaizen dashboard`: the history on one page.
@@ -318,7 +329,7 @@ import stat
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain, combinations, compress, pairwise
@@ -6124,14 +6135,313 @@ def binomial_below(n: int, share: float, most: int) -> float:
 
 # endregion
 
+# region stats/paired_runs.py
+# =============================================================================
+# Passes of two versions over the same items: gain, noise floor, look, non-inferiority.
+#
+# Scores are numbers of which more is better, in [0, 1] where a range is declared; {item: scores of its
+# trials}. The trials of an item are averaged; the unit is the cluster, or the item where it names none.
+# =============================================================================
+
+Scores = Mapping[str, Sequence[float]]
+
+ONE_SIDED = 0.05  # the level of the smallest detectable effect of a search
+MDE_TRIALS = (1, 3, 6)  # trials for which a noise floor states it
+GUARD_CONFIDENCE = 0.9  # one-sided, of non-inferiority
+
+
+class Difference(NamedTuple):
+    """How a candidate differs from a reference: a gain above 0 is better. Source of the formulas: `paired_difference`.
+
+    `n` items in `units` clusters; `se` holds the scatter of the items (`se_items`) and of whole passes; z = gain / se; `p_greater`
+    is one-sided for "better", `p_less` for "worse". What is None has its `reason`: `no_comparable_cases` (all but n and units),
+    `fewer_than_two_comparable_cases` (all but the gain). `no_discordant_pairs`: every item came out the same, and p is 1.
+    """
+
+    n: int
+    units: int
+    gain: float | None = None
+    se_items: float | None = None
+    se: float | None = None
+    z: float | None = None
+    df: float | None = None
+    p_greater: float | None = None
+    p_less: float | None = None
+    interval_low: float | None = None
+    interval_high: float | None = None
+    reason: str | None = None
+
+
+def clustered_items(shared: Sequence[str], clusters: Mapping[str, str]) -> list[list[str]]:
+    """*shared* by cluster, in order of appearance; an item without a cluster stands alone."""
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for item in shared:
+        groups.setdefault((item in clusters, clusters.get(item, item)), []).append(item)
+    return list(groups.values())
+
+
+def shared_items(candidate: Scores, reference: Scores) -> list[str]:
+    """The items that both sides measured, sorted; those of one side alone are left out."""
+    return sorted(item for item in candidate if candidate[item] and reference.get(item))
+
+
+def paired_difference(
+    candidate: Scores,
+    reference: Scores,
+    clusters: Mapping[str, str],
+    run_variance: float = 0.0,
+    passes: tuple[int, int] = (1, 1),
+    aa_passes: int = 0,
+    confidence: float = 0.95,
+) -> Difference:
+    """The paired difference of two sides with its clustered standard error, Student's p and its interval at *confidence*.
+
+    gain = mean over items of d; SE_items^2 = G/(G-1) sum over clusters of (sum of (d - gain))^2 / n^2. A pass as a whole varies by
+    *run_variance* (from `noise_floor` of *aa_passes* passes), so SE^2 = SE_items^2 + run_variance (1/passes_c + 1/passes_r); degrees of
+    freedom by Satterthwaite from G - 1 and aa_passes - 1. Sources: E. Miller (2024), Adding error bars to evals, equations 3 and 7;
+    F. E. Satterthwaite (1946), An approximate distribution of estimates of variance components, Biometrics Bulletin 2, 110-114.
+
+    Where all items moved alike and no run variance is known, SE is 0 and says nothing of chance: p is then that of the sign-flip test
+    and z its normal quantile. The interval adds one unit that gained all and one that lost all where fewer than twelve units
+    differ, or all alike, so that it is never a point. R's t.test(c(1,0,0,1,1,0,0,-1), alternative = "greater"): t = 1, p = 0.1752:
+
+    >>> after, before = dict(enumerate("10011000")), dict(enumerate("00000001"))
+    >>> found = paired_difference({k: [float(v)] for k, v in after.items()}, {k: [float(v)] for k, v in before.items()}, {})
+    >>> found.gain, round(found.z, 9), found.df, round(found.p_greater, 4)
+    (0.25, 1.0, 7.0, 0.1753)
+    """
+    shared = shared_items(candidate, reference)
+    if not shared:
+        return Difference(0, 0, reason="no_comparable_cases")
+    d = {item: math.fsum(candidate[item]) / len(candidate[item]) - math.fsum(reference[item]) / len(reference[item]) for item in shared}
+    groups, n = clustered_items(shared, clusters), len(shared)
+    units, gain = len(groups), math.fsum(d.values()) / n
+    if units < 2:
+        return Difference(n, units, gain, reason="fewer_than_two_comparable_cases")
+    offsets = [math.fsum(d[item] - gain for item in group) for group in groups]
+    of_items = units / (units - 1) * math.fsum(offset * offset for offset in offsets) / (n * n)
+    if of_items <= EQUAL_VARIANCE * max(1.0, gain * gain):  # nothing but rounding
+        of_items = 0.0
+    of_runs = run_variance * (1 / passes[0] + 1 / passes[1])
+    variance = of_items + of_runs
+    informative = sum(any(d[item] for item in group) for group in groups)
+    # In [-1, 1] per unit, as the imaginary units are; wider where the scores have no declared range.
+    width = max(1.0, *map(abs, d.values()))
+    smoothed = smoothed_variance(of_items * units / width**2, units, gain * units / width, informative) * width**2 / units
+    reason = None if informative else "no_discordant_pairs"
+    if variance:
+        df = satterthwaite(((of_items, units - 1), (of_runs, max(1, aa_passes - 1))))
+        z = gain / math.sqrt(variance)
+        greater, less = student_tail(z, df), student_tail(-z, df)
+    else:
+        df = float(units - 1)
+        signs = SignFlip(0.5**units, 1.0, 1.0, None) if gain > 0 else SignFlip(1.0, 0.5**units, 1.0, None)
+        greater, less = (signs.greater, signs.less) if gain else (1.0, 1.0)
+        z = math.copysign(-normal_point(max(0.5**units, 1e-300)), gain) if gain else 0.0
+    half = student_at(1 - (1 - confidence) / 2, df) * math.sqrt(smoothed + of_runs)
+    return Difference(n, units, gain, math.sqrt(of_items), math.sqrt(variance), z, df, greater, less, gain - half, gain + half, reason)
+
+
+def student_at(probability: float, freedom: float) -> float:
+    """`student_point` with degrees of freedom of at least 1 rounded down to a tenth, so that few quantiles are searched for."""
+    return student_point(probability, math.floor(freedom * 10 + 1e-9) / 10)
+
+
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """The degrees of freedom of a sum of variances [(variance, its degrees of freedom)], of which one is above 0.
+
+    Two equal variances of 4 and 9 degrees: (1 + 1)^2 / (1/4 + 1/9) = 144/13:
+
+    >>> round(satterthwaite([(1.0, 4), (1.0, 9)]), 9) == round(144 / 13, 9)
+    True
+    """
+    return math.fsum(variance for variance, _ in parts) ** 2 / math.fsum(variance * variance / freedom for variance, freedom in parts)
+
+
+# --- The noise floor -------------------------------------------------------------------
+
+
+class NoiseFloor(NamedTuple):
+    """What passes of one unchanged version say of noise, over `items` measured in each of `passes` passes.
+
+    `flip_rate`: share of items that did not always come out the same. `se_pass`: SE of the mean of one pass from the scatter of trials.
+    `run_variance`: variance of whole passes beyond that. `mde`: {trials: the gain that is seen four times out of five}. None, with
+    `reason`, below two passes or without an item.
+    """
+
+    items: int
+    passes: int
+    flip_rate: float | None = None
+    se_pass: float | None = None
+    run_variance: float | None = None
+    mde: dict[int, float] | None = None
+    reason: str | None = None
+
+    def se_of(self, items: int, trials: int) -> float | None:
+        """The standard error of the difference of two equal versions on *items* such items, *trials* passes a side."""
+        if self.se_pass is None or self.run_variance is None:
+            return None
+        return math.sqrt(2 * (self.se_pass**2 * self.items / items + self.run_variance) / trials)
+
+    def mde_at(self, items: int, trials: int, level: float = ONE_SIDED) -> float | None:
+        """The smallest gain that *items* × *trials* show with power 0.8 in a one-sided test at *level*; 2.49 SE at 5 %.
+
+        A change that moves items both ways needs more. 100 items that pass with probability drawn from Beta(1.2, 0.8), once:
+
+        >>> round(NoiseFloor(100, 3, 0.0, 0.04, 0.0).mde_at(100, 1), 3)
+        0.141
+        """
+        se = self.se_of(items, trials)
+        return None if se is None else (normal_point(1 - level) + normal_point(POWER)) * se
+
+    def power_at(self, effect: float, items: int, trials: int, level: float) -> float | None:
+        """The probability that a one-sided test at *level* sees *effect*; None when that is unknown. 0.8 at the MDE:
+
+        >>> floor = NoiseFloor(100, 3, 0.0, 0.04, 0.0)
+        >>> round(floor.power_at(floor.mde_at(200, 3, 0.005), 200, 3, 0.005), 9)
+        0.8
+        """
+        se = self.se_of(items, trials)
+        return None if se is None else normal_tail(normal_point(1 - level) - effect / se) if se else float(effect > 0)
+
+
+def noise_floor(passes: Mapping[str, Sequence[float | None]]) -> NoiseFloor:
+    """The noise of passes over unchanged code, from {item: its score in each pass}; an item that lacks one is left out.
+
+    se_pass^2 = sum over items of the variance (divisor a - 1) of their a scores / n^2; run variance = max(0, variance of the means of the
+    passes - se_pass^2): E. Miller (2024), Adding error bars to evals, section 3. No item, fewer than two passes: None
+    (`no_valid_observations`, `fewer_trials_than_k`). Four items, two passes, of which one item flips:
+
+    >>> found = noise_floor({"a": [1, 1], "b": [0, 1], "c": [0, 0], "d": [1, 1]})
+    >>> found.flip_rate, found.se_pass == (0.5 / 16) ** 0.5, found.run_variance
+    (0.25, True, 0.0)
+    """
+    count = max(map(len, passes.values()), default=0)
+    known = [[score for score in scores if score is not None] for _, scores in sorted(passes.items())]
+    known = [scores for scores in known if len(scores) == count]
+    n = len(known)
+    if not n or count < 2:
+        return NoiseFloor(n, count, reason="no_valid_observations" if not n or not count else "fewer_trials_than_k")
+    of_trials = math.fsum(map(sample_variance, known)) / (n * n)
+    means = [math.fsum(scores[number] for scores in known) / n for number in range(count)]
+    of_runs = max(0.0, sample_variance(means) - of_trials)
+    floor = NoiseFloor(n, count, sum(len(set(scores)) > 1 for scores in known) / n, math.sqrt(of_trials), of_runs)
+    return floor._replace(mde={trials: floor.mde_at(n, trials) or 0.0 for trials in MDE_TRIALS})
+
+
+def sample_variance(values: Sequence[float]) -> float:
+    """The variance, with divisor n - 1, of at least two *values*."""
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+
+
+# --- A look ----------------------------------------------------------------------------
+
+
+class LookTest(NamedTuple):
+    """The p-value of a look, the larger of `p_sign_flip` and `p_student`; None, with the reason in `difference`, when it cannot be had."""
+
+    p: float | None
+    p_sign_flip: float | None
+    p_student: float | None
+    difference: Difference
+
+
+def unit_sums(candidate: Scores, reference: Scores, clusters: Mapping[str, str]) -> "list[Fraction]":
+    """The sum of the item differences of each cluster, exact: they add up to n times the gain of `paired_difference`."""
+    from fractions import Fraction
+
+    def centre(scores: Sequence[float]) -> Fraction:
+        return sum((Fraction(repr(score)) for score in scores), Fraction(0)) / len(scores)
+
+    groups = clustered_items(shared_items(candidate, reference), clusters)
+    return [sum((centre(candidate[item]) - centre(reference[item]) for item in group), Fraction(0)) for group in groups]
+
+
+def look_p_value(
+    candidate: Scores,
+    reference: Scores,
+    clusters: Mapping[str, str],
+    run_variance: float = 0.0,
+    passes: tuple[int, int] = (1, 1),
+    aa_passes: int = 0,
+    confidence: float = 0.95,
+) -> LookTest:
+    """The one-sided p for "candidate better": the larger of the sign-flip test's and Student's, both with the cluster as unit.
+
+    The sign-flip test is exact where the t test is rough (few units, few that differ); the t test knows of whole passes that vary.
+    Ten items that all improve: 1 of 1024; all of one cluster: cannot be had:
+
+    >>> scores = [{str(item): [float(side)] for item in range(10)} for side in (1, 0)]
+    >>> look_p_value(*scores, {}).p * 1024, look_p_value(*scores, dict.fromkeys(scores[0], "one")).p
+    (1.0, None)
+    """
+    found = paired_difference(candidate, reference, clusters, run_variance, passes, aa_passes, confidence)
+    if found.p_greater is None:
+        return LookTest(None, None, None, found)
+    counts: dict[Fraction, int] = {}
+    for total in unit_sums(candidate, reference, clusters):
+        counts[total] = counts.get(total, 0) + 1
+    exact = sign_flip(counts).greater
+    return LookTest(max(exact, found.p_greater), exact, found.p_greater, found)
+
+
+# --- Non-inferiority -------------------------------------------------------------------
+
+
+def non_inferior(difference: Difference, margin: float, confidence: float = GUARD_CONFIDENCE) -> bool | None:
+    """Whether the candidate is shown to lose less than *margin*: gain - t SE > -margin, one-sided; None when it was not measured.
+
+    Where a true loss is the whole margin it passes at most one time in ten. Source: G. Piaggio et al. (2012), Reporting of
+    noninferiority and equivalence randomized trials, JAMA 308, 2594-2604. An SE of 0 (every item moved alike) leaves gain > -margin.
+    With 30 degrees the t is 1.3104:
+
+    >>> made = Difference(31, 31, 0.0, 0.0076, 0.0076, 0.0, 30.0)
+    >>> non_inferior(made, 0.01), non_inferior(made, 0.0099), non_inferior(Difference(0, 0), 0.01)
+    (True, False, None)
+    """
+    if difference.gain is None or difference.se is None or difference.df is None:
+        return None
+    return difference.gain - student_at(confidence, difference.df) * difference.se > -margin
+
+
+def amount_difference(
+    candidate: Mapping[str, Sequence[float | None]], reference: Mapping[str, Sequence[float | None]], clusters: Mapping[str, str]
+) -> Difference:
+    """The paired difference of the logarithms of mean amounts (cost, latency) by item; a gain above 0 is cheaper.
+
+    Compare it with a margin such as ln 1.10. Items that cost nothing on both sides are equal. An item of which an amount is missing or
+    that costs nothing on one side only makes it `no_valid_observations`: a guard then fails closed. Half the cost is ln 2:
+
+    >>> sides = {"a": [0.5], "b": [1.0, 1.0]}, {"a": [1.0], "b": [2.0]}
+    >>> round(amount_difference(*sides, {}).gain, 9)
+    0.693147181
+    """
+    logs: list[dict[str, list[float]]] = [{}, {}]
+    for item in sorted(candidate.keys() & reference.keys()):
+        means = []
+        for amounts in (candidate[item], reference[item]):
+            known = [amount for amount in amounts if amount is not None and math.isfinite(amount) and amount >= 0]
+            means.append(math.fsum(known) / len(known) if known and len(known) == len(amounts) else None)
+        after, before = means
+        if after is None or before is None or (after > 0) != (before > 0):
+            return Difference(0, 0, reason="no_valid_observations")
+        for log, amount in zip(logs, (after, before), strict=True):
+            log[item] = [-math.log(amount) if amount else 0.0]
+    return paired_difference(logs[0], logs[1], clusters)
+
+# endregion
+
 # region stats/sequential.py
 # =============================================================================
-# Looking early without false alarms: an e-process over case differences.
+# Looking early without false alarms: e-processes, a race, a live interval.
 #
 # Chosen before the first look (`--sequential`); a result of fixed size never becomes sequential afterwards.
 # =============================================================================
 
 BETS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+RACE_BETS = tuple(number / 10 for number in range(1, 10))
+FUTILE = 10.0  # evidence at which a race is given up: 1 in 10 of those that are as good as wished
 
 
 class EProcess(NamedTuple):
@@ -6166,11 +6476,101 @@ def e_process(differences: Iterable[float], alpha: float = 0.05, variants: int =
             stop_at = number
     return EProcess(log_e, min(1.0, math.exp(-highest)), stop_at)
 
+
+def discordant_e_value(gained: int, lost: int) -> float:
+    """The evidence against "no more gained than lost" of pairs that differ, valid whenever one stops: at most 1 on average if that is so.
+
+    E = 2^(m+1) B(gained+1, lost+1) P(Bin(m+1, 1/2) <= gained): the likelihood of a win probability uniform on (1/2, 1) over that of 1/2;
+    J. Ville (1939). No pair: 1. One win and no loss: the mean of 2 q over that range, 3/2:
+
+    >>> round(discordant_e_value(0, 0), 9), round(discordant_e_value(1, 0), 9)
+    (1.0, 1.5)
+    """
+    m = gained + lost
+    term = below = 1
+    for k in range(gained):
+        term = term * (m + 1 - k) // (k + 1)
+        below += term
+    # 2^(m+1) times the probability is the sum of binomials; integers are exact where both are beyond a float.
+    return math.exp(math.lgamma(gained + 1) + math.lgamma(lost + 1) - math.lgamma(m + 2) + math.log(below))
+
+
+def betting_e_value(differences: Sequence[float], margin: float = 0.0) -> float:
+    """The evidence against "the mean difference is at most -*margin*" of *differences* in [-1, 1]; margin 0 asks for "better".
+
+    The mean over stakes of the product of 1 + stake (d + margin): I. Waudby-Smith, A. Ramdas (2024), as `e_process`; infinite where no
+    float holds it. Swap the signs for "worse". One difference of 0.5 at stakes 0.1 to 0.9:
+
+    >>> round(betting_e_value([0.5]), 9)
+    1.25
+    """
+    logs = [math.fsum(math.log1p(bet * (difference + margin)) for difference in differences) for bet in RACE_BETS]
+    largest = max(logs)
+    return math.exp(largest) * math.fsum(math.exp(log - largest) for log in logs) / len(logs) if largest < 700 else math.inf
+
+
+def paired_e_value(differences: Sequence[float]) -> float:
+    """The e-value of "better" for a comparison: of the pairs that differ where each is all or nothing, else by betting.
+
+    >>> paired_e_value([1.0, 0.0]) == discordant_e_value(1, 0), paired_e_value([0.5]) == betting_e_value([0.5])
+    (True, True)
+    """
+    if all(difference in (-1, 0, 1) for difference in differences):
+        return discordant_e_value(sum(difference > 0 for difference in differences), sum(difference < 0 for difference in differences))
+    return betting_e_value(differences)
+
+
+class FutilityRace:
+    """Whether to go on with a pass while its differences come in, in an order blind to them.
+
+    `add` says True from the item on at which the evidence against "the mean gain is at least *min_effect*" reaches 10: that happens to at
+    most one in ten of those that are as good (`betting_e_value`, signs swapped). *headroom*, the sum over all items of
+    what each can gain at most, also stops it once the gain cannot end above 0.
+
+    >>> race = FutilityRace(0.05)
+    >>> [race.add(-1.0) for _ in range(5)]
+    [False, False, False, False, True]
+    """
+
+    def __init__(self, min_effect: float, headroom: float | None = None) -> None:
+        self.min_effect, self.headroom = min_effect, headroom
+        self.stakes = [1.0] * len(RACE_BETS)
+        self.is_over = False
+
+    def add(self, difference: float, most: float = 1.0) -> bool:
+        """Whether to stop, after one more *difference* in [-1, 1] of an item that could have gained *most*."""
+        loss = self.min_effect - difference
+        self.stakes = [stake * (1 + bet * loss) for stake, bet in zip(self.stakes, RACE_BETS, strict=True)]
+        if self.headroom is not None:
+            self.headroom += difference - most
+        is_lost = self.headroom is not None and self.headroom < 1e-9
+        self.is_over = self.is_over or is_lost or sum(self.stakes) >= FUTILE * len(RACE_BETS)
+        return self.is_over
+
+
+def confidence_sequence(differences: Sequence[float], tightest_at: int, alpha: float = 0.05) -> tuple[float, float] | None:
+    """Limits for the mean difference that may be looked at whenever one likes; None below two differences (`no_values`).
+
+    Asymptotic, tightest after *tightest_at* differences: I. Waudby-Smith et al. (2021), Time-uniform central limit theory and asymptotic
+    confidence sequences, theorem 2.2. It misses the mean at any of 20 to 300 differences in at most 5 % of runs.
+
+    >>> [round(limit, 4) for limit in confidence_sequence([0.0, 1.0] * 50, 100)]
+    [0.3482, 0.6518]
+    """
+    t = len(differences)
+    if t < 2:
+        return None
+    centre = math.fsum(differences) / t
+    scatter = math.sqrt(math.fsum((difference - centre) ** 2 for difference in differences) / t)
+    rho2 = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / tightest_at
+    half = scatter * math.sqrt(2 * (t * rho2 + 1) / (t * t * rho2) * math.log(math.sqrt(t * rho2 + 1) / alpha))
+    return centre - half, centre + half
+
 # endregion
 
 # region stats/looks.py
 # =============================================================================
-# Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
+# Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 # =============================================================================
 
 
@@ -6181,6 +6581,42 @@ def alpha_of_look(alpha: float, look: int) -> float:
     (0.025, 0.01)
     """
     return alpha / (look * (look + 1))
+
+
+def look_level(alpha: float, looks: int, look: int, yes_before: int) -> float:
+    """The level of the *look*-th (from 1) of *looks* one-bit answers with *yes_before* among those before it.
+
+    alpha(t, j) = alpha / L · 2^-(j+1) / C(t-1, j). What is asked at look t hangs on the answers before it alone, of which C(t-1, j)
+    orders have j yes; the levels of all questions that can come up add up to at most *alpha*, whatever is made of the answers:
+    A. Blum, M. Hardt (2015), The Ladder, ICML, lemma 3.1. Raises ValueError for a look outside 1 to *looks*, or more yes than answers.
+
+    >>> [look_level(0.05, 5, look, yes) for look, yes in ((1, 0), (5, 0), (3, 1))]
+    [0.005, 0.005, 0.00125]
+    """
+    if not 1 <= look <= looks or not 0 <= yes_before < look:
+        raise ValueError(f"look {look} of {looks} with {yes_before} yes before it cannot be")
+    return alpha / looks * 2.0 ** -(yes_before + 1) / math.comb(look - 1, yes_before)
+
+
+def luck_line(se_pass: float, variants: int) -> float | None:
+    """How far above the reference the best of *variants* that change nothing is expected in one pass; None for none (`no_values`).
+
+    se_pass · Phi^-1((N - 0.375) / (N + 0.25)): G. Blom (1958), Statistical estimates and transformed beta-variables. Harter (1961)
+    gives 1.53875 for the largest of ten normal values; Blom's is near it:
+
+    >>> [round(luck_line(1.0, variants), 2) for variants in (1, 5, 10, 100)]
+    [0.0, 1.18, 1.55, 2.5]
+    """
+    return se_pass * normal_point((variants - 0.375) / (variants + 0.25)) if variants > 0 else None
+
+
+def expected_false_keeps(replicated: int, least_z: float) -> float:
+    """How many of *replicated* variants that change nothing reach *least_z* on fresh data.
+
+    >>> round(expected_false_keeps(10, 1.0), 3)
+    1.587
+    """
+    return replicated * normal_tail(least_z)
 
 
 def ladder(scores: list[float], step: float) -> list[float]:
@@ -30466,6 +30902,895 @@ def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
 
 # endregion
 
+# region campaigns/campaign.py
+# =============================================================================
+# A campaign: its frozen contract, its journal, and where both lie.
+#
+#     kaizen/systems/<id>/campaigns/<c>.json     the contract, committed when the campaign opens
+#     kaizen/.kaizen/campaigns/<c>/
+#         contract.json    the same bytes, for trees that do not hold it
+#         journal.jsonl    the truth: what happened, a chained event a line
+#         ideas.jsonl      hypotheses, chained as well
+#         holdout.jsonl    the ledger of looks, chained as well: no score, no case, only answers
+#
+# The contract is frozen: its hash is in the first event of the journal, and whoever changes it
+# breaks the campaign's integrity. All that is known besides follows from the journals and runs.
+# =============================================================================
+
+CAMPAIGNS_FOLDER = "campaigns"
+CAMPAIGN_NAME = re.compile(r"c\d{1,6}\Z")
+CONTRACT_FILE, JOURNAL_FILE, IDEAS_FILE, LOOKS_FILE = "contract.json", "journal.jsonl", "ideas.jsonl", "holdout.jsonl"
+OPENED, CLOSED = "campaign_opened", "closed"
+
+
+class Campaign(NamedTuple):
+    """An opened campaign: its id, its system, the frozen contract, its folder in the store, and the events of its journal."""
+
+    id: str
+    system: str
+    contract: JsonObject
+    folder: str
+    events: list[JsonObject]
+
+    def file(self, name: str) -> str:
+        """Path of a file of the campaign in the store."""
+        return os.path.join(self.folder, name)
+
+    def is_closed(self) -> bool:
+        """True once the campaign has been closed."""
+        return any(event["type"] == CLOSED for event in self.events)
+
+
+def campaigns_folder(workspace: Workspace) -> str:
+    """The folder of all campaigns in the store."""
+    return os.path.join(workspace.store_folder, CAMPAIGNS_FOLDER)
+
+
+def campaign_ids(workspace: Workspace) -> list[str]:
+    """The ids of all campaigns of *workspace* that have opened, oldest first."""
+    folder = campaigns_folder(workspace)
+    names = list_folder(folder) if os.path.isdir(folder) else []
+    known = [name for name in names if CAMPAIGN_NAME.match(name) and os.path.isfile(os.path.join(folder, name, JOURNAL_FILE))]
+    return sorted(known, key=lambda name: int(name[1:]))
+
+
+def contract_path(workspace: Workspace, system: str, campaign: str) -> str:
+    """Where the committed contract lies in the tree at hand."""
+    return workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER, system, CAMPAIGNS_FOLDER, f"{campaign}.json")
+
+
+def load_campaign(workspace: Workspace, name: str) -> Campaign:
+    """The campaign *name*. Raises InputError (`no_campaign`); RefusedError for a broken chain or a contract that was changed."""
+    folder = os.path.join(campaigns_folder(workspace), name)
+    if name not in campaign_ids(workspace):
+        known = campaign_ids(workspace)
+        hint = did_you_mean(name, known) if known else "open one with: kaizen campaign open --system ID --sealed DIR"
+        raise InputError(f"there is no campaign {quoted(name)}", hint, "no_campaign")
+    events = read_chain(os.path.join(folder, JOURNAL_FILE))
+    path = os.path.join(folder, CONTRACT_FILE)
+    if not events or events[0]["type"] != OPENED:
+        message = f"{shown_path(folder)}: the journal does not begin with the opening"
+        raise RefusedError(message, "put back what Kaizen wrote", "broken_chain")
+    contract = read_json_object(path)
+    for place in (path, contract_path(workspace, str(contract.get("system", "")), name)):
+        if os.path.exists(place) and sha256_hex(read_bytes(place)) != events[0]["body"]["contract_sha256"]:
+            message = f"{shown_path(place)}: is not the contract that was frozen when {name} opened"
+            raise RefusedError(message, "put it back as it was committed; another contract is another campaign", "contract_changed")
+    return Campaign(name, str(contract["system"]), contract, folder, events)
+
+
+def open_campaigns(workspace: Workspace, system: str = "") -> list[Campaign]:
+    """The campaigns that are not closed, of *system* or of all."""
+    found = [load_campaign(workspace, name) for name in campaign_ids(workspace)]
+    return [each for each in found if not each.is_closed() and system in ("", each.system)]
+
+
+def find_campaign(workspace: Workspace, system: str = "", name: str = "") -> Campaign:
+    """The campaign *name*, or else the one that is open (of *system*). Raises InputError (`no_campaign`) or UsageError."""
+    if name:
+        return load_campaign(workspace, name)
+    found = open_campaigns(workspace, system)
+    if not found:
+        of = f" of {system}" if system else ""
+        hint = f"open one with: kaizen campaign open --system {system or 'ID'} --sealed DIR"
+        raise InputError(f"no campaign{of} is open", hint, "no_campaign")
+    if len(found) > 1:
+        raise UsageError(f"{listed([each.id for each in found])} are open", "say which one with --campaign C")
+    return found[0]
+
+
+def refuse_closed(campaign: Campaign) -> None:
+    """Raises RefusedError (`campaign_closed`) when nothing can be added to *campaign* any more."""
+    if campaign.is_closed():
+        raise RefusedError(f"{campaign.id} is closed", "open another one with: kaizen campaign open", "campaign_closed")
+
+
+@contextmanager
+def writing_journal(campaign: Campaign, name: str = JOURNAL_FILE) -> Iterator[ChainLog]:
+    """While the block runs this process alone appends to the journal *name*. Raises RefusedError: lock_held, broken_chain."""
+    with FileLock(campaign.file(f"{name}.lock"), f"the journal of {campaign.id}", patience=10):
+        log = ChainLog(campaign.file(name))
+        try:
+            yield log
+        finally:
+            log.close()
+
+
+def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
+    """Appends one event to the journal, on disk at once, and returns it; *campaign* holds it too from then on."""
+    with writing_journal(campaign) as log:
+        event = log.append(kind, body)
+    campaign.events.append(event)
+    return event
+
+# endregion
+
+# region campaigns/rules.py
+# =============================================================================
+# From variant to claim: the rules of a campaign, each a function of what was measured.
+#
+# A keep is a bet on development items; only a yes to a look at the holdout is a claim. What was not measured never
+# passes. Every threshold has a name here and nowhere else.
+# =============================================================================
+
+SCREEN_Z = 0.5  # overall, to be promising
+SCREEN_LABEL_Z = 1.5  # on the label that the hypothesis names
+WORSE_Z = -1.0  # overall: visible harm
+LABEL_ITEMS, LABEL_TRIALS = 5, 3  # least items of a label that can be named; fresh paired trials on them at the screen
+
+REPLICATE_PASSES, EXTENDED_PASSES = 3, 6  # fresh passes of both sides, and where one more try is worth it
+FIRST_PASS_Z = 0.0  # below, no second pass
+FIRST_PASS_LABEL_Z = -0.5  # the same where a label is named
+KEEP_Z, KEEP_LABEL_Z = 1.0, 2.0
+EXTEND_Z = 0.5  # from here to KEEP_Z more passes are worth it, once
+
+CONSISTENT_TRIALS = 2  # of both sides, before a loss counts as consistent
+SIMPLIFY_MARGIN = 0.01  # where no smallest effect is declared
+SMALLER = 0.9  # tokens or cost up to which a version is smaller
+
+DRIFT_Z, DRIFT_TWICE_Z = 3.0, 2.0
+
+LOOK_ALPHA, LOOKS, LOOK_TRIALS = 0.05, 5, 4
+LOOK_SHARE = 0.8  # of what the look can see, from which it is due
+LOOKS_FOR_CLOSE = 1  # looks that only closing may use
+OVERFIT_NOES, OVERFIT_SHARE = 2, 2.0
+
+PLATEAU_VARIANTS, PLATEAU_CATEGORIES = 12, 3
+SATURATED = 0.95  # of the range of the score
+EQUAL_CRASHES, TAINTS = 3, 2  # in a row
+
+
+class Ruling(NamedTuple):
+    """A verdict and the stable codes of what decided it."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+# --- Screen and replicate --------------------------------------------------------------
+
+
+def screen_verdict(overall: Difference, label: Difference | None = None) -> Ruling:
+    """What one pass against the leader's stored trials says: `promising`, `worse` or `no_signal`.
+
+    *promising*: overall z >= 0.5 (`overall`), or z >= 1.5 on the fresh trials of the named label's items while overall there is no
+    visible harm, z > -1, which is gain > -SE (`label`). *worse*: z <= -1. Else *no_signal*, with `near_miss` where z is above 0 and
+    `not_measured` where there is no z.
+    """
+    if overall.z is None:
+        return Ruling("no_signal", ("not_measured",))
+    if overall.z >= SCREEN_Z:
+        return Ruling("promising", ("overall",))
+    if label is not None and label.z is not None and label.z >= SCREEN_LABEL_Z and overall.z > WORSE_Z:
+        return Ruling("promising", ("label",))
+    if overall.z <= WORSE_Z:
+        return Ruling("worse", ("harm",))
+    return Ruling("no_signal", ("near_miss",) if overall.z > 0 else ("no_gain",))
+
+
+def first_pass_gives_up(overall: Difference, has_label: bool) -> bool:
+    """Whether the first fresh pass of both sides ends the replication: z below 0, below -0.5 where a label is named, or no z."""
+    return overall.z is None or overall.z < (FIRST_PASS_LABEL_Z if has_label else FIRST_PASS_Z)
+
+
+def replicate_verdict(
+    overall: Difference,
+    label: Difference | None = None,
+    rest: Difference | None = None,
+    min_effect: float = 0.0,
+    passes: int = REPLICATE_PASSES,
+    is_extended: bool = False,
+) -> Ruling:
+    """What the *passes* fresh passes of both sides say, on these alone: `keepable`, `extend` or `not_replicated`.
+
+    *keepable*: gain >= *min_effect* and z >= 1 (`overall`); or z >= 2 on the *label*'s items, overall gain above 0, and on the *rest* of
+    the items gain > -SE (`label`). *extend*, once and up to 6 passes: 0.5 <= z < 1. Else *not_replicated*: `below_min_effect`
+    where only the size is lacking, `too_little`, or `not_measured`.
+    """
+    if overall.z is None or overall.gain is None:
+        return Ruling("not_replicated", ("not_measured",))
+    if overall.z >= KEEP_Z and overall.gain >= min_effect:
+        return Ruling("keepable", ("overall",))
+    if label is not None and label.z is not None and label.z >= KEEP_LABEL_Z and overall.gain > 0 and is_unharmed(rest):
+        return Ruling("keepable", ("label",))
+    if EXTEND_Z <= overall.z < KEEP_Z and not is_extended and passes < EXTENDED_PASSES:
+        return Ruling("extend", ("close",))
+    return Ruling("not_replicated", ("below_min_effect" if overall.z >= KEEP_Z else "too_little",))
+
+
+def is_unharmed(rest: Difference | None) -> bool:
+    """Whether the items beside the label show no harm: gain > -SE; of a single one: no loss; true where there is none."""
+    if rest is None or rest.gain is None:
+        return rest is not None and rest.n == 0
+    return rest.gain >= 0 if rest.z is None else rest.z > WORSE_Z
+
+
+# --- Guards ----------------------------------------------------------------------------
+
+
+class Guard(NamedTuple):
+    """A metric that must not get worse: its *difference* (more is better; None when it was not measured) and margin.
+
+    A hard gate has `is_hard` and `failed`, the items that fail it (None when it was not measured), and needs no difference.
+    """
+
+    name: str
+    difference: Difference | None = None
+    margin: float = 0.0
+    is_hard: bool = False
+    failed: int | None = None
+
+
+class GuardRuling(NamedTuple):
+    """`passed`, `undecided` (more trials may tell) or `guard_failed`, its reason codes, and {guard: its code}."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    states: dict[str, str]
+
+
+def guard_state(guard: Guard) -> str:
+    """`passed`, `undecided`, `not_measured`, `gate_failed` of a hard gate, or `harm`: the loss is above the margin, one-sided 90 %."""
+    if guard.is_hard:
+        return "not_measured" if guard.failed is None else "gate_failed" if guard.failed else "passed"
+    is_safe = None if guard.difference is None else non_inferior(guard.difference, guard.margin)
+    if guard.difference is None or is_safe is None:
+        return "not_measured"
+    if is_safe:
+        return "passed"
+    # The mirror image: shown to lose more than the margin.
+    flipped = guard.difference._replace(gain=-(guard.difference.gain or 0.0))
+    return "harm" if non_inferior(flipped, -guard.margin) else "undecided"
+
+
+def guard_verdict(guards: Sequence[Guard], critical_lost: Collection[str] = (), can_extend: bool = False) -> GuardRuling:
+    """Whether every guard holds; a critical item that was lost, a failed gate, harm or a guard not measured is `guard_failed`.
+
+    A guard that its trials do not decide is `undecided` while more can be had (*can_extend*), then fails.
+    """
+    states = {guard.name: guard_state(guard) for guard in guards}
+    found = set(states.values()) - {"passed"} | ({"critical_item_lost"} if critical_lost else set())
+    if not found:
+        return GuardRuling("passed", (), states)
+    return GuardRuling("undecided" if found == {"undecided"} and can_extend else "guard_failed", tuple(sorted(found)), states)
+
+
+def consistent_losses(candidate: Scores, reference: Scores) -> list[str]:
+    """The items, sorted, of which every trial of the candidate is worse than every one of the reference; two trials a side at least."""
+    return [
+        item
+        for item in shared_items(candidate, reference)
+        if min(len(candidate[item]), len(reference[item])) >= CONSISTENT_TRIALS and max(candidate[item]) < min(reference[item])
+    ]
+
+
+def critical_losses(candidate: Scores, reference: Scores, critical: Collection[str], pass_at: float = 1.0) -> list[str]:
+    """The *critical* items, sorted, that were lost: the reference always reached *pass_at* and the candidate once did not.
+
+    A consistent loss counts as well, and an item that the reference has and the candidate did not measure.
+    """
+    lost = set(consistent_losses(candidate, reference))
+    for item in critical:
+        before, after = reference.get(item), candidate.get(item)
+        if before and (not after or (min(before) >= pass_at and min(after) < pass_at)):
+            lost.add(item)
+    return sorted(lost & set(critical))
+
+
+def simplify_verdict(
+    overall: Difference,
+    min_effect: float = 0.0,
+    net_lines: int | None = None,
+    cost_ratio: float | None = None,
+    token_ratio: float | None = None,
+) -> Ruling:
+    """`simplified` for a version that is smaller and not shown to be worse, else `not_simplified` with what is lacking.
+
+    Smaller: fewer lines (*net_lines* below 0), or prompt tokens or cost at most 0.9 of the leader's. Non-inferior: `non_inferior`
+    by *min_effect*, by 0.01 where none is declared.
+    """
+    is_smaller = (net_lines is not None and net_lines < 0) or any(
+        ratio is not None and ratio <= SMALLER for ratio in (cost_ratio, token_ratio)
+    )
+    is_safe = non_inferior(overall, min_effect if min_effect > 0 else SIMPLIFY_MARGIN)
+    lacking = [] if is_smaller else ["not_smaller"]
+    if not is_safe:
+        lacking.append("not_measured" if is_safe is None else "may_be_worse")
+    return Ruling("not_simplified", tuple(lacking)) if lacking else Ruling("simplified", ("smaller",))
+
+
+def drift(zs: Sequence[float]) -> bool:
+    """Whether the leader's fresh trials left its stored ones: of the *zs* of its replicates since the last baseline, in order, one
+    beyond 3 either way, or two in a row beyond 2 on the same side."""
+    sides = [(z > DRIFT_TWICE_Z) - (z < -DRIFT_TWICE_Z) for z in zs]
+    return any(abs(z) > DRIFT_Z for z in zs) or any(side and side == sides[place] for place, side in enumerate(sides[1:]))
+
+
+# --- Looks -----------------------------------------------------------------------------
+
+
+def look_is_due(gain: float | None, look_mde: float | None, looks_left: int, is_closing: bool = False) -> bool:
+    """Whether the leader's fresh *gain* over the reference is worth a look: at least 0.8 of what it can see.
+
+    The last look is kept for closing, where any gain above 0 is asked about. Without a gain or a *look_mde* none is due.
+    """
+    if gain is None or gain <= 0:
+        return False
+    if is_closing:
+        return looks_left > 0
+    return looks_left > LOOKS_FOR_CLOSE and look_mde is not None and gain >= LOOK_SHARE * look_mde
+
+
+def look_answer(p: float | None, level: float) -> str:
+    """`yes` when *p* is at most *level*, else `no`; `void` when p could not be had. The look is spent in each case."""
+    return "void" if p is None else "yes" if p <= level else "no"
+
+
+def confirmed_bound(difference: Difference, level: float) -> float | None:
+    """The lower bound of the gain at the *level* of the look that said yes: gain - t SE, one-sided; None without an SE.
+
+    It holds with the look's own error, while the plain 95 % bound of a gain that was chosen by its p does not.
+    """
+    if difference.gain is None or difference.se is None or difference.df is None:
+        return None
+    return difference.gain - student_at(1 - level, difference.df) * difference.se
+
+
+def overfit_suspected(noes: int, gain: float | None, look_mde: float | None) -> bool:
+    """Whether two looks since the last yes said no although the development gain is at least twice what they can see."""
+    return noes >= OVERFIT_NOES and gain is not None and look_mde is not None and gain >= OVERFIT_SHARE * look_mde
+
+
+# --- Stopping --------------------------------------------------------------------------
+
+
+class CampaignCounts(NamedTuple):
+    """What the stop rules look at. A budget of None has no limit; scores and effects are shares of the score's range.
+
+    `variants_since_keep` counts from the last keep or the last `fresh_context`, whichever is later; `fresh_contexts` since the last keep.
+    `mde` is that of development at the planned trials; `equal_crashes` and `taints` are those at the end of the row of runs.
+    """
+
+    is_target_confirmed: bool = False
+    variants: int = 0
+    item_evals: int = 0
+    usd: float = 0.0
+    hours: float = 0.0
+    max_variants: int | None = None
+    max_item_evals: int | None = None
+    max_usd: float | None = None
+    max_hours: float | None = None
+    variants_since_keep: int = 0
+    categories_tried: int = 0
+    fresh_contexts: int = 0
+    dev_score: float | None = None
+    mde: float | None = None
+    min_effect: float = 0.0
+    can_afford_more: bool = True
+    equal_crashes: int = 0
+    taints: int = 0
+    integrity: tuple[str, ...] = ()
+    is_stop_file: bool = False
+
+
+def budget_spent(counts: CampaignCounts) -> list[str]:
+    """`budget_variants`, `budget_item_evals`, `budget_usd`, `budget_hours` of those that are used up."""
+    pairs: Mapping[str, tuple[float, float | None]] = {
+        "budget_variants": (counts.variants, counts.max_variants),
+        "budget_item_evals": (counts.item_evals, counts.max_item_evals),
+        "budget_usd": (counts.usd, counts.max_usd),
+        "budget_hours": (counts.hours, counts.max_hours),
+    }
+    return [code for code, (used, limit) in pairs.items() if limit is not None and used >= limit]
+
+
+def is_plateau(counts: CampaignCounts) -> bool:
+    """Whether 12 variants without a keep came of at least 3 categories of ideas."""
+    return counts.variants_since_keep >= PLATEAU_VARIANTS and counts.categories_tried >= PLATEAU_CATEGORIES
+
+
+def wants_fresh_context(counts: CampaignCounts) -> bool:
+    """Whether the plateau is the first: then lessons and leader go to a new session, and nothing stops."""
+    return is_plateau(counts) and not counts.fresh_contexts
+
+
+def is_saturated(dev_score: float | None, mde: float | None) -> bool:
+    """Whether the score is at 95 % of its range, or what is left of it is less than can be seen."""
+    return dev_score is not None and (dev_score >= SATURATED or (mde is not None and 1 - dev_score < mde))
+
+
+def is_unresolvable(mde: float | None, min_effect: float, can_afford_more: bool) -> bool:
+    """Whether the smallest effect wanted cannot be seen and no more items or trials can be had; never without such an effect."""
+    return mde is not None and 0 < min_effect < mde and not can_afford_more
+
+
+def noise_forbids(mde: float | None, min_effect: float, target_gap: float | None) -> bool:
+    """Whether the noise floor ends a campaign before it begins: what can be seen is above twice the *min_effect* and above the way to the
+    target; of the two those that are declared, and never when neither is."""
+    wanted = [2 * min_effect] * (min_effect > 0) + ([] if target_gap is None else [target_gap])
+    return mde is not None and bool(wanted) and mde > max(wanted)
+
+
+def stop_reasons(counts: CampaignCounts) -> list[str]:
+    """Why the campaign must stop, [] while it goes on: `stop_file`, `integrity`, `target_confirmed`, `budget_…`, `plateau` (the second
+    time; the first is `wants_fresh_context`), `saturation`, `unresolvable`, `broken` (3 equal crashes or 2 taints in a row)."""
+    checks = {
+        "stop_file": counts.is_stop_file,
+        "integrity": bool(counts.integrity),
+        "target_confirmed": counts.is_target_confirmed,
+        **dict.fromkeys(budget_spent(counts), True),
+        "plateau": is_plateau(counts) and counts.fresh_contexts > 0,
+        "saturation": is_saturated(counts.dev_score, counts.mde),
+        "unresolvable": is_unresolvable(counts.mde, counts.min_effect, counts.can_afford_more),
+        "broken": counts.equal_crashes >= EQUAL_CRASHES or counts.taints >= TAINTS,
+    }
+    return [code for code, is_met in checks.items() if is_met]
+
+# endregion
+
+# region campaigns/state.py
+# =============================================================================
+# Where a campaign stands: all that follows from its journal, its ideas and its ledger.
+#
+# Nothing is kept that does not follow from these files, so that any prefix of a journal has a state, and the same files give
+# the same one. What was not measured is None. Gains are only ever sums of paired estimates that were measured at the same time.
+# =============================================================================
+
+UNCHANGED = "baseline"  # the variant of the unchanged system
+SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
+UNJUDGED, PROMISING, NOT_REPLICATED, GUARD_FAILED = "unjudged", "promising", "not_replicated", "guard_failed"
+KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", "not_confirmed"
+KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
+# What a variant is called after its replication; one that may be kept, or goes on, stays promising.
+REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
+
+
+class Version(NamedTuple):
+    """A commit that others are compared with, and the variant that it is."""
+
+    variant: str
+    commit: str
+
+
+class CampaignVariant:
+    """One idea as one commit. `verdict` is of the vocabulary; `decision` is '', kept, simplified or discarded.
+
+    `screen` and `replicate` are the bodies of the last events of that type, or None. `is_parked`: kept once, and then taken back
+    because the looks said no to what development items said was there.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.commit, self.idea, self.label, self.lesson = name, "", "", "", ""
+        self.verdict, self.decision = UNJUDGED, ""
+        self.screen: JsonObject | None = None
+        self.replicate: JsonObject | None = None
+        self.keep: JsonObject | None = None
+        self.is_parked = False
+        self.runs: list[str] = []
+
+    def is_memorised(self) -> bool:
+        """True when the diff of the variant holds text of development items."""
+        return bool(self.screen and self.screen.get("memorised"))
+
+    def is_near_miss(self) -> bool:
+        """True when something was there, and not enough of it."""
+        gain = [each.get("z") or 0.0 for each in (self.screen, self.replicate) if each]
+        return self.verdict in ("no_signal", NOT_REPLICATED) and bool(gain) and gain[-1] > 0
+
+
+class LookCount(NamedTuple):
+    """The looks: how many are spent (`done`, with those inherited) and said yes, how many are `left` of `number`, the next one's level."""
+
+    done: int
+    yes: int
+    number: int
+    left: int
+    next_level: float | None
+
+
+class Spent(NamedTuple):
+    """What was used up: `usd` is what is known, of all but `unknown_costs` runs; looks are not in it."""
+
+    variants: int
+    evaluations: int
+    usd: float | None
+    unknown_costs: int
+    hours: float
+
+
+class CampaignState:
+    """The state, made by `campaign_state`.
+
+    `stored` are the runs with the leader's stored trials ([] when they have to be measured anew); `keeps` the bodies of the keeps between
+    reference and leader; `noes` how many looks said no since the last yes; `runs` {run: its body of run_started, with `state` and
+    `reason` once it has ended}; `since_keep` variants judged since the last keep or fresh context.
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        opened = campaign.events[0]["body"] if campaign.events else {}
+        self.contract = campaign.contract
+        first = Version(UNCHANGED, str(opened.get("commit") or self.contract.get("base_commit", "")))
+        self.leader, self.reference = first, first
+        self.opened: JsonObject = opened
+        self.baseline: JsonObject | None = None
+        self.noise: JsonObject | None = None
+        self.stored: list[str] = []
+        self.variants: dict[str, CampaignVariant] = {}
+        self.ideas: dict[str, JsonObject] = {}
+        self.runs: dict[str, JsonObject] = {}
+        self.keeps: list[JsonObject] = []
+        self.looks: list[JsonObject] = []
+        self.look_count = LookCount(0, 0, 0, 0, None)
+        self.noes = 0
+        self.drift_zs: list[float] = []
+        self.is_drifted = self.is_overfit = self.is_fresh_context = False
+        self.since_keep = self.fresh_contexts = 0
+        self.categories: set[str] = set()
+        self.equal_crashes = self.taints = 0
+        self.last_crash = ""
+        self.usd = self.hours = 0.0
+        self.evaluations = self.known_costs = self.unknown_costs = self.replicated = 0
+        self.notes: list[JsonObject] = []
+        self.integrity: list[JsonObject] = []
+        self.accepted: list[JsonObject] = []
+        self.closed: JsonObject | None = None
+
+    # --- What follows ------------------------------------------------------------------
+
+    def screened(self) -> list[CampaignVariant]:
+        """The variants that were screened or are being, in order of appearance."""
+        return [each for each in self.variants.values() if each.name != UNCHANGED and (each.screen or each.runs)]
+
+    def undecided(self) -> list[CampaignVariant]:
+        """The variants with a verdict that were neither kept nor discarded, in order of appearance."""
+        return [each for each in self.variants.values() if each.verdict != UNJUDGED and not each.decision]
+
+    def open_runs(self) -> list[str]:
+        """The runs that the journal saw begin and not end."""
+        return [run for run, body in self.runs.items() if "state" not in body]
+
+    def leader_gain(self) -> tuple[float | None, float | None]:
+        """(gain, SE) of the leader over the reference: the sum of the paired estimates of the keeps between; (0, 0) when they are one."""
+        if any(each.get(key) is None for each in self.keeps for key in ("gain", "se")):
+            return None, None
+        return math.fsum(each["gain"] for each in self.keeps), math.sqrt(math.fsum(each["se"] ** 2 for each in self.keeps))
+
+    def spent(self) -> Spent:
+        """What was used up so far."""
+        usd = self.usd if self.known_costs or not self.unknown_costs else None
+        return Spent(len(self.screened()), self.evaluations, usd, self.unknown_costs, self.hours)
+
+    def mde(self, trials: int | None = None) -> float | None:
+        """The smallest effect that development items show with *trials* (those of a replication); None before the noise is known."""
+        found = (self.noise or {}).get("mde") or {}
+        value = found.get(str(trials or self.contract.get("replicate", {}).get("passes", 3)))
+        return None if value is None else float(value)
+
+    def luck_line(self) -> float | None:
+        """How much the best of so many useless variants would seem to gain; None without a noise floor or a variant."""
+        se_pass = (self.noise or {}).get("se_pass")
+        return None if se_pass is None else luck_line(se_pass, len(self.screened()))
+
+    def false_keeps(self) -> float:
+        """How many of the replicated variants would be keepable if none of them changed anything."""
+        return expected_false_keeps(self.replicated, KEEP_Z)
+
+    def lessons(self) -> list[JsonObject]:
+        """{variant, verdict, lesson} of the variants that have one, oldest first."""
+        return [{"variant": each.name, "verdict": each.verdict, "lesson": each.lesson} for each in self.variants.values() if each.lesson]
+
+    def idea_status(self, idea: str) -> str:
+        """open, running, discarded, kept, confirmed, crashed or parked: that of the last variant that tried *idea*."""
+        tried = [each for each in self.variants.values() if each.idea == idea]
+        if not tried:
+            return OPEN_IDEA
+        last = tried[-1]
+        if last.is_parked:
+            return PARKED_IDEA
+        if last.verdict in (CONFIRMED, CRASHED):
+            return last.verdict
+        if last.decision in (KEPT, SIMPLIFIED):
+            return KEPT
+        return DISCARDED_IDEA if last.decision else RUNNING_IDEA
+
+    # --- Events ------------------------------------------------------------------------
+
+    def variant(self, name: object) -> CampaignVariant:
+        """The variant *name*, new when it was not seen before."""
+        return self.variants.setdefault(str(name), CampaignVariant(str(name)))
+
+    def see_run_started(self, body: JsonObject, time: str) -> None:
+        """A run of some purpose began."""
+        self.runs[str(body["run"])] = {**body, "since": time}
+        if body.get("purpose") == SCREEN_RUN:
+            variant = self.variant(body["variant"])
+            variant.commit, variant.idea = str(body.get("commit") or ""), str(body.get("idea") or "")
+            variant.runs.append(str(body["run"]))
+            self.is_fresh_context = False
+
+    def see_run_ended(self, body: JsonObject, time: str) -> None:
+        """A run ended: what it cost, and whether it is one more of a row of equal crashes or of taints."""
+        run = self.runs.setdefault(str(body["run"]), {**body, "since": time})
+        state, reason = body.get("state"), str(body.get("reason") or "")
+        run |= {"state": state, "reason": reason}
+        self.evaluations += int(body.get("evaluations") or 0)
+        cost = body.get("cost_usd")
+        self.usd += cost or 0.0
+        self.known_costs += cost is not None
+        self.unknown_costs += cost is None
+        seconds = body.get("seconds")
+        self.hours += (seconds if seconds is not None else seconds_between(run["since"], time)) / 3600
+        self.taints = self.taints + 1 if state == TAINTED else 0
+        is_equal = state == CRASHED and reason == self.last_crash
+        self.equal_crashes = self.equal_crashes + 1 if is_equal else int(state == CRASHED)
+        self.last_crash = reason if state == CRASHED else ""
+
+    def see_baseline(self, body: JsonObject, time: str) -> None:
+        """The first full run of the unchanged system."""
+        self.baseline = body
+
+    def see_noise(self, body: JsonObject, time: str) -> None:
+        """The noise floor, whose passes are the leader's stored trials from then on."""
+        self.noise, self.stored = body, list(body.get("runs") or [])
+        self.is_drifted, self.drift_zs = False, []
+
+    def see_screen(self, body: JsonObject, time: str) -> None:
+        """The verdict of a screen; a variant screened again keeps its place."""
+        variant = self.variant(body["variant"])
+        is_first = variant.screen is None
+        variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
+        variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
+        self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
+        self.since_keep += is_first
+        if self.since_keep >= PLATEAU_VARIANTS and len(self.categories - {""}) >= PLATEAU_CATEGORIES and not self.fresh_contexts:
+            self.fresh_contexts, self.since_keep, self.is_fresh_context = 1, 0, True
+
+    def see_replicate(self, body: JsonObject, time: str) -> None:
+        """The verdict of fresh passes of candidate and leader."""
+        variant = self.variant(body["variant"])
+        self.replicated += variant.replicate is None
+        variant.replicate, variant.commit = body, str(body.get("commit") or variant.commit)
+        verdict = str(body.get("verdict") or "incomplete")
+        variant.verdict = REPLICATED_AS.get(verdict, verdict)
+        if body.get("drift_z") is not None:
+            self.drift_zs.append(float(body["drift_z"]))
+
+    def see_drift(self, body: JsonObject, time: str) -> None:
+        """The leader's stored trials are out of date."""
+        self.is_drifted, self.stored, self.drift_zs = True, [], []
+
+    def see_keep(self, body: JsonObject, time: str) -> None:
+        """A bet: the variant is the leader, with its fresh trials."""
+        variant = self.variant(body["variant"])
+        variant.commit, variant.keep = str(body.get("commit") or variant.commit), body
+        variant.decision = variant.verdict = SIMPLIFIED if body.get("how") == SIMPLIFIED else KEPT
+        variant.lesson = str(body.get("lesson") or variant.lesson)
+        self.leader, self.stored = Version(variant.name, variant.commit), list(body.get("runs") or [])
+        self.keeps.append(body)
+        self.since_keep = self.fresh_contexts = 0
+        self.categories, self.is_fresh_context, self.drift_zs = set(), False, []
+
+    def see_discard(self, body: JsonObject, time: str) -> None:
+        """The variant is given up, or the parked one taken back."""
+        variant = self.variant(body["variant"])
+        variant.decision = DISCARDED_IDEA
+        variant.lesson = str(body.get("lesson") or variant.lesson)
+
+    def see_look(self, body: JsonObject, time: str) -> None:
+        """One answer about the holdout; a yes makes the leader of the look the reference."""
+        self.looks.append(body)
+        variant, answer = self.variants.get(str(body.get("leader"))), body.get("answer")
+        if answer == "yes":
+            self.reference = Version(str(body.get("leader")), str(body.get("leader_commit") or self.leader.commit))
+            self.keeps, self.noes = [], 0
+        self.noes += answer == "no"
+        if variant and variant.verdict != CONFIRMED:
+            variant.verdict = {"yes": CONFIRMED, "no": NOT_CONFIRMED}.get(str(answer), variant.verdict)
+
+    def see_overfit_suspected(self, body: JsonObject, time: str) -> None:
+        """The leader goes back to the reference; what was kept since is parked."""
+        for keep in self.keeps:
+            self.variant(keep["variant"]).is_parked = True
+        self.leader, self.keeps, self.stored, self.is_overfit, self.noes = self.reference, [], [], True, 0
+
+    def see_note(self, body: JsonObject, time: str) -> None:
+        """A note, of a variant or of the campaign."""
+        self.notes.append(body)
+
+    def see_integrity(self, body: JsonObject, time: str) -> None:
+        """Something that makes the record untrustworthy."""
+        self.integrity.append(body)
+
+    def see_accepted(self, body: JsonObject, time: str) -> None:
+        """A person has accepted something."""
+        self.accepted.append(body)
+
+    def see_closed(self, body: JsonObject, time: str) -> None:
+        """The end."""
+        self.closed = body
+
+
+SEEN = {
+    "run_started": CampaignState.see_run_started,
+    "run_ended": CampaignState.see_run_ended,
+    "baseline": CampaignState.see_baseline,
+    "noise": CampaignState.see_noise,
+    "screen": CampaignState.see_screen,
+    "replicate": CampaignState.see_replicate,
+    "drift": CampaignState.see_drift,
+    "keep": CampaignState.see_keep,
+    "discard": CampaignState.see_discard,
+    "look": CampaignState.see_look,
+    "overfit_suspected": CampaignState.see_overfit_suspected,
+    "note": CampaignState.see_note,
+    "integrity": CampaignState.see_integrity,
+    "accepted": CampaignState.see_accepted,
+    CLOSED: CampaignState.see_closed,
+}
+
+
+def campaign_state(campaign: Campaign) -> CampaignState:
+    """Where *campaign* stands. Raises RefusedError (`broken_chain`) when its ideas or its ledger were changed."""
+    state = CampaignState(campaign)
+    state.ideas = {str(body["id"]): body for body in chain_bodies(campaign, IDEAS_FILE, "idea")}
+    for event in campaign.events:
+        see = SEEN.get(event["type"])
+        if see is not None:
+            see(state, event["body"], event["time"])
+    state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
+    return state
+
+
+def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:
+    """The bodies of the events of type *kind* in the file *name* of the campaign. Raises RefusedError (`broken_chain`)."""
+    return (event["body"] for event in read_chain(campaign.file(name)) if event["type"] == kind)
+
+
+def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:
+    """How many looks are spent, as the ledger or the journal says, whichever has more; the ledger is written first."""
+    inherited = state.opened.get("inherited") or {}
+    own = max([state.looks, ledger], key=len)
+    done = int(inherited.get("looks") or 0) + len(own)
+    yes = int(inherited.get("yes") or 0) + sum(each.get("answer") == "yes" for each in own)
+    frozen = state.contract.get("looks") or {}
+    number = int(frozen.get("number") or 0)
+    level = look_level(float(frozen["alpha"]), number, done + 1, yes) if done < number else None
+    return LookCount(done, yes, number, max(0, number - done), level)
+
+
+def seconds_between(start: str, end: str) -> float:
+    """The seconds from *start* to *end*, as `utc_now` writes them; 0 when they cannot be read or go back."""
+    from datetime import datetime
+
+    try:
+        before, after = (datetime.fromisoformat(text.rstrip("Z")) for text in (start, end))
+    except ValueError:
+        return 0.0
+    return max(0.0, (after - before).total_seconds())
+
+# endregion
+
+# region campaigns/story.py
+# =============================================================================
+# The story of a campaign: every variant, bets and claims apart, what is not known.
+#
+# One document for the page, its Markdown and `--json`. Development numbers are there in full; of
+# the holdout there is what the looks answered, and after the close what was opened then.
+# =============================================================================
+
+BODY_NUMBERS = ("n", "gain", "se", "z", "label_z", "label_gain", "label_n", "passes", "p", "interval", "drift_z", "guards", "lost_items")
+
+
+def campaign_story(campaign: Campaign, state: CampaignState) -> JsonObject:
+    """The document of the report on *campaign*, which stands at *state*."""
+    gain, se = state.leader_gain()
+    looks, spent = state.look_count, state.spent()
+    return {
+        "version": 1,
+        "campaign": campaign.id,
+        "system": campaign.system,
+        "opened_at": campaign.events[0]["time"],
+        "closed_at": next((event["time"] for event in campaign.events if event["type"] == "closed"), None),
+        "contract": campaign.contract,
+        "contract_sha256": state.opened.get("contract_sha256"),
+        "seal": {key: state.opened.get(key) for key in ("level", "history_hits", "inherited")},
+        "claims": [look for look in state.looks if look.get("answer") == "yes"],
+        "closed": state.closed,
+        "looks": {"spent": looks.done, "yes": looks.yes, "number": looks.number, "left": looks.left, "answers": state.looks},
+        "baseline": state.baseline,
+        "noise": state.noise,
+        "luck_line": state.luck_line(),
+        "expected_false_keeps": state.false_keeps(),
+        "leader": {**state.leader._asdict(), "gain": gain, "se": se, "keeps": state.keeps},
+        "reference": state.reference._asdict(),
+        "variants": [variant_story(state, each) for each in state.variants.values() if each.screen or each.decision or each.runs],
+        "spent": spent._asdict(),
+        "integrity": state.integrity,
+        "accepted": state.accepted,
+        "notes": state.notes,
+        "unknown": unknowns(campaign, state),
+    }
+
+
+def variant_story(state: CampaignState, variant: CampaignVariant) -> JsonObject:
+    """One variant: its idea, what was measured at each step, what became of it."""
+    idea = state.ideas.get(variant.idea, {})
+    return {
+        "variant": variant.name,
+        "commit": variant.commit,
+        "idea": variant.idea or None,
+        "title": idea.get("title"),
+        "hypothesis": idea.get("hypothesis"),
+        "category": idea.get("category"),
+        "predict": idea.get("predict"),
+        "label": variant.label or None,
+        "screen": measured_body(variant.screen),
+        "replicate": measured_body(variant.replicate),
+        "verdict": variant.verdict,
+        "decision": variant.decision or None,
+        "is_parked": variant.is_parked,
+        "is_memorised": variant.is_memorised(),
+        "lesson": variant.lesson or None,
+        "runs": variant.runs,
+    }
+
+
+def measured_body(body: JsonObject | None) -> JsonObject | None:
+    """The numbers and the verdict in the *body* of a screen or replication; None when there was none."""
+    return None if body is None else {key: body[key] for key in ("verdict", *BODY_NUMBERS) if body.get(key) is not None}
+
+
+def unknowns(campaign: Campaign, state: CampaignState) -> list[str]:
+    """Whole sentences on what is not known, or weakens what is said."""
+    found = []
+    if state.closed is None:
+        found.append("The campaign is open: the holdout stays sealed, and no gain on it is known yet.")
+    level = state.opened.get("level")
+    if level == "honour":
+        why = campaign.contract.get("holdout", {}).get("level_reason") or "its folder can be read by whoever runs the campaign"
+        found.append(f"The holdout was sealed on honour only: {why}.")
+    inherited = (state.opened.get("inherited") or {}).get("looks")
+    if inherited:
+        found.append(f"Earlier campaigns asked the same holdout {inherited} times; their looks count in the levels of these.")
+    if state.noise is None:
+        found.append("The noise of an unchanged system was not measured, so no luck line is drawn.")
+    if state.is_drifted:
+        found.append("The leader no longer measures what it measured before: its stored trials were given up.")
+    if state.usd and state.unknown_costs:
+        found.append(f"The cost of {state.unknown_costs:,} of {state.known_costs + state.unknown_costs:,} runs is not known.")
+    elif state.unknown_costs:
+        found.append("No run reported what it cost.")
+    found += [f"Accepted by {each.get('by') or 'a person'}: {each.get('what')}." for each in state.accepted]
+    return found
+
+
+def bets(story: JsonObject) -> list[JsonObject]:
+    """The variants of *story* that were kept and not confirmed."""
+    return [each for each in story["variants"] if each["decision"] in (KEPT, SIMPLIFIED) and each["verdict"] != CONFIRMED]
+
+# endregion
+
 # region exporters/rows.py
 # =============================================================================
 # What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -37233,6 +38558,503 @@ def decision_html_of(row: JsonObject) -> str:
 
 # endregion
 
+# region web/campaign_words.py
+# =============================================================================
+# What the report of a campaign says in words, the same on the page and in report.md.
+#
+# Gains are in points (hundredths of the metric's range) where the metric has a range, else in its
+# own units. A bet is never worded as a claim.
+# =============================================================================
+
+VERDICT_TONES = {
+    "confirmed": "good", "kept": "good", "simplified": "good", "promising": "calm", "worse": "bad", "guard_failed": "bad", "void": "bad",
+    "tainted": "bad", "crashed": "bad",
+}  # fmt: skip
+SEAL_WORDS = {
+    "honour": "on honour: a path outside the repository that no command prints",
+    "guarded": "guarded, as a person states: reads of the folder are denied to the agent",
+    "other_user": "another user's folder, which the agent cannot read",
+    "remote": "on another machine",
+}
+
+
+NO_CLAIMS = "None: nothing is claimed."
+NOTHING_UNKNOWN = "Nothing that the campaign should have recorded."
+
+
+class StoryHeadline(NamedTuple):
+    """The page's first sentence, its tone, and the sentence below it."""
+
+    tone: str
+    sentence: str
+    lead: str
+
+
+def has_range(story: JsonObject) -> bool:
+    """True when the metric has a range, so that gains are shares of it."""
+    metric = story["contract"]["metric"]
+    return metric.get("minimum") is not None and metric.get("maximum") is not None
+
+
+def gain_text(story: JsonObject, value: float | None, is_signed: bool = True) -> str:
+    """'+4.2 points'; in the metric's own units when it has no range; 'not measured' for None."""
+    if value is None:
+        return NOT_MEASURED
+    sign = "+" if is_signed else ""
+    text = f"{100 * value:{sign}.1f} points" if has_range(story) else f"{value:{sign}.4g}"
+    return text.replace("-", "\u2212")
+
+
+def gain_line(story: JsonObject, body: JsonObject | None) -> str:
+    """'+4.2 points ± 1.3 (z 3.2)', the standard error behind ±; 'not measured'."""
+    if body is None or body.get("gain") is None:
+        return NOT_MEASURED
+    text = gain_text(story, body["gain"])
+    if body.get("se") is not None:
+        text += f" \u00b1 {100 * body['se']:.1f}" if has_range(story) else f" \u00b1 {body['se']:.3g}"
+    return text + (f" (z\u00a0{body['z']:.1f})".replace("-", "\u2212") if body.get("z") is not None else "")
+
+
+def story_claims(story: JsonObject) -> list[JsonObject]:
+    """The claims, last first, with what the close opened about each: {look, leader, level, gain, lower, …}."""
+    opened = {each["look"]: each for each in (story["closed"] or {}).get("claims", ())}
+    return [{**look, **opened.get(look["look"], {})} for look in reversed(story["claims"])]
+
+
+def story_headline(story: JsonObject) -> StoryHeadline:
+    """What the campaign comes to: the lower bound of a confirmed gain first, or that nothing is claimed."""
+    tried, kept = story["variants"], bets(story)
+    lead = f"{counted(len(tried), 'variant')} tried"
+    lead += f", {counted(len(kept), 'bet')} kept on development cases without being confirmed" if kept else ""
+    lead += f"; {story['looks']['spent']} of {counted(story['looks']['number'], 'look')} at the holdout spent."
+    if story["integrity"]:
+        broken = listed([str(each.get("message") or each.get("kind")) for each in story["integrity"]], 3)
+        return StoryHeadline("bad", "Void: the record cannot be trusted", f"{broken}. {lead}")
+    claims = story_claims(story)
+    if not claims:
+        return StoryHeadline("calm", "Nothing is claimed", f"No variant was confirmed on the sealed holdout. {lead}")
+    last = claims[0]
+    if last.get("lower") is None:
+        sentence = f"{last['leader']} is confirmed as better than {last['reference']}"
+        return StoryHeadline("good", sentence, f"By how much is opened when the campaign closes. {lead}")
+    least, estimate = gain_text(story, last["lower"]), gain_text(story, last["gain"])
+    sentence = f"{last['leader']} is better than {last['reference']} by at least {least}"
+    level = f"At the level of look {last['look']} ({last['level']:.3g}); the estimate is {estimate}, which is on the high side."
+    return StoryHeadline("good", sentence, f"{level} {lead}")
+
+
+def standing_text(variant: JsonObject) -> str:
+    """What a kept variant is now."""
+    return "parked" if variant["is_parked"] else str(variant["verdict"]).replace("_", " ")
+
+
+def seal_text(story: JsonObject) -> str:
+    """How the holdout was kept."""
+    level = str(story["seal"].get("level"))
+    return SEAL_WORDS.get(level, level)
+
+
+def agreed_facts(story: JsonObject) -> list[tuple[str, str]]:
+    """(name, value) of what the contract froze."""
+    contract = story["contract"]
+    metric, looks, budget = contract["metric"], contract["looks"], contract["budget"]
+    limits = [f"{budget['variants']} variants"] if budget.get("variants") else []
+    limits += [f"{budget['evaluations']:,} answers"] if budget.get("evaluations") else []
+    limits += [dollars(budget["usd"])] if budget.get("usd") else []
+    limits += [f"{budget['hours']:g} h"] if budget.get("hours") else []
+    guards = [f"{each['metric']} {'hard' if each.get('hard') else 'within ' + str(each['margin'])}" for each in contract.get("guards", ())]
+    return [
+        ("Metric", f"{metric['name']} ({metric['aggregation']}), {metric['direction']} is better"),
+        ("Effect worth having", gain_text(story, contract.get("min_effect"), False)),
+        ("Guards", listed(guards) if guards else "none"),
+        ("Development cases", f"{contract['dataset']['items']:,}"),
+        ("Holdout", f"{counted(contract['holdout']['cases'], 'case')}, sealed {seal_text(story)}"),
+        ("Looks", f"{looks['number']}, at most {looks['alpha']:g} chance of any false yes, {looks['trials']} fresh trials a side"),
+        ("Budget", listed(limits) if limits else "none"),
+        ("Contract", str(story["contract_sha256"])[:12]),
+    ]
+
+
+def spent_facts(story: JsonObject) -> list[tuple[str, str]]:
+    """(name, value) of what was used and how noisy it is."""
+    spent, noise = story["spent"], story["noise"]
+    cost = "not reported" if spent["usd"] is None else dollars(spent["usd"]) + (" known" if spent["unknown_costs"] else "")
+    facts = [
+        ("Variants", f"{spent['variants']:,}"),
+        ("Answers measured", f"{spent['evaluations']:,}, without those of looks"),
+        ("Cost", cost),
+        ("Hours of measuring", f"{spent['hours']:.1f}"),
+    ]
+    if noise:
+        effects = sorted((int(trials), value) for trials, value in noise["mde"].items())
+        mde = ", ".join(f"{trials}: {gain_text(story, value, False)}" for trials, value in effects)
+        facts += [
+            ("Items that flip by themselves", f"{100 * noise['flip_rate']:.0f} %"),
+            ("Smallest effect seen, by trials", mde),
+            ("Luck line", gain_text(story, story["luck_line"])),
+            ("Keeps expected of useless variants", f"{story['expected_false_keeps']:.1f}"),
+        ]
+    return facts
+
+
+def again_commands(story: JsonObject) -> list[str]:
+    """The commands that show what this report rests on."""
+    found = [f"kaizen campaign status --campaign {story['campaign']} --json", f"kaizen log --system {story['system']} --json"]
+    found += [f"kaizen show {run}" for each in story["variants"][-1:] for run in each["runs"][-1:]]
+    return found
+
+# endregion
+
+# region web/campaign_markdown.py
+# =============================================================================
+# The report of a campaign as Markdown.
+# =============================================================================
+
+
+def campaign_markdown(story: JsonObject) -> str:
+    """The *story* of a campaign as text: what the page says, without the picture."""
+    headline, name = story_headline(story), f"{story['system']}, campaign {story['campaign']}"
+    parts = [
+        (f"# {markdown_text(headline.sentence)}", [markdown_text(f"{name}. {headline.lead}")]),
+        ("## What is not known", [f"- {markdown_text(each)}" for each in story["unknown"]] or [NOTHING_UNKNOWN]),
+        ("## What broke the rules", [f"- {markdown_text(str(each.get('message') or each.get('kind')))}" for each in story["integrity"]]),
+        ("## Claims: confirmed on the sealed holdout", [f"- {claim_text(story, each)}" for each in story_claims(story)] or [NO_CLAIMS]),
+        ("## Bets: kept on development cases", [f"- {bet_text(story, each)}" for each in bets(story)] or ["None."]),
+        ("## What was tried", tried_lines(story) if story["variants"] else ["Nothing yet."]),
+        ("## What was agreed before the first variant", [f"- {name}: {markdown_text(value)}" for name, value in agreed_facts(story)]),
+        ("## What it took", [f"- {name}: {markdown_text(value)}" for name, value in spent_facts(story)]),
+        ("## See for yourself", [f"- {markdown_code(each)}" for each in again_commands(story)]),
+    ]
+    return "\n\n".join("\n".join([title, "", *lines]) for title, lines in parts if lines) + "\n"
+
+
+def claim_text(story: JsonObject, claim: JsonObject) -> str:
+    """One claim in a line."""
+    much = "by how much is opened at the close"
+    if claim.get("lower") is not None:
+        much = f"at least {gain_text(story, claim['lower'])}, estimate {gain_text(story, claim['gain'])}"
+    what = f"{claim['leader']} against {claim['reference']}: {much} (look {claim['look']}, level {claim['level']:.3g})"
+    return markdown_text(what)
+
+
+def bet_text(story: JsonObject, variant: JsonObject) -> str:
+    """One bet in a line."""
+    return markdown_text(f"{variant['variant']}: {gain_line(story, variant['replicate'])}, {standing_text(variant)}")
+
+
+def tried_lines(story: JsonObject) -> list[str]:
+    """The table of variants."""
+    lines = ["| variant | screen | fresh trials | verdict | lesson |", "|---|---|---|---|---|"]
+    for each in story["variants"]:
+        gains = [gain_line(story, each[step]) for step in ("screen", "replicate")]
+        found = [each["variant"], *gains, each["verdict"], each["lesson"] or ""]
+        lines.append(f"| {' | '.join(map(markdown_text, found))} |")
+    return lines
+
+# endregion
+
+# region web/campaign_report.py
+# =============================================================================
+# The report of a campaign on one page.
+#
+# The picture shows each variant where its screen put it against the leader of its time, where
+# fresh trials put it afterwards, and the luck line: how good the best of so many useless variants
+# would look. Every value in it stands in the table as text.
+# =============================================================================
+
+CAMPAIGN_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
+<p class="lead">$lead</p>
+<div class="unknown">
+<h2>What is not known</h2>
+$unknown
+</div>
+</section>
+$integrity
+<section class="card" aria-labelledby="plot-title">
+<h2 id="plot-title">Every variant against the leader of its time</h2>
+$plot
+</section>
+
+<div class="columns pair">
+<section class="card" aria-labelledby="claims-title">
+<h2 id="claims-title">Claims: confirmed on the sealed holdout</h2>
+$claims
+</section>
+
+<section class="card" aria-labelledby="bets-title">
+<h2 id="bets-title">Bets: kept on development cases</h2>
+$bets
+</section>
+</div>
+
+<section class="card" aria-labelledby="variants-title">
+<h2 id="variants-title">What was tried</h2>
+$variants
+</section>
+
+<div class="columns pair">
+<section class="card" aria-labelledby="rules-title">
+<h2 id="rules-title">What was agreed before the first variant</h2>
+$rules
+</section>
+
+<section class="card" aria-labelledby="spent-title">
+<h2 id="spent-title">What it took</h2>
+$spent
+</section>
+</div>
+
+<section class="card" aria-labelledby="again-title">
+<h2 id="again-title">See for yourself</h2>
+$again
+</section>
+"""
+CAMPAIGN_CSS = r"""
+/* The report of a campaign. */
+main > .card, main > .columns { margin-bottom: 1.25rem; }
+.broken { border-color: var(--bad); }
+.tries { height: 19rem; width: 100%; overflow: visible; display: block; }
+.tries-frame { display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); gap: 0 0.4rem; padding: 0.6rem 0 0.4rem; }
+.tries-scroll { overflow-x: auto; overflow-y: hidden; padding: 0.4rem 0.5rem 0 0; }
+.tries-wide { min-width: 100%; width: max-content; }
+.tries-wide > .tries { width: 0; min-width: 100%; }
+.tries-wide > .spacer { display: block; height: 1px; }
+.tries text { fill: var(--soft); font-size: 0.75rem; }
+.tries .rule { stroke: var(--line); stroke-width: 1; }
+.tries .zero { stroke: var(--edge); stroke-width: 1.5; }
+.tries .luck { stroke: var(--warn); stroke-width: 2; stroke-dasharray: 6 4; }
+.tries .range { stroke: var(--calm); stroke-width: 1.5; opacity: 0.55; }
+.tries .fresh { stroke: var(--accent); stroke-width: 2.5; opacity: 0.6; }
+.dab { fill: var(--card); stroke: var(--calm); stroke-width: 2; }
+.dab.fresh-mark { stroke: var(--accent); }
+.dab.kept { fill: var(--accent); stroke: var(--card); }
+.dab.confirmed { fill: var(--good); stroke: var(--card); }
+.dab.lost { stroke: var(--bad); fill: none; stroke-width: 2.5; }
+.sample { width: 1.1rem; height: 1rem; vertical-align: -0.15rem; margin-right: 0.3rem; overflow: visible; }
+.sample svg { overflow: visible; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; list-style: none; padding: 0; margin-top: 0.6rem; font-size: 0.8125rem; color: var(--soft); }
+.legend .dash { display: inline-block; width: 1.4rem; border-top: 2px dashed var(--warn); margin-right: 0.35rem; vertical-align: 0.25rem; }
+.tried { margin-top: 0; }
+.tried tbody th { width: 26%; color: var(--ink); overflow-wrap: anywhere; }
+.tried td { font-weight: 400; font-size: 0.9375rem; }
+.tried small { display: block; margin-left: 0 !important; overflow-wrap: anywhere; }
+.tried .word { font-weight: 640; }
+.tried .word.good { color: var(--good); }
+.tried .word.bad { color: var(--bad); }
+.tried .cap { display: none; color: var(--soft); font-size: 0.8125rem; }
+.pair { grid-template-columns: minmax(0, 1fr); }
+@media (min-width: 62rem) { .tried .cap { display: none; color: var(--soft); font-size: 0.8125rem; }
+.pair { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+.facts { display: grid; grid-template-columns: minmax(8rem, 34%) minmax(0, 1fr); gap: 0.35rem 1rem; }
+.facts dt { color: var(--soft); font-size: 0.875rem; }
+.facts dd { overflow-wrap: anywhere; }
+.again pre { padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+.again pre + p, .again p + pre { margin-top: 0.5rem; }
+@media screen and (max-width: 60rem) {
+  .tried tr { display: grid; border-top: 1px solid var(--line); padding: 0.5rem 0; }
+  .tried thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .tried tr > *, .tried tbody th { border: 0; padding: 0.1rem 0; width: auto; }
+  .tried .cap { display: inline; }
+}
+@media screen and (max-width: 46rem) { .tries { height: 14rem; } .tries-frame { grid-template-columns: 2.8rem minmax(0, 1fr); } }
+"""
+TRIED = "figures splits tried"
+LATER = "opened at the close"
+TRY_WIDTH = 26  # pixels a variant has at least; beyond the width of the page the picture scrolls
+# Drawn around the middle of a mark, in pixels.
+TRY_SHAPES = {
+    "screened": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+    "fresh": "M0 -6l6 6l-6 6l-6 -6z",
+    "kept": "M0 -7l7 7l-7 7l-7 -7z",
+    "confirmed": "M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0z",
+    "lost": "M-4.5 -4.5l9 9M4.5 -4.5l-9 9",
+}
+TRY_CLASSES = {"screened": "", "fresh": " fresh-mark", "kept": " kept", "confirmed": " confirmed", "lost": " lost"}
+TRY_WORDS = {
+    "screened": "one pass (screen)",
+    "fresh": "fresh trials, not kept",
+    "kept": "fresh trials, kept: a bet",
+    "confirmed": "fresh trials, later confirmed: a claim",
+    "lost": "worse in the screen",
+}
+
+
+def campaign_page(story: JsonObject) -> str:
+    """The page of the *story* of a campaign."""
+    headline, kept = story_headline(story), bets(story)
+    broken = [html_text(capitalised(str(each.get("message") or each.get("kind")))) for each in story["integrity"]]
+    values = {
+        "tone": headline.tone,
+        "name": html_text(f"{story['system']}, campaign {story['campaign']}" + ("" if story["closed"] else ", still open")),
+        "sentence": html_text(headline.sentence),
+        "lead": figure_html(headline.lead),
+        "unknown": list_html([html_text(each) for each in story["unknown"]]) if story["unknown"] else f"<p>{NOTHING_UNKNOWN}</p>",
+        "integrity": f'<section class="card broken"><h2>What broke the rules</h2>{list_html(broken)}</section>' if broken else "",
+        "plot": tries_plot(story),
+        "claims": claims_table(story),
+        "bets": bets_table(story, kept),
+        "variants": tried_table(story) if story["variants"] else "<p>Nothing yet.</p>",
+        "rules": facts_html(agreed_facts(story)),
+        "spent": facts_html(spent_facts(story)),
+        "again": f'<div class="again">{"".join(f"<pre>{html_text(each)}</pre>" for each in again_commands(story))}</div>',
+    }
+    before, between, after = page_frame(f"{story['system']}: campaign {story['campaign']}", "Campaign", CAMPAIGN_CSS, "")
+    return before + fill_template(CAMPAIGN_HTML, values) + between + after
+
+
+def facts_html(facts: list[tuple[str, str]]) -> str:
+    """Names and values side by side."""
+    return '<dl class="facts">' + "".join(f"<dt>{html_text(name)}</dt><dd>{figure_html(value)}</dd>" for name, value in facts) + "</dl>"
+
+
+# --- The picture -----------------------------------------------------------------------
+
+
+def try_kind(variant: JsonObject) -> str:
+    """The mark of a variant's last measurement."""
+    if variant["verdict"] == "confirmed":
+        return "confirmed"
+    if variant["decision"] in ("kept", "simplified"):
+        return "kept"
+    if variant["replicate"]:
+        return "fresh"
+    return "lost" if variant["verdict"] == "worse" else "screened"
+
+
+def measured_points(variant: JsonObject) -> list[tuple[str, float, float | None]]:
+    """(mark, gain, SE) of what was measured of a variant: the screen, then the fresh trials."""
+    found = []
+    for key, kind in (("screen", "lost" if variant["verdict"] == "worse" else "screened"), ("replicate", try_kind(variant))):
+        body = variant[key]
+        if body and body.get("gain") is not None:
+            found.append((kind, float(body["gain"]), body.get("se")))
+    return found
+
+
+def try_mark(kind: str, title: str = "") -> str:
+    """The shape of a mark, with a *title* for the pointer."""
+    told = f"<title>{html_text(title)}</title>" if title else ""
+    return f'<path class="dab{TRY_CLASSES[kind]}" d="{TRY_SHAPES[kind]}">{told}</path>'
+
+
+def tries_plot(story: JsonObject) -> str:
+    """Each variant's gains over the leader of its time, with one standard error, and the luck line; a sentence when there is none."""
+    tried = [(each, measured_points(each)) for each in story["variants"]]
+    tried = [(each, points) for each, points in tried if points]
+    if not tried:
+        return "<p>No variant has been measured yet.</p>"
+    luck = story["luck_line"]
+    ends = [gain + sign * (se or 0.0) for _, points in tried for _, gain, se in points for sign in (-1, 1)] + [0.0, luck or 0.0]
+    step = round_step(max(max(ends) - min(ends), 1e-6))
+    bottom, top = math.floor(min(ends) / step) * step, max(math.ceil(max(ends) / step), 1) * step
+
+    def height(value: float) -> str:
+        return f"{100 * (top - value) / (top - bottom):.2f}%"
+
+    scale = [bottom + number * step for number in range(round((top - bottom) / step) + 1)]
+    axis, shapes = "", ""
+    for value in scale:
+        y, line = height(value), "rule" if abs(value) > step / 1e6 else "zero"
+        axis += f'<text x="100%" y="{y}" text-anchor="end" dominant-baseline="middle">{html_text(scale_text(story, value))}</text>'
+        shapes += f'<line class="{line}" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
+    if luck is not None:
+        shapes += f'<line class="luck" x1="0" x2="100%" y1="{height(luck)}" y2="{height(luck)}"/>'
+    for number, (variant, points) in enumerate(tried):
+        x = f"{100 * (number + 0.5) / len(tried):.3f}%"
+        for order, (kind, gain, se) in enumerate(points):
+            if se is not None:
+                line = "fresh" if order else "range"
+                shapes += f'<line class="{line}" x1="{x}" x2="{x}" y1="{height(gain - se)}" y2="{height(gain + se)}"/>'
+            title = f"{variant['variant']}: {gain_text(story, gain)}, {TRY_WORDS[kind]}"
+            shapes += f'<svg x="{x}" y="{height(gain)}" overflow="visible">{try_mark(kind, title)}</svg>'
+    spacer = f'<svg class="spacer" width="{TRY_WIDTH * len(tried)}" height="1" focusable="false"></svg>'
+    label = f"Gains of {counted(len(tried), 'variant')} over the leader of their time; every value stands in the table below."
+    kinds = dict.fromkeys(kind for _, points in tried for kind, _, _ in points)
+    legend = "".join(f"<li>{sample_html(kind)}{TRY_WORDS[kind]}</li>" for kind in TRY_SHAPES if kind in kinds)
+    legend += "<li>vertical line: one standard error</li>"
+    if luck is not None:
+        line = f"luck line: the best of {counted(len(tried), 'useless variant')} would look {gain_text(story, luck)} better in one pass"
+        legend += f'<li><span class="dash"></span>{figure_html(line)}</li>'
+    return (
+        f'<figure><div class="tries-frame"><svg class="tries" aria-hidden="true" focusable="false">{axis}</svg>'
+        f'<div class="tries-scroll" role="img" tabindex="0" aria-label="{html_text(label)}">'
+        f'<div class="tries-wide"><svg class="tries" focusable="false">{shapes}</svg>{spacer}</div></div></div>'
+        f'<figcaption><ul class="legend">{legend}</ul></figcaption></figure>'
+    )
+
+
+def scale_text(story: JsonObject, value: float) -> str:
+    """A label of the scale."""
+    text = f"{100 * value:+.3g}" if has_range(story) else f"{value:+.3g}"
+    return "0" if float(text) == 0 else text.replace("-", "\u2212")
+
+
+def sample_html(kind: str) -> str:
+    """A mark in a line of text."""
+    return f'<svg class="sample" aria-hidden="true" focusable="false"><svg x="50%" y="50%">{try_mark(kind)}</svg></svg>'
+
+
+# --- Tables ----------------------------------------------------------------------------
+
+
+def named_html(name: str, value: str) -> str:
+    """The markup *value* of a cell, with the *name* of its column for screens on which cells stand below each other."""
+    return f'<span class="cap">{name} </span>{value}'
+
+
+def claims_table(story: JsonObject) -> str:
+    """The claims with bound and estimate; a sentence when there is none."""
+    rows = []
+    for claim in story_claims(story):
+        bound = gain_text(story, claim["lower"]) if claim.get("lower") is not None else LATER
+        rows.append(
+            [
+                f"<b>{html_text(str(claim['leader']))}</b><small>against {html_text(str(claim['reference']))}</small>",
+                named_html("At least", figure_html(bound)),
+                named_html("Estimate", figure_html(gain_text(story, claim["gain"]) if claim.get("gain") is not None else LATER)),
+                figure_html(f"look {claim['look']}, level {claim['level']:.3g}"),
+            ]
+        )
+    columns = ["Variant", "At least", "Estimate", "Said by"]
+    return table_html("Claims", columns, rows, TRIED) if rows else f"<p>{NO_CLAIMS}</p>"
+
+
+def bets_table(story: JsonObject, kept: list[JsonObject]) -> str:
+    """What was kept and not confirmed; a sentence when there is nothing."""
+    rows = []
+    for each in kept:
+        gain = figure_html(gain_line(story, each["replicate"]))
+        rows.append([f"<b>{html_text(each['variant'])}</b>", gain, html_text(standing_text(each))])
+    table = table_html("Bets", ["Variant", "Gain on development cases, fresh", "Now"], rows, TRIED) if rows else "<p>None.</p>"
+    return table + "<p><small>A bet was chosen because it looked good here; what it is worth, only the holdout says.</small></p>"
+
+
+def tried_table(story: JsonObject) -> str:
+    """Every variant, oldest first."""
+    rows = []
+    for each in story["variants"]:
+        title = f"<small>{html_text(each['title'] or each['hypothesis'])}</small>" if each["title"] or each["hypothesis"] else ""
+        marks = [f"label {each['label']}"] if each["label"] else []
+        marks += ["holds text of development cases"] if each["is_memorised"] else []
+        tone = VERDICT_TONES.get(each["verdict"], "")
+        word = f'<span class="word {tone}">{html_text(each["verdict"].replace("_", " "))}</span>'
+        word += f"<small>{html_text(each['decision'])}</small>" if each["decision"] and each["decision"] != each["verdict"] else ""
+        source = " · ".join(filter(None, [each["commit"][:7], each["category"], *marks]))
+        rows.append(
+            [
+                f"<b>{html_text(each['variant'])}</b> <small>{html_text(source)}</small>{title}",
+                named_html("Screen", figure_html(gain_line(story, each["screen"]))),
+                named_html("Fresh", figure_html(gain_line(story, each["replicate"]))),
+                word,
+                html_text(each["lesson"]) if each["lesson"] else '<span class="missing">none written</span>',
+            ]
+        )
+    return table_html("Variants", ["Variant", "Screen, one pass", "Fresh trials", "Verdict", "Lesson"], rows, TRIED)
+
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -39397,6 +41219,46 @@ def record_agreement(path: str, document: JsonObject) -> None:
     old = read_json_object(path).get("measured") if os.path.exists(path) else []
     kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
     write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
+
+# endregion
+
+# region commands/campaign_report.py
+# =============================================================================
+# `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
+# =============================================================================
+
+REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
+
+
+@command(
+    "campaign report",
+    "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known.",
+    [
+        Argument("--campaign", "C", "which campaign (the open one)", {"default": ""}),
+        Argument("--system", "ID", "the open campaign of this system", {"default": ""}),
+        Argument("--output", "FOLDER", "where to write (the campaign's folder in the store)", {"default": ""}),
+    ],
+    "kaizen campaign report\nkaizen campaign report --campaign c1 --output reports",
+    group="campaign",
+)
+def command_campaign_report(args: Namespace) -> Answer:
+    """Writes both files. Exit 3 when the record was broken: a person has to look."""
+    workspace = find_workspace()
+    campaign = find_campaign(workspace, args.system, args.campaign)
+    story = campaign_story(campaign, campaign_state(campaign))
+    folder = args.output or campaign.folder
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"--output {shown_path(folder)}: is no folder")
+    make_folder(folder)
+    html, markdown = os.path.join(folder, REPORT_HTML), os.path.join(folder, REPORT_MARKDOWN)
+    write_file(html, campaign_page(story))
+    write_file(markdown, campaign_markdown(story))
+    headline = story_headline(story)
+    code, reason = (EXIT_HUMAN, "integrity") if story["integrity"] else (0, "claimed" if story["claims"] else "nothing_claimed")
+    lines = [visible(headline.sentence, 300), f"  {visible(headline.lead, 600)}", *[f"  {visible(each, 300)}" for each in story["unknown"]]]
+    lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
+    data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
+    return Answer(code, reason, headline.sentence, lines, data, f"open {shown_path(html)}")
 
 # endregion
 
