@@ -16,6 +16,7 @@ from kaizen.campaigns.campaign import (
     campaigns_folder,
     load_campaign,
 )
+from kaizen.campaigns.rules import LABEL_TRIALS
 from kaizen.campaigns.sealed import LOOK, SEALED_CONTRACT, SEALED_LOOKS, SEALED_MARK, case_question_hash, new_seal
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.cases.case import Case
@@ -29,7 +30,6 @@ from kaizen.lab.preflight import slots_of
 from kaizen.lab.system import SYSTEMS_FOLDER, System
 from kaizen.lab.workspace import WORKSPACE_FOLDER, Workspace
 
-LABEL_TRIALS = 3
 STOP_RULES = {"plateau": 12, "categories": 3, "saturation": 0.95}
 LEVEL_NAMES = ("honour", "guarded", "other_user", "remote")
 GUARD_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,100}\Z")
