@@ -8,7 +8,6 @@ import unittest
 from pathlib import Path
 
 import lab_fixture
-import support
 from lab_fixture import PRELUDE
 from support import kaizen, run_cli, write, write_lines
 

@@ -239,7 +239,7 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
         key, state = (document["system"], document["variant"]), document["state"]
         if state == DONE:
             settled.add(key)
-        elif state not in (PLANNED, RUNNING, UNREADABLE) and document["reason"] != RACE_STOPPED and key not in settled:
+        elif state not in (PLANNED, RUNNING, UNREADABLE) and document.get("reason") != RACE_STOPPED and key not in settled:
             command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
             kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
             commit = document["commit"]["hash"]
