@@ -18,7 +18,6 @@ from kaizen.campaigns.campaign import (
 )
 from kaizen.campaigns.rules import LABEL_TRIALS
 from kaizen.campaigns.sealed import LOOK, SEALED_CONTRACT, SEALED_LOOKS, SEALED_MARK, case_question_hash
-from kaizen.campaigns.sealed import LOOK, SEALED_CONTRACT, SEALED_LOOKS, SEALED_MARK, case_question_hash, new_seal
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.cases.case import Case
 from kaizen.foundation.chain import read_chain
