@@ -131,7 +131,11 @@ class NothingIsLost(unittest.TestCase):
             found = re.search(forbidden, path.read_text(encoding="utf-8"))
             self.assertIsNone(found, f"{path.name}: {found}")
         words = r"\bgit_(?:answer|ended)\([^\n]*[\"'](reset|clean|checkout|restore|stash|rm|read-tree|checkout-index)[\"']"
-        for path in sorted(SOURCES.rglob("*.py")):
+        # These read a commit into an index of their own, in a folder of their own.
+        apart = {SOURCES / "campaigns/arms.py", SOURCES / "campaigns/opening.py"}
+        for path in apart:
+            self.assertRegex(path.read_text(encoding="utf-8"), r'"GIT_INDEX_FILE": os\.path\.join\(')
+        for path in sorted(set(SOURCES.rglob("*.py")) - apart):
             self.assertIsNone(re.search(words, path.read_text(encoding="utf-8")), path.name)
 
 

@@ -40,7 +40,19 @@ from kaizen.lab.pairing import pair_value
 from kaizen.lab.preflight import refuse_signs, take_slot
 from kaizen.lab.provenance import Checkout, patch_id, read_checkout
 from kaizen.lab.reading import answered_lines
-from kaizen.lab.runstore import BROKEN_OFF, DONE, INCOMPLETE, PLANNED, TAINTED, TIMED_OUT, FolderStore, RunStore, RunWriter, run_passes
+from kaizen.lab.runstore import (
+    BROKEN_OFF,
+    DONE,
+    INCOMPLETE,
+    PLANNED,
+    RUNNING,
+    TAINTED,
+    TIMED_OUT,
+    RunStore,
+    RunWriter,
+    run_passes,
+    run_store,
+)
 from kaizen.lab.session import ENDED_WELL, MAX_ATTEMPTS, ItemEvaluator, Limits, final_answers, is_answered
 from kaizen.lab.system import COUNT_AGGREGATIONS, System
 from kaizen.lab.watch import Watch
@@ -147,10 +159,10 @@ def make_bench(
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
-    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), FolderStore(workspace))
+    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), run_store(workspace))
     judge = judge._replace(store_folder=store_folder or workspace.store_folder)
     items = load_items(judge, system)
-    return Bench(workspace, campaign, checkout, FolderStore(judge), judge, system, items, limits, folders, not store_folder)
+    return Bench(workspace, campaign, checkout, run_store(judge), judge, system, items, limits, folders, not store_folder)
 
 
 # --- Runs ------------------------------------------------------------------------------
@@ -252,7 +264,7 @@ class ArmRun:
         bench = self.bench
         document = self.writer.document()
         if number > document["passes"] + document["campaign"]["pass_from"] - 1:
-            self.writer.update(passes=number - document["campaign"]["pass_from"] + 1)
+            self.writer.update(state=RUNNING, passes=number - document["campaign"]["pass_from"] + 1)
         if not self.missing(number):
             return
         with exported(bench.workspace, bench.checkout, self.arm.commit, bench.system, bench.folders) as (root, export):

@@ -10,7 +10,7 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.preflight import SIGNS, tree_document
 from kaizen.lab.reading import UNREADABLE, live_runs, read_runs, resumable_runs
-from kaizen.lab.runstore import DONE, FolderStore, RunStore
+from kaizen.lab.runstore import DONE, RunStore, run_store
 from kaizen.lab.system import load_system, system_ids
 from kaizen.lab.workspace import Workspace, find_workspace
 
@@ -28,7 +28,7 @@ RESUMABLE_SHOWN = 5
 def command_status(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     documents = read_runs(store)
     tree = tree_document(workspace)
     live = live_runs(store, documents)

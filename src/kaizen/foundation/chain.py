@@ -13,11 +13,12 @@ from typing import Any
 
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import RefusedError
-from kaizen.foundation.files import shown_path, truncate_file
+from kaizen.foundation.files import open_for_reading, shown_path, truncate_file
 from kaizen.foundation.journals import AppendLog, torn_tail
-from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, decode_line, raw_lines, sha256_hex
+from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, decode_line, encode_compact, raw_lines, sha256_hex
 from kaizen.foundation.text import counted
 
+CHAIN_TAIL = 1 << 14  # bytes at the end of a journal in which its last events are looked for
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
 
 
@@ -48,6 +49,33 @@ def read_chain(path: str) -> list[JsonObject]:
             raise broken_chain(path, number, "does not follow the line before it: lines are missing, added or in another order")
         events.append(event)
     return events
+
+
+def last_event(path: str, kind: str) -> tuple[JsonObject | None, bool]:
+    """(the last event of type *kind* in the journal *path*, whether it is the last of all); (None, False) when there is none.
+
+    Only the end of the file is read: that each event follows the one before it is what `read_chain` looks at. Raises RefusedError.
+    """
+    found: list[JsonObject] = []
+    if os.path.exists(path):
+        with open_for_reading(path) as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - CHAIN_TAIL))
+            lines = stream.read(CHAIN_TAIL).split(b"\n")
+        mark = b'"type":' + encode_compact(kind).encode()
+        for number, raw in enumerate(reversed(lines[1 if size > CHAIN_TAIL else 0 : -1])):
+            if mark in raw:
+                try:
+                    event = decode_line(raw)
+                except JsonError:
+                    event = {}
+                if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+                    read_chain(path)  # says which line it is
+                if event["type"] == kind:
+                    return event, number == 0
+        found = read_chain(path) if size > CHAIN_TAIL else []
+    last = next((event for event in reversed(found) if event["type"] == kind), None)
+    return last, bool(last) and last is found[-1]
 
 
 def broken_chain(path: str, number: int, what: str) -> RefusedError:

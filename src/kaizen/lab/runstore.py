@@ -6,8 +6,10 @@
     runs/<run>/out.log err.log what the eval printed, capped
     runs/<run>/attempt-N/      what these files were before the run was restarted
 
-Nobody else knows these paths. A run that is recorded as planned or running, but that no process
-holds, was interrupted: `read` says so.
+Nobody else knows these paths; programs that need files get folders of their own (`locked_folder`,
+`material`, `evidence_folder`). A run that is recorded as planned or running, but that no process
+holds, was interrupted: `read` says so. The event `ended` has what the run ended with and the hash
+of run.json: `read` refuses a run.json that says something else.
 """
 
 import hashlib
@@ -17,11 +19,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kaizen.foundation.chain import ChainLog, mend_torn_line, read_chain
+from kaizen.foundation.chain import ChainLog, last_event, mend_torn_line, read_chain
 from kaizen.foundation.errors import InputError, RefusedError
-from kaizen.foundation.files import copy_file, list_folder, make_folder, make_new_folder, open_for_reading, shown_path
+from kaizen.foundation.files import (
+    copy_file,
+    list_folder,
+    make_folder,
+    make_new_folder,
+    open_for_appending,
+    open_for_reading,
+    shown_path,
+    write_all,
+    write_file,
+)
 from kaizen.foundation.journals import AppendLog, torn_tail
-from kaizen.foundation.jsonio import JsonObject, parse_line, read_json_object, write_json
+from kaizen.foundation.jsonio import JsonObject, fingerprint, parse_line, read_json_object, write_json
 from kaizen.foundation.locks import FileLock, is_locked
 from kaizen.foundation.shapes import (
     ANY_TEXT,
@@ -47,10 +59,12 @@ ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
 ANSWERED = ITEM_STATUSES[:2]  # statuses that are a measurement
 RUN_NAME = re.compile(r"r\d{4,9}\Z")
 RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
-RUN_LOCK = "lock"
+RUN_LOCK, LOCKED = "lock", "locked"
+ENDED, UNENDED = "ended", (PLANNED, RUNNING)
 OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
 # What a run has only once it has been started, and no longer when it is restarted.
 RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds", "items")
+RUN_RESULT_FIELDS_TOLD = {"counts", "result", "items", "metrics", "cost_usd"}
 Key = tuple[str, int, int]  # item, trial, pass
 MEASURED = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
 RUN_FIELDS = {
@@ -140,6 +154,39 @@ def checked_item(line: JsonObject, place: str) -> JsonObject:
     return line
 
 
+def record_of(document: JsonObject) -> str:
+    """The hash of run.json, which the event `ended` keeps; the process that is at it is no part of it."""
+    return fingerprint({key: value for key, value in document.items() if key != "pid"})
+
+
+def refuse_other_record(document: JsonObject, ended: JsonObject | None, shown: str) -> None:
+    """Raises RefusedError, with *shown* in front, unless *document*, of a run that has ended, is what the event *ended* tells.
+
+    A restart that a crash broke off has taken the result away already: nothing is claimed, and only the state counts.
+    """
+    told = ended["body"] if ended else {"state": document["state"]}
+    if told.get("record") == record_of(document):
+        return
+    claims_nothing = document["state"] != DONE and not RUN_RESULT_FIELDS_TOLD & document.keys()
+    if claims_nothing and told.get("state") == document["state"]:
+        return
+    differing = sorted(key for key in told if key != "record" and document.get(key) != told[key]) or ["what was planned"]
+    what = f"other {', '.join(differing)} than when the run ended" if ended else "there is no event that the run ended"
+    raise RefusedError(f"{shown}: is not what Kaizen wrote: {what}", OWN_FILE_HINT, "record_changed")
+
+
+class LogSink:
+    """Where what a program printed is kept; `write` returns when it is handed to the system."""
+
+    def write(self, data: bytes) -> None:
+        """Appends *data*."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends it."""
+        raise NotImplementedError
+
+
 class RunWriter:
     """Writes one run, for the one process that holds it."""
 
@@ -165,8 +212,27 @@ class RunWriter:
         """Brings answers that have waited 200 ms to the disk."""
         raise NotImplementedError
 
-    def file(self, name: str) -> str:
-        """Path of a file beside the journals, for logs and the eval's material."""
+    def log(self, name: str) -> LogSink:
+        """The log *name* of the run (out.log, err.log), to append to."""
+        raise NotImplementedError
+
+    def keep_patch(self, patch: str) -> None:
+        """Keeps the text of what the variant changes; bytes that are not UTF-8 are surrogates in it."""
+        raise NotImplementedError
+
+    def locked_folder(self) -> str:
+        """Absolute path of the local folder for the locked copy, which may not be there yet.
+
+        Programs run from it while the run is held, so that it is always the same folder of this machine's file system.
+        """
+        raise NotImplementedError
+
+    def material(self, name: str) -> str:
+        """Absolute path of the local folder *name* of the run, made when it is not there, for files that programs read while it is held."""
+        raise NotImplementedError
+
+    def shown(self, name: str) -> str:
+        """Where a person finds the log *name*, in words."""
         raise NotImplementedError
 
     def sealed_items(self) -> JsonObject | None:
@@ -174,7 +240,7 @@ class RunWriter:
         raise NotImplementedError
 
     def finish(self, state: str, **fields: Any) -> None:
-        """Syncs all answers, appends the event `ended`, and makes *state* the state of the run."""
+        """Syncs all answers, appends the event `ended` with *state*, *fields* and the hash of run.json, and makes both the run's."""
         raise NotImplementedError
 
 
@@ -205,13 +271,34 @@ class RunStore:
         """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
         raise NotImplementedError
 
-    def file(self, run: str, name: str) -> str:
-        """Path of the file *name* beside the journals of *run*, to read or, for whoever holds the run, to write."""
+    def locked_folder(self, run: str) -> str:
+        """Absolute path of the local folder with the locked copy of *run*, to read. Raises InputError."""
+        raise NotImplementedError
+
+    def evidence_folder(self, run: str) -> str:
+        """Absolute path of the local folder of the engine's evidence of *run*: observations, results and what is computed from them.
+
+        Files in it are named after the run (`r0042.jsonl`, …), and are read and written by path: by whoever holds the run, and
+        afterwards by commands that keep their findings beside it. Raises InputError.
+        """
         raise NotImplementedError
 
     def restart(self, run: str) -> None:
         """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
         raise NotImplementedError
+
+
+class FileSink(LogSink):
+    """Appends to the file *path*."""
+
+    def __init__(self, path: str) -> None:
+        self.path, self.descriptor = path, open_for_appending(path)
+
+    def write(self, data: bytes) -> None:
+        write_all(self.descriptor, data, self.path)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
 
 
 def digested_lines(path: str) -> "tuple[int, hashlib._Hash]":
@@ -253,7 +340,24 @@ class FolderWriter(RunWriter):
         self.answers.sync_if_due()
 
     def file(self, name: str) -> str:
+        """Path of a file of the run."""
         return os.path.join(self.folder, name)
+
+    def log(self, name: str) -> LogSink:
+        return FileSink(self.file(name))
+
+    def keep_patch(self, patch: str) -> None:
+        write_file(self.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+
+    def locked_folder(self) -> str:
+        return self.file(LOCKED)
+
+    def material(self, name: str) -> str:
+        make_folder(self.file(name))
+        return self.file(name)
+
+    def shown(self, name: str) -> str:
+        return shown_path(self.file(name))
 
     def sealed_items(self) -> JsonObject | None:
         seal = {"lines": self.lines, "sha256": self.digest.hexdigest()}
@@ -265,8 +369,9 @@ class FolderWriter(RunWriter):
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
-        self.event("ended", state=state, reason=fields.get("reason"))
-        self.update(state=state, pid=None, **fields)
+        told = {"state": state, "reason": None, **fields}
+        self.event(ENDED, **told, record=record_of({**self.fields, **told}))
+        self.update(pid=None, **told)
 
     def close(self) -> None:
         """Closes the journals."""
@@ -308,8 +413,17 @@ class FolderStore(RunStore):
         path = os.path.join(folder, RUN_DOCUMENT)
         found = read_json_object(path)
         check_run_document(found, run, shown_path(path))
-        if found["state"] in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
-            found["state"] = BROKEN_OFF
+        ended, is_last = last_event(os.path.join(folder, EVENTS_FILE), ENDED)
+        is_open = found["state"] in UNENDED
+        try:
+            if not is_open:
+                refuse_other_record(found, ended, shown_path(path))
+        except RefusedError:
+            is_open = True
+            if not is_locked(os.path.join(folder, RUN_LOCK)):
+                raise
+        if is_open and not is_locked(os.path.join(folder, RUN_LOCK)):
+            found["state"] = TAINTED if ended and is_last and ended["body"].get("state") == TAINTED else BROKEN_OFF
         return found
 
     def items(self, run: str) -> Iterator[JsonObject]:
@@ -333,8 +447,11 @@ class FolderStore(RunStore):
     def events(self, run: str) -> list[JsonObject]:
         return read_chain(os.path.join(self.folder(run), EVENTS_FILE))
 
-    def file(self, run: str, name: str) -> str:
-        return os.path.join(self.folder(run), name)
+    def locked_folder(self, run: str) -> str:
+        return os.path.join(self.folder(run), LOCKED)
+
+    def evidence_folder(self, run: str) -> str:
+        return self.folder(run)
 
     @contextmanager
     def writing(self, run: str) -> Iterator[RunWriter]:
@@ -355,9 +472,15 @@ class FolderStore(RunStore):
             make_new_folder(old)  # it is there when a crash broke off an earlier restart, which goes on here
             if not os.path.exists(os.path.join(old, RUN_DOCUMENT)):
                 copy_file(os.path.join(folder, RUN_DOCUMENT), os.path.join(old, RUN_DOCUMENT))
+            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
+            write_json(os.path.join(folder, RUN_DOCUMENT), kept)  # claims nothing from here on, wherever a crash breaks this off
             for name in list_folder(folder):
                 if name not in (RUN_DOCUMENT, RUN_LOCK) and not name.startswith(("attempt-", ".")):
                     move_file(os.path.join(folder, name), os.path.join(old, name))
-            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
             write_json(os.path.join(folder, RUN_DOCUMENT), {**kept, "state": PLANNED, "attempt": attempt + 1})
 
+
+
+def run_store(workspace: Workspace) -> RunStore:
+    """The store of the runs of *workspace*."""
+    return FolderStore(workspace)
