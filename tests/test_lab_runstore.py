@@ -68,6 +68,15 @@ class Store(support.TemporaryFolder):
         self.assertEqual([self.store.create(PLAN) for _ in range(3)], ["r9999", "r10000", "r10001"])
         self.assertEqual(self.store.ids(), ["r9999", "r10000", "r10001"])
 
+    def test_an_id_of_any_length_made_by_hand_breaks_none_that_follow(self):
+        os.mkdir("kaizen/.kaizen/runs")
+        os.mkdir("kaizen/.kaizen/runs/r999999999")
+        self.assertEqual([self.store.create(PLAN) for _ in range(2)], ["r1000000000", "r1000000001"])
+        self.assertEqual(self.store.ids(), ["r1000000000", "r1000000001"])
+        self.assertEqual(self.store.read("r1000000001")["id"], "r1000000001")
+        os.mkdir("kaizen/.kaizen/runs/r١٢٣٤")  # digits, but none of ours
+        self.assertEqual(self.store.create(PLAN), "r1000000002")
+
     def test_names_that_lead_elsewhere_are_no_runs(self):
         self.made()
         write("kaizen/.kaizen/run.json", "{}")
@@ -168,7 +177,7 @@ class Store(support.TemporaryFolder):
     def test_a_run_json_that_is_not_what_the_run_ended_with_is_refused_with_its_file_and_what_differs(self):
         folder = self.made()
         path, events = folder / "run.json", folder / "events.jsonl"
-        whole, chain = read_json(path), events.read_bytes()
+        whole, written, chain = read_json(path), path.read_bytes(), events.read_bytes()
         table = {
             "result": {"result": {**whole["result"], "value": 0.9}},
             "state": {"state": "incomplete"},
@@ -180,8 +189,8 @@ class Store(support.TemporaryFolder):
         for what, change in table.items():
             write(path, json.dumps({**whole, **change}))
             self.refused("record_changed", rf"runs/r0001/run\.json: .*{what}")
-        write(path, json.dumps(whole, indent=1))
-        self.assertEqual(self.store.read("r0001")["state"], "completed", "the same in other white space")
+        path.write_bytes(written)
+        self.assertEqual(self.store.read("r0001")["state"], "completed")
         events.write_bytes(b"".join(chain.splitlines(keepends=True)[:2]))
         self.refused("record_changed", "no event that the run ended")
         events.unlink()

@@ -21,7 +21,7 @@ from kaizen.foundation.text import did_you_mean, listed, quoted, slug, visible
 from kaizen.lab.git import git_answer, git_ended
 from kaizen.lab.preflight import tree_lock
 from kaizen.lab.provenance import Checkout, checkout_obstacle, dirty_obstacle, dirty_paths, git_write_obstacle, read_checkout
-from kaizen.lab.runstore import run_store
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.workspace import Workspace
 from kaizen.lab.worktrees import COPY_SECONDS, NAME_SHAPE, keep_commit
 

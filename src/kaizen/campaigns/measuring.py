@@ -40,6 +40,7 @@ from kaizen.lab.pairing import pair_value
 from kaizen.lab.preflight import refuse_signs, take_slot
 from kaizen.lab.provenance import Checkout, patch_id, read_checkout
 from kaizen.lab.reading import answered_lines
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import (
     BROKEN_OFF,
     DONE,
@@ -51,7 +52,6 @@ from kaizen.lab.runstore import (
     RunStore,
     RunWriter,
     run_passes,
-    run_store,
 )
 from kaizen.lab.session import ENDED_WELL, MAX_ATTEMPTS, ItemEvaluator, Limits, final_answers, is_answered
 from kaizen.lab.system import COUNT_AGGREGATIONS, System

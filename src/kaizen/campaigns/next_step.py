@@ -41,7 +41,8 @@ from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.preflight import SIGNS, tree_document
 from kaizen.lab.provenance import read_checkout
-from kaizen.lab.runstore import BROKEN_OFF, DONE, PLANNED, RUNNING, TAINTED, run_store
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import BROKEN_OFF, DONE, PLANNED, RUNNING, TAINTED
 from kaizen.lab.workspace import Workspace
 
 MOST_BYTES = 6000  # of the whole document: it must survive in a small memory

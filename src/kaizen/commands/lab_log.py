@@ -19,7 +19,8 @@ from kaizen.lab.reading import (
     shown_answer,
     worst_answers,
 )
-from kaizen.lab.runstore import DONE, RunStore, run_store
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import DONE, RunStore
 from kaizen.lab.system import AGGREGATIONS, TYPED_KIND, load_system, system_ids
 from kaizen.lab.workspace import Workspace, find_workspace
 from kaizen.stats.aggregates import percentile
@@ -189,7 +190,7 @@ def command_show(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
     store = run_store(workspace)
-    document = store.read(args.run)
+    document = store.read_whole(args.run)
     good, items = good_score(workspace, document), open_items(workspace, document)
     worst = worst_answers(store, document, good)
     failures = [shown_answer(line, items.may_name(line["item"])) for line in worst[: args.failures]]

@@ -10,7 +10,8 @@ from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTE
 from kaizen.foundation.jsonio import JsonObject, float_or_none, without_surrogates
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
-from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED, run_store
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
 from kaizen.lab.workspace import find_workspace
 
 MOST_ITEMS = 2**31 - 1

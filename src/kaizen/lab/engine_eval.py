@@ -24,7 +24,8 @@ from kaizen.foundation.clock import monotonic_seconds
 from kaizen.foundation.errors import Breaches, InputError, RefusedError, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import listed, quoted, visible
-from kaizen.lab.runstore import BROKEN_OFF, CRASHED, PLANNED, RUNNING, TAINTED, RunStore, run_passes, run_store
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import BROKEN_OFF, CRASHED, PLANNED, RUNNING, TAINTED, RunStore, run_passes
 from kaizen.lab.session import ENDED_WELL, AskedItem, EvalFault, ItemEvaluator, RunEnd, RunSession
 from kaizen.lab.system import COUNT_AGGREGATIONS, System
 from kaizen.lab.typed_eval import AskingEnded, refuse_changed_copy
@@ -35,7 +36,7 @@ from kaizen.runs.journal import ONLY_ERRORS, REFUSE, STAGE_META, read_stage_meta
 RUN_PREFIX = "run:"
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
-STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
+STAGE_OF_RUN = re.compile(r"(r[0-9]{4,})\.")
 FEEDBACK_LENGTH = 1000
 
 
@@ -72,7 +73,7 @@ def run_evidence(argument: str) -> RunEvidence:
     """The evidence of the run that *argument*, `run:ID`, names. Raises InputError, or RefusedError for a run that says nothing."""
     workspace = find_workspace()
     run, store = argument[len(RUN_PREFIX) :], run_store(workspace)
-    document = store.read(run)
+    document = store.read_whole(run)
     if document["separation"] != ENGINE:
         hint = "only a system whose system.md names an `improvement` is run by the engine"
         raise InputError(f"{run} has no observations: its eval was not the engine", hint, "no_observations")

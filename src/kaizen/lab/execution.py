@@ -37,6 +37,7 @@ from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
 from kaizen.lab.provenance import Checkout, patch_id, tree_hash
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import (
     BROKEN_OFF,
     CRASHED,
@@ -49,7 +50,6 @@ from kaizen.lab.runstore import (
     RunStore,
     RunWriter,
     run_passes,
-    run_store,
 )
 from kaizen.lab.session import (
     ENDED_WELL,
