@@ -1711,6 +1711,7 @@ def torn_tail(path: str) -> tuple[int, bytes]:
 # break (a line changed, removed, added, moved) is refused with file and line.
 # =============================================================================
 
+LAST_BYTES = 1 << 14  # read from the end of a journal for its last event
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
 
 
@@ -1741,6 +1742,28 @@ def read_chain(path: str) -> list[JsonObject]:
             raise broken_chain(path, number, "does not follow the line before it: lines are missing, added or in another order")
         events.append(event)
     return events
+
+
+def last_event(path: str) -> JsonObject | None:
+    """The last event of the journal *path*, checked by its own hash alone, a torn last line left out; None when there is none.
+
+    Raises RefusedError when it is not what was written.
+    """
+    if not os.path.exists(path):
+        return None
+    with open_for_reading(path) as stream:
+        stream.seek(max(0, os.path.getsize(path) - LAST_BYTES))
+        lines = stream.read().split(b"\n")
+    if len(lines) < 3 or len(lines[-2]) + len(lines[-1]) + 2 > LAST_BYTES:  # the one line that was read may lack its beginning
+        events = read_chain(path)
+        return events[-1] if events else None
+    try:
+        event = decode_line(lines[-2])
+    except JsonError:
+        event = {}
+    if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+        raise broken_chain(path, sum(1 for _ in raw_lines(path)) - bool(lines[-1]), "is not the line that was written")
+    return event
 
 
 def broken_chain(path: str, number: int, what: str) -> RefusedError:
@@ -27798,6 +27821,11 @@ def run_passes(document: JsonObject) -> range:
     return range(first, first + int(document["passes"]))
 
 
+def ended_hash(document: JsonObject) -> str:
+    """SHA-256 of what run.json says once the run has ended, but for who was at it and the verdict."""
+    return sha256_hex(canonical_json({key: value for key, value in document.items() if key not in ("pid", "verdict")}))
+
+
 def item_key(line: JsonObject) -> Key:
     """(item, trial, pass) of a line of items.jsonl."""
     return line["item"], line["trial"], line["pass"]
@@ -27964,8 +27992,9 @@ class FolderWriter(RunWriter):
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
-        self.event("ended", state=state, reason=fields.get("reason"))
-        self.update(state=state, pid=None, **fields)
+        ended = {**self.fields, "state": state, "pid": None, **fields}
+        self.event("ended", state=state, reason=fields.get("reason"), sha256=ended_hash(ended))
+        self.update(**ended)
 
     def close(self) -> None:
         """Closes the journals."""
@@ -28007,9 +28036,25 @@ class FolderStore(RunStore):
         path = os.path.join(folder, RUN_DOCUMENT)
         found = read_json_object(path)
         check_run_document(found, run, shown_path(path))
-        if found["state"] in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
+        if found["state"] not in (PLANNED, RUNNING):
+            self.check_end(found, shown_path(path))
+        elif not is_locked(os.path.join(folder, RUN_LOCK)):
             found["state"] = BROKEN_OFF
         return found
+
+    def check_end(self, document: JsonObject, shown: str) -> None:
+        """Raises RefusedError (`result_changed`) unless the run ended as its run.json, called *shown*, says."""
+        folder = self.folder(document["id"])
+        events = os.path.join(folder, EVENTS_FILE)
+        moved = os.path.join(folder, f"attempt-{document['attempt']}")
+        if document["state"] != DONE and not os.path.exists(events) and os.path.isdir(moved):
+            return  # a restart that was broken off
+        last = last_event(events)
+        if last and last["type"] != "ended" and document["state"] != DONE:  # whoever went on with it has not said so yet
+            last = next((event for event in reversed(read_chain(events)) if event["type"] == "ended"), None)
+        if last is None or last["type"] != "ended" or last["body"].get("sha256") != ended_hash(document):
+            message = f"{shown}: does not say what {EVENTS_FILE} recorded when the run ended"
+            raise RefusedError(message, OWN_FILE_HINT, "result_changed")
 
     def items(self, run: str) -> Iterator[JsonObject]:
         path, document = os.path.join(self.folder(run), ITEMS_FILE), self.read(run)
