@@ -21,6 +21,8 @@ MINIMUM_PYTHON = (3, 10)
 MINIMUM_SYNTAX = (3, 8)
 
 ASSET_FUNCTION = "asset_text"
+LOADER = (Path(__file__).parent / "loader.py").read_text(encoding="utf-8")  # stands at the head of the bundle
+PROVIDED = (ASSET_FUNCTION, "load_section", "command_places")  # from PACKAGE.embed in the sources, by the build in the bundle
 ASSET_KINDS = frozenset(".css .html .js .json .jsonl .md .py .sh .svg .txt".split())
 SOURCE_ONLY = ("embed", "__main__")  # read by nobody but a run from src/; never shipped
 
@@ -43,12 +45,18 @@ class House(NamedTuple):
     doors    {what it does: Door}; printed at the head of the bundle
     startup  standard-library modules that may be imported at the top of a module
     mirrors  skill folders that carry a copy of the bundle as scripts/kaizen.py
+    registries  {decorator: the table that it fills}; who imports the table gets all modules that use the decorator
+    command  the decorator of the functions that are commands, (name, sentence, …, group=…); "" without such a table
+    group    of a command that names none
     """
 
     entry: tuple[str, str]
     doors: dict[str, Door]
     startup: frozenset[str]
     mirrors: tuple[str, ...] = ()
+    registries: dict[str, str] = {}  # noqa: RUF012 (never changed)
+    command: str = ""
+    group: str = ""
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -95,6 +103,9 @@ HOUSE = House(
         )
     ),
     mirrors=(".agents/skills/improve-agent", "plugins/kaizen/skills/guide"),
+    registries={"evaluator": "EVALUATORS", "command": "COMMANDS"},
+    command="command",
+    group="main job",
 )
 
 
@@ -149,6 +160,8 @@ class Module:
     stdlib     [Import] of the standard library
     typing     the same, for imports under `if TYPE_CHECKING:`
     internal   [Import] within the package
+    inner      the same, for imports inside functions
+    shipped    lines as the bundle has them: with load_section(…) for the imports of `inner`
     assets     [Asset]
     defined    {top-level name: line}
     """
@@ -162,6 +175,8 @@ class Module:
         self.stdlib: list[Import] = []
         self.typing: list[Import] = []
         self.internal: list[Import] = []
+        self.inner: list[Import] = []
+        self.shipped = list(self.lines)
         self.assets: list[Asset] = []
         self.defined: dict[str, int] = {}
         self.body = list(self.tree.body)
@@ -276,6 +291,7 @@ def read_module(root: Path, name: str, layer: str, problems: Problems) -> Module
                 take_import(module, inner, module.typing, problems)
         else:
             take_import(module, statement, module.stdlib, problems)
+    take_inner(module, problems)
     for statement in module.body:
         if ASSET_FUNCTION in text:
             take_assets(module, statement, problems)
@@ -355,6 +371,36 @@ def take_name(module: Module, entry: Import, found: list[Import], problems: Prob
         problems.add(module.path, entry.line, f"import names, not the module {entry.name}")
     else:
         module.internal.append(entry._replace(source=entry.source[len(PACKAGE) + 1 :]))
+
+
+def is_internal(node: ast.AST) -> bool:
+    """True for `from kaizen.… import …`."""
+    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE
+
+
+def take_inner(module: Module, problems: Problems) -> None:
+    """Add the imports within the package that stand inside functions to module.inner, and what they become to module.shipped."""
+    if not any(line.lstrip() != line and line.lstrip().startswith(("from ", "import ")) for line in module.lines):
+        return
+    for node in [node for statement in module.body for node in ast.walk(statement)]:
+        if not (isinstance(node, ast.ImportFrom) and is_internal(node)):
+            continue
+        first, last = node.lineno, last_line(node)
+        if module.lines[first - 1][: node.col_offset].strip() or ";" in module.lines[last - 1]:
+            problems.add(module.path, first, "an import within the package stands on lines of its own")
+        before = len(module.internal)
+        for alias in node.names:
+            take_name(module, Import(first, node.module or "", alias.name, alias.asname or alias.name), [], problems)
+        module.inner += module.internal[before:]
+        del module.internal[before:]
+        target = (node.module or "")[len(PACKAGE) + 1 :]
+        module.shipped[first - 1 : last] = [f'{" " * node.col_offset}load_section("{target}")', *[""] * (last - first)]
+
+
+def decorations(module: Module) -> list[tuple[str, ast.Call]]:
+    """(name, call) of every decorator of the form @name(…) at the top level of a module."""
+    calls = [each for node in module.body for each in getattr(node, "decorator_list", []) if isinstance(each, ast.Call)]
+    return [(each.func.id, each) for each in calls if isinstance(each.func, ast.Name)]
 
 
 def refuse_lost_text(module: Module, problems: Problems) -> None:
