@@ -141,16 +141,16 @@ def loader_lines() -> Pairs:
 
 
 def places(modules: list[Module], house: House) -> list[str]:
-    """The statements that tell the loader where the program begins, and where each command is."""
-    rows = []
-    for module in modules:
-        for decorator, call in decorations(module):
-            if decorator == house.command:
-                group = next((keyword.value for keyword in call.keywords if keyword.arg == "group"), None)
-                name, summary = (ast.literal_eval(each) for each in call.args[:2])
-                rows.append((name, (module.name, ast.literal_eval(group) if group else house.group, summary)))
-    table = [f"COMMAND_PLACES.update({{", *[f"    {quote(name)}: ({', '.join(map(quote, place))})," for name, place in rows], "})"]
-    return [f"ENTRY[{quote(house.entry[1])}] = {quote(house.entry[0])}", *(table if rows else [])]
+    """The statements that tell the loader where the program begins, and where the entries of each table are."""
+    lines = [f"ENTRY[{quote(house.entry[1])}] = {quote(house.entry[0])}"]
+    for filler, (table, default) in house.registries.items():
+        lines.append(f"PLACES[{quote(table)}] = {{")
+        for place, call in [(module.name, call) for module in modules for name, call in decorations(module) if name == filler]:
+            name, *texts = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            groups = [ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "group"]
+            lines.append(f"    {quote(name)}: ({', '.join(map(quote, (place, [*groups, default][0], [*texts, ''][0])))}),")
+        lines.append("}")
+    return lines
 
 
 def quote(text: str) -> str:
@@ -164,7 +164,7 @@ def needs(module: Module, modules: list[Module], house: House) -> list[str]:
     Those that it imports from at the top; and where it imports a table that decorators fill, all that use the decorator.
     """
     wanted = {entry.source for entry in module.internal}
-    fills = {decorator for decorator, table in house.registries.items() if table in {entry.name for entry in module.internal}}
+    fills = {decorator for decorator, (table, _) in house.registries.items() if table in {entry.name for entry in module.internal}}
     return [
         each.name
         for each in modules
@@ -219,7 +219,7 @@ def merged(entries: list[Import]) -> list[str]:
 
 
 def section(module: Module, root: Path, problems: Problems, needed: list[str] | None) -> Pairs:
-    """The lines of one module, under its banner; inside a call of the loader's `section` that says what is *needed*, unless that is None."""
+    """The lines of one module, under its banner; inside a call of the loader's `section` with what is *needed*, if that is not None."""
     pairs: Pairs = [("", None), (f"# region {module.shown}", None), (RULE, None)]
     pairs += [(f"# {line}".rstrip(), (module.path, 1)) for line in module.docstring.split("\n")]
     pairs.append((RULE, None))

@@ -7,10 +7,10 @@ import sys
 from _thread import RLock
 from typing import Any
 
-SECTIONS: dict[str, tuple[int, str, str]] = {}  # those not yet read; name: (line of the file where it begins, its text, names of the sections it needs)
+SECTIONS: dict[str, tuple[int, str, str]] = {}  # those not yet read: (line where it begins, its text, names of those it needs)
 LOADING = RLock()
 ENTRY: dict[str, str] = {}  # the function that runs the program: its section
-COMMAND_PLACES: dict[str, tuple[str, str, str]] = {}  # command: (its section, its group in the help, its sentence)
+PLACES: dict[str, dict[str, tuple[str, str, str]]] = {}  # table that decorators fill: what `places` gives
 
 
 def section(name: str, text: str, needs: str = "") -> None:
@@ -35,9 +35,9 @@ def load_section(*names: str) -> None:
             exec(compile("\n" * (line - 1) + text, __file__, "exec", dont_inherit=True), globals())
 
 
-def command_places() -> dict[str, tuple[str, str, str]]:
-    """{command: (its section, its group in the help, its sentence)}, in the order of the file."""
-    return COMMAND_PLACES
+def places(table: str) -> dict[str, tuple[str, str, str]]:
+    """{entry of a table that decorators fill: (its section, its group, its sentence)}, in the order of the file."""
+    return PLACES[table]
 
 
 def __getattr__(name: str) -> Any:

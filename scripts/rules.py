@@ -237,7 +237,7 @@ def check_effects(module: Module, house: House, problems: Problems) -> None:
         targets = getattr(statement, "targets", [getattr(statement, "target", None)])
         changed = {getattr(target.value, "id", "") for target in targets if isinstance(target, (ast.Subscript, ast.Attribute))}
         if changed & others:
-            problems.add(module.path, statement.lineno, f"changes {min(changed & others)} of another module, which may be read without this one")
+            problems.add(module.path, statement.lineno, f"changes {min(changed & others)}, which may be read without this module")
 
 
 def first_use(module: Module, name: str) -> int:

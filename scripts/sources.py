@@ -22,7 +22,7 @@ MINIMUM_SYNTAX = (3, 8)
 
 ASSET_FUNCTION = "asset_text"
 LOADER = (Path(__file__).parent / "loader.py").read_text(encoding="utf-8")  # stands at the head of the bundle
-PROVIDED = (ASSET_FUNCTION, "load_section", "command_places")  # from PACKAGE.embed in the sources, by the build in the bundle
+PROVIDED = (ASSET_FUNCTION, "load_section", "places")  # from PACKAGE.embed in the sources, by the build in the bundle
 ASSET_KINDS = frozenset(".css .html .js .json .jsonl .md .py .sh .svg .txt".split())
 SOURCE_ONLY = ("embed", "__main__")  # read by nobody but a run from src/; never shipped
 
@@ -45,18 +45,15 @@ class House(NamedTuple):
     doors    {what it does: Door}; printed at the head of the bundle
     startup  standard-library modules that may be imported at the top of a module
     mirrors  skill folders that carry a copy of the bundle as scripts/kaizen.py
-    registries  {decorator: the table that it fills}; who imports the table gets all modules that use the decorator
-    command  the decorator of the functions that are commands, (name, sentence, …, group=…); "" without such a table
-    group    of a command that names none
+    registries  {decorator @name(entry, …, sentence, …, group=…): (the table that it fills, the group of an entry that names none)};
+             who imports the table gets all modules that use the decorator, `places` tells where an entry is
     """
 
     entry: tuple[str, str]
     doors: dict[str, Door]
     startup: frozenset[str]
     mirrors: tuple[str, ...] = ()
-    registries: dict[str, str] = {}  # noqa: RUF012 (never changed)
-    command: str = ""
-    group: str = ""
+    registries: dict[str, tuple[str, str]] = {}  # noqa: RUF012 (never changed)
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -103,9 +100,7 @@ HOUSE = House(
         )
     ),
     mirrors=(".agents/skills/improve-agent", "plugins/kaizen/skills/guide"),
-    registries={"evaluator": "EVALUATORS", "command": "COMMANDS"},
-    command="command",
-    group="main job",
+    registries={"evaluator": ("EVALUATORS", ""), "command": ("COMMANDS", "main job")},
 )
 
 

@@ -4,7 +4,7 @@ import argparse
 from typing import NoReturn
 
 from kaizen.commands.table import Command, command_named
-from kaizen.embed import asset_text, command_places
+from kaizen.embed import asset_text, places
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.text import did_you_mean, quoted
 
@@ -54,7 +54,7 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
-    known = command_places()
+    known = places("COMMANDS")
     if argv[0] in ("-h", "--help", "help"):
         if len(argv) > 1 and (argv[1] in known or subcommands(argv[1])):
             return parse_command_line([*argv[1:], "--help"])
@@ -91,14 +91,14 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
 
 def subcommands(word: str) -> list[str]:
     """The commands of two words whose first is *word*."""
-    return [name for name in command_places() if name.startswith(f"{word} ")]
+    return [name for name in places("COMMANDS") if name.startswith(f"{word} ")]
 
 
 def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
     """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
     known = {name.split(" ")[1]: name for name in subcommands(word)}
     if set(behind) & {"-h", "--help"}:
-        rows = [f"  kaizen {name:<20} {command_places()[name][2]}" for name in known.values()]
+        rows = [f"  kaizen {name:<20} {places('COMMANDS')[name][2]}" for name in known.values()]
         raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
     if behind and not behind[0].startswith("-"):
         raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
@@ -110,10 +110,10 @@ def main_help(is_full: bool) -> str:
     if not is_full:
         return MAIN_HELP
     lines = [MAIN_HELP.rstrip("\n")]
-    places = command_places()
-    for group in dict.fromkeys(each for _, each, _ in places.values()):
+    known = places("COMMANDS")
+    for group in dict.fromkeys(each for _, each, _ in known.values()):
         lines += ["", f"{group}:"]
-        names = sorted(name for name in places if places[name][1] == group)
+        names = sorted(name for name in known if known[name][1] == group)
         width = max(15, *map(len, names))
-        lines += [f"  {name:<{width}} {places[name][2]}" for name in names]
+        lines += [f"  {name:<{width}} {known[name][2]}" for name in names]
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@
     def command_gate(args: Namespace) -> Answer: ...
 
 The docs table and completion come from this table; help needs no more of it than what
-`command_places` tells. To add a command: one file in commands/, nothing else. A command
+`places` tells. To add a command: one file in commands/, nothing else. A command
 returns an Answer; `cli.main` prints it, as text or as one JSON document.
 """
 
@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from kaizen.embed import command_places, load_section
+from kaizen.embed import load_section, places
 from kaizen.foundation.jsonio import JsonObject
 
 
@@ -79,5 +79,5 @@ def command(
 
 def command_named(name: str) -> Command:
     """The command *name*, its module read if need be. Raises KeyError."""
-    load_section(command_places()[name][0])
+    load_section(places("COMMANDS")[name][0])
     return COMMANDS[name]
