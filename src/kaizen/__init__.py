@@ -156,6 +156,9 @@ LAYERS = {
         "lab.reading",
         "lab.pairing",
     ],
+    "campaigns": [
+        "campaigns.campaign",
+    ],
     "exporters": [
         "exporters.rows",
         "exporters.*",
