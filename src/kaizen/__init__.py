@@ -193,6 +193,7 @@ LAYERS = {
     ],
     "commands": [
         "commands.table",
+        "commands.arguments",
         "commands.context",
         "commands.openings",
         "commands.verdicts",

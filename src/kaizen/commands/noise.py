@@ -4,9 +4,10 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.improvement import check_stage_name
+from kaizen.commands.arguments import count_argument
 from kaizen.commands.context import Project, load_project, require_stage
 from kaizen.commands.judging import ALLOW_PROGRAMS, leave_of, unanswered_questions
-from kaizen.commands.run import RUN_ARGUMENTS, count_argument, run_answer, run_request
+from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.judgements import JUDGEMENTS

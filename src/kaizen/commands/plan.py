@@ -5,9 +5,9 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
 
+from kaizen.commands.arguments import count_argument
 from kaizen.commands.context import Project, assess, load_project, tallied_stage
 from kaizen.commands.reporting import BASELINE, CANDIDATE
-from kaizen.commands.run import count_argument
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, duration, money, quoted

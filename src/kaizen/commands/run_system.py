@@ -6,7 +6,6 @@ from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
-from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
 from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
 from kaizen.lab.workspace import find_workspace
 
@@ -34,6 +33,8 @@ SYSTEM_ARGUMENTS = [
 
 def run_of_system(args: Namespace, others: list[str]) -> Answer:
     """Starts the run that *args* describe. Raises UsageError when *others*, options for improvements, were given as well."""
+    from kaizen.lab.execution import RunOptions, start_run
+
     if others:
         raise UsageError(f"{listed(others)} cannot go with --system", "the eval of the system says how items are run")
     if not args.variant or len(args.variant) > LONGEST_VARIANT or not args.variant.isprintable():
@@ -41,7 +42,7 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
         raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
     title, description, hypothesis = (without_surrogates(text) for text in (args.title, args.description, args.hypothesis))
     options = RunOptions(args.system, args.variant, title, description, hypothesis, bool(args.diagnostic), args.max_items)
-    return outcome_answer(start_run(find_workspace(), options))
+    return outcome_answer(*start_run(find_workspace(), options))
 
 
 @command(
@@ -56,18 +57,19 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 )
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
-    return outcome_answer(resume_run(find_workspace(), args.run, bool(args.restart)))
+    from kaizen.lab.execution import resume_run
+
+    return outcome_answer(*resume_run(find_workspace(), args.run, bool(args.restart)))
 
 
-def outcome_answer(outcome: RunOutcome) -> Answer:
+def outcome_answer(document: JsonObject, notes: list[str]) -> Answer:
     """What is said of a run that has ended: exit 0 completed, 130 interrupted, else 4."""
-    document = outcome.document
     run, state = document["id"], document["state"]
     message = f"{run}: {state}" + (f", {visible(document['message'])}" if document["message"] else "")
     message += f"; {result_words(document)}"
     following = {DONE: "", TAINTED: f"kaizen resume {run} --restart"}.get(state, f"kaizen resume {run}")
     code = EXIT_DONE if state == DONE else EXIT_INTERRUPTED if state == BROKEN_OFF else EXIT_INCOMPLETE
-    lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *outcome.notes])]
+    lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *notes])]
     return Answer(code, document["reason"] or state, message, lines, {"run": document}, following)
 
 

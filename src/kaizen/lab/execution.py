@@ -32,7 +32,6 @@ from kaizen.foundation.redact import environment_secrets
 from kaizen.foundation.text import counted, quoted
 from kaizen.lab.aggregation import aggregated
 from kaizen.lab.definition import load_whole_system
-from kaizen.lab.engine_eval import EngineEvaluator
 from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
@@ -51,15 +50,13 @@ from kaizen.lab.session import (
     is_answered,
     tree_changed,
 )
-from kaizen.lab.system import EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND, System, locked_files
-from kaizen.lab.typed_eval import TypedEvaluator
+from kaizen.lab.system import EVAL_KIND, TYPED_KIND, System, locked_files
 from kaizen.lab.watch import TreeWatch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -183,6 +180,19 @@ def other_locked(path: str) -> RefusedError:
     )
 
 
+def maker_of(kind: str) -> MakeEvaluator:
+    """What makes the evaluator of a system of *kind*."""
+    if kind == EVAL_KIND:
+        return EvalScript
+    if kind == TYPED_KIND:
+        from kaizen.lab.typed_eval import TypedEvaluator
+
+        return TypedEvaluator
+    from kaizen.lab.engine_eval import EngineEvaluator
+
+    return EngineEvaluator
+
+
 # --- Beginning, and going on -----------------------------------------------------------
 
 
@@ -194,7 +204,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         items = load_items(workspace, system)
-        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        evaluator = maker_of(system.kind)(workspace, system)
         document = run_document(workspace, system, options, checkout, items, evaluator)
         document["patch_id"], patch = patch_since_best(store, system, checkout)
         run = store.create(document)
@@ -234,7 +244,7 @@ def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
         items = load_items(workspace, system)
         if set(before["population"]["selected_item_ids"]) - items.cases.keys() or items.fingerprint != before["hashes"]["dataset"]:
             raise other_locked(system.dataset or system.improvement)
-        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        evaluator = maker_of(system.kind)(workspace, system)
         if is_restart:
             store.restart(run)
         with store.writing(run) as writer:
