@@ -242,6 +242,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
+#     commands/arguments.py        Kinds of arguments that several commands take: counts, and numbers of a unit.
 #     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
 #     commands/openings.py         The log of what touches the holdout: openings, exports and seals, proposals.
 #     commands/verdicts.py         What `judge`, `agreement` and the review share: the results of a stage as written.
@@ -6555,6 +6556,7 @@ import re
 STAGE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 RESERVED_STAGES = ("test_cases", "labels", "optimizer-log")
 IMPROVEMENTS_FOLDER = "improvements"
+RUN_PREFIX = "run:"  # before the id of a run, in place of an improvement
 
 
 class Improvement:
@@ -30571,7 +30573,6 @@ section("lab.engine_eval", r'''
 import os
 import re
 
-RUN_PREFIX = "run:"
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
 STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
@@ -30894,7 +30895,6 @@ from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import NamedTuple
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -31018,6 +31018,19 @@ def other_locked(path: str) -> RefusedError:
     )
 
 
+def maker_of(kind: str) -> MakeEvaluator:
+    """What makes the evaluator of a system of *kind*."""
+    if kind == EVAL_KIND:
+        return EvalScript
+    if kind == TYPED_KIND:
+        load_section("lab.typed_eval")
+
+        return TypedEvaluator
+    load_section("lab.engine_eval")
+
+    return EngineEvaluator
+
+
 # --- Beginning, and going on -----------------------------------------------------------
 
 
@@ -31029,7 +31042,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         items = load_items(workspace, system)
-        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        evaluator = maker_of(system.kind)(workspace, system)
         document = run_document(workspace, system, options, checkout, items, evaluator)
         document["patch_id"], patch = patch_since_best(store, system, checkout)
         run = store.create(document)
@@ -31069,7 +31082,7 @@ def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
         items = load_items(workspace, system)
         if set(before["population"]["selected_item_ids"]) - items.cases.keys() or items.fingerprint != before["hashes"]["dataset"]:
             raise other_locked(system.dataset or system.improvement)
-        evaluator = ITEM_EVALUATORS[system.kind](workspace, system)
+        evaluator = maker_of(system.kind)(workspace, system)
         if is_restart:
             store.restart(run)
         with store.writing(run) as writer:
@@ -31217,7 +31230,7 @@ def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     "foundation.jsonio foundation.redact foundation.process foundation.git cases.improvement "
     "cases.case cases.dataset cases.evaluation_file runs.plan runs.workers runs.bridge lab.workspace "
     "lab.system lab.runstore lab.git lab.provenance lab.watch lab.aggregation lab.preflight "
-    "lab.session lab.definition lab.typed_eval lab.engine_eval lab.eval_runner "
+    "lab.session lab.definition lab.eval_runner "
 ))
 # endregion
 
@@ -31373,6 +31386,8 @@ class OpenItems(NamedTuple):
 
 def open_items(workspace: Workspace, document: JsonObject) -> OpenItems:
     """The open items of the run's system as they are now; nothing is known where they cannot be read."""
+    load_section("lab.execution")
+
     try:
         items = load_items(workspace, load_system(workspace, document["system"]))
     except KaizenError:
@@ -31462,7 +31477,7 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
     return found
 ''', (
     "foundation.errors foundation.text foundation.jsonio lab.workspace lab.system lab.runstore "
-    "lab.aggregation lab.session lab.execution "
+    "lab.aggregation lab.session "
 ))
 # endregion
 
@@ -31651,6 +31666,12 @@ def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
 # The contract is frozen: its hash is in the first event of the journal, and whoever changes it
 # breaks the campaign's integrity. All that is known besides follows from the journals and runs.
 # =============================================================================
+section("campaigns.campaign", r'''
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 CAMPAIGNS_FOLDER = "campaigns"
 CAMPAIGN_NAME = re.compile(r"c\d{1,6}\Z")
@@ -31757,7 +31778,10 @@ def record(campaign: Campaign, kind: str, **body: object) -> JsonObject:
         event = log.append(kind, body)
     campaign.events.append(event)
     return event
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.chain lab.workspace lab.system "
+))
 # endregion
 
 # region exporters/rows.py
@@ -38769,6 +38793,40 @@ def command_named(name: str) -> Command:
 ))
 # endregion
 
+# region commands/arguments.py
+# =============================================================================
+# Kinds of arguments that several commands take: counts, and numbers of a unit.
+# =============================================================================
+section("commands.arguments", r'''
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+
+
+def count_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
+    return int(text)
+
+
+def positive_number(unit: str) -> Callable[[str], float]:
+    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
+
+    def number_argument(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1e7:
+            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
+        return value
+
+    return number_argument
+''', (
+    "foundation.text "
+))
+# endregion
+
 # region commands/context.py
 # =============================================================================
 # What most commands begin with: the files loaded, the stages assessed.
@@ -38809,6 +38867,8 @@ def diagnose(text: str) -> None:
 def load_project(argument: str) -> Project:
     """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
     if argument.startswith(RUN_PREFIX):
+        load_section("lab.engine_eval")
+
         evidence = run_evidence(argument)
         known, cases, evaluators = loaded_evidence(evidence)
         return Project(evidence, known, cases, evaluators, derived_metrics(known, cases.cases))
@@ -38838,6 +38898,8 @@ def compared_project(argument: str | None, baseline: str, candidates: list[str])
     if argument is not None or len(named) <= len(candidates):
         hint = "write --baseline run:ID --candidate run:ID, and no improvement"
         raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT, for baseline and candidate alike", hint)
+    load_section("lab.engine_eval")
+
     for stage in named:
         run_evidence(stage)
     stages = [stage[len(RUN_PREFIX) :] for stage in named]
@@ -38888,6 +38950,8 @@ def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]
 
 def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     """Compares two stages; stale or unlike evidence goes into the document as rule 1."""
+    load_section("policy.recommendation")
+
     if baseline == candidate:
         raise InputError(f"baseline and candidate are both stage '{baseline}'", "name two different stages")
     stages: dict[str, tuple[StageTally, JsonObject]] = {}
@@ -38959,7 +39023,7 @@ def decision_of(improvement: Improvement) -> Decision | None:
 ''', (
     "foundation.errors foundation.text foundation.jsonio foundation.redact cases.improvement "
     "cases.dataset cases.evaluation_file cases.decision evaluators.judge evaluators.suite "
-    "evaluators.stage_results policy.comparison policy.derived policy.recommendation lab.engine_eval "
+    "evaluators.stage_results policy.comparison policy.derived "
 ))
 # endregion
 
@@ -39481,6 +39545,8 @@ SYSTEM_ARGUMENTS = [
 
 def run_of_system(args: Namespace, others: list[str]) -> Answer:
     """Starts the run that *args* describe. Raises UsageError when *others*, options for improvements, were given as well."""
+    load_section("lab.execution")
+
     if others:
         raise UsageError(f"{listed(others)} cannot go with --system", "the eval of the system says how items are run")
     if not args.variant or len(args.variant) > LONGEST_VARIANT or not args.variant.isprintable():
@@ -39488,7 +39554,7 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
         raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
     title, description, hypothesis = (without_surrogates(text) for text in (args.title, args.description, args.hypothesis))
     options = RunOptions(args.system, args.variant, title, description, hypothesis, bool(args.diagnostic), args.max_items)
-    return outcome_answer(start_run(find_workspace(), options))
+    return outcome_answer(*start_run(find_workspace(), options))
 
 
 @command(
@@ -39503,18 +39569,19 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 )
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
-    return outcome_answer(resume_run(find_workspace(), args.run, bool(args.restart)))
+    load_section("lab.execution")
+
+    return outcome_answer(*resume_run(find_workspace(), args.run, bool(args.restart)))
 
 
-def outcome_answer(outcome: RunOutcome) -> Answer:
+def outcome_answer(document: JsonObject, notes: list[str]) -> Answer:
     """What is said of a run that has ended: exit 0 completed, 130 interrupted, else 4."""
-    document = outcome.document
     run, state = document["id"], document["state"]
     message = f"{run}: {state}" + (f", {visible(document['message'])}" if document["message"] else "")
     message += f"; {result_words(document)}"
     following = {DONE: "", TAINTED: f"kaizen resume {run} --restart"}.get(state, f"kaizen resume {run}")
     code = EXIT_DONE if state == DONE else EXIT_INTERRUPTED if state == BROKEN_OFF else EXIT_INCOMPLETE
-    lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *outcome.notes])]
+    lines = [f"{message}, {duration(document['seconds'])}", *(f"  {line}" for line in [*further_words(document), *notes])]
     return Answer(code, document["reason"] or state, message, lines, {"run": document}, following)
 
 
@@ -39537,8 +39604,7 @@ def further_words(document: JsonObject) -> list[str]:
         *cost,
     ]
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.execution "
-    "commands.table "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore commands.table "
 ))
 # endregion
 
@@ -39824,32 +39890,9 @@ section("commands.run", r'''
 import os
 import re
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable
 
 NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
-
-
-def count_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
-    return int(text)
-
-
-def positive_number(unit: str) -> Callable[[str], float]:
-    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
-
-    def number_argument(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < 1e7:
-            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
-        return value
-
-    return number_argument
 
 
 def retry_reasons(text: str) -> tuple[str, ...]:
@@ -39945,6 +39988,8 @@ def command_run(args: Namespace) -> Answer:
     if args.shard:
         args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
     if args.check:
+        load_section("commands.check_runner")
+
         return checked_runner(run_request(args, project, args.stage or "check", REFUSE))
     if args.estimate:
         return estimate_answer(args, project)
@@ -40144,7 +40189,7 @@ def run_again(args: Namespace, options: list[str]) -> str:
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
     "foundation.progress runs.observation runs.plan runs.journal runs.tally runs.budget runs.shards "
-    "runs.estimate runs.bridge commands.table commands.context commands.check_runner "
+    "runs.estimate runs.bridge commands.table commands.arguments commands.context "
     "commands.run_system "
 ))
 # endregion
@@ -40184,6 +40229,8 @@ def leave_of(args: Namespace, project: Project) -> Leave:
         return Leave(None, False, args.allow_programs, args.jobs)
     if JUDGE not in types:
         raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    load_section("runs.bridge")
+
     cwd = os.getcwd()
     check_runner(command, cwd)
     return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)
@@ -40223,8 +40270,8 @@ def unanswered_questions(meta: JsonObject) -> int:
     """How many questions about a stage no judge has answered."""
     return sum(int(rubric["unanswered"]) for rubric in meta.get("judges", {}).values())
 ''', (
-    "foundation.errors foundation.text foundation.jsonio runs.judges runs.bridge evaluators.judge "
-    "evaluators.outside commands.table commands.context commands.run "
+    "foundation.errors foundation.text foundation.jsonio runs.judges evaluators.judge "
+    "evaluators.outside commands.table commands.arguments commands.context "
 ))
 # endregion
 
@@ -40515,6 +40562,8 @@ def recorded_project(args: Namespace) -> Project:
     if args.run:
         args.stage = args.run
         if args.baseline and args.baseline.startswith(RUN_PREFIX):
+            load_section("lab.engine_eval")
+
             run_evidence(args.baseline)
             args.baseline = args.baseline.removeprefix(RUN_PREFIX)
     return load_project(RUN_PREFIX + args.run if args.run else args.improvement)
@@ -40734,7 +40783,7 @@ def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
     "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
     "cases.case cases.dataset cases.labels cases.decision runs.observation evaluators.stage_results "
     "policy.recommendation history.ledger history.archive history.reading history.recording "
-    "history.promotion lab.engine_eval commands.table commands.context commands.reporting "
+    "history.promotion commands.table commands.context commands.reporting "
 ))
 # endregion
 
@@ -43255,7 +43304,7 @@ def rate_words(rate: float | None) -> str:
     "foundation.errors foundation.text foundation.jsonio cases.improvement runs.journal runs.bridge "
     "evaluators.judge evaluators.judgements evaluators.standing evaluators.outside "
     "evaluators.stage_results evaluators.rejudging policy.reliability_words policy.noise "
-    "commands.table commands.context commands.run commands.judging "
+    "commands.table commands.arguments commands.context commands.run commands.judging "
 ))
 # endregion
 
@@ -43395,7 +43444,7 @@ def candidate_line(entry: JsonObject) -> str:
 ''', (
     "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
     "foundation.redact foundation.process cases.dataset cases.components policy.optimizer "
-    "commands.table commands.context commands.openings commands.run commands.feedback "
+    "commands.table commands.arguments commands.context commands.openings commands.feedback "
 ))
 # endregion
 
@@ -43450,6 +43499,8 @@ def weighed_project(args: Namespace) -> Project:
     if args.improvement is None and not runs:
         raise UsageError("IMPROVEMENT is missing", "name an improvement, or runs: --variant NAME=run:ID")
     for run in runs:
+        load_section("lab.engine_eval")
+
         run_evidence(run)
     args.variant = [option.replace(f"={RUN_PREFIX}", "=", 1) for option in args.variant]
     args.baseline = args.baseline.removeprefix(RUN_PREFIX)
@@ -43533,8 +43584,8 @@ def variant_lines(document: JsonObject) -> list[str]:
     return lines
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
-    "evaluators.stage_results policy.comparison policy.objectives lab.engine_eval web.review_words "
-    "web.pareto_page commands.table commands.context "
+    "evaluators.stage_results policy.comparison policy.objectives web.review_words web.pareto_page "
+    "commands.table commands.context "
 ))
 # endregion
 
@@ -43675,7 +43726,7 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
     return [*lines, *[f"note: {source}" for source in document["sources"]], *(["* the cases of this improvement"] if own else [])]
 ''', (
     "foundation.text foundation.jsonio policy.reliability policy.plan commands.table "
-    "commands.context commands.reporting commands.run "
+    "commands.arguments commands.context commands.reporting "
 ))
 # endregion
 

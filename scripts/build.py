@@ -53,7 +53,6 @@ from sources import (
     Module,
     Package,
     Problems,
-    decorations,
     is_header,
     is_internal,
     last_line,
@@ -145,7 +144,7 @@ def places(modules: list[Module], house: House) -> list[str]:
     lines = [f"ENTRY[{quote(house.entry[1])}] = {quote(house.entry[0])}"]
     for filler, (table, default) in house.registries.items():
         lines.append(f"PLACES[{quote(table)}] = {{")
-        for place, call in [(module.name, call) for module in modules for name, call in decorations(module) if name == filler]:
+        for place, call in [(module.name, call) for module in modules for name, call in module.decorators if name == filler]:
             name, *texts = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
             groups = [ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "group"]
             lines.append(f"    {quote(name)}: ({', '.join(map(quote, (place, [*groups, default][0], [*texts, ''][0])))}),")
@@ -168,7 +167,7 @@ def needs(module: Module, modules: list[Module], house: House) -> list[str]:
     return [
         each.name
         for each in modules
-        if each is not module and (each.name in wanted or fills & {decorator for decorator, _ in decorations(each)})
+        if each is not module and (each.name in wanted or fills & {decorator for decorator, _ in each.decorators})
     ]
 
 

@@ -159,6 +159,7 @@ class Module:
     shipped    lines as the bundle has them: with load_section(…) for the imports of `inner`
     assets     [Asset]
     defined    {top-level name: line}
+    decorators [(name, call)] of the decorators of the form @name(…) at the top level
     """
 
     def __init__(self, name: str, layer: str, path: str, text: str):
@@ -182,6 +183,8 @@ class Module:
         while self.body and is_header(self.body[0]):
             self.header.append(self.body.pop(0))
             self.body_start = last_line(self.header[-1]) + 1
+        calls = [each for node in self.body for each in getattr(node, "decorator_list", []) if isinstance(each, ast.Call)]
+        self.decorators = [(each.func.id, each) for each in calls if isinstance(each.func, ast.Name)]
 
     @property
     def summary(self) -> str:
@@ -375,7 +378,7 @@ def is_internal(node: ast.AST) -> bool:
 
 def take_inner(module: Module, problems: Problems) -> None:
     """Add the imports within the package that stand inside functions to module.inner, and what they become to module.shipped."""
-    if not any(line.lstrip() != line and line.lstrip().startswith(("from ", "import ")) for line in module.lines):
+    if not any(line.startswith(" ") and line.lstrip().startswith(f"from {PACKAGE}.") for line in module.lines):
         return
     for node in [node for statement in module.body for node in ast.walk(statement)]:
         if not (isinstance(node, ast.ImportFrom) and is_internal(node)):
@@ -390,12 +393,6 @@ def take_inner(module: Module, problems: Problems) -> None:
         del module.internal[before:]
         target = (node.module or "")[len(PACKAGE) + 1 :]
         module.shipped[first - 1 : last] = [f'{" " * node.col_offset}load_section("{target}")', *[""] * (last - first)]
-
-
-def decorations(module: Module) -> list[tuple[str, ast.Call]]:
-    """(name, call) of every decorator of the form @name(…) at the top level of a module."""
-    calls = [each for node in module.body for each in getattr(node, "decorator_list", []) if isinstance(each, ast.Call)]
-    return [(each.func.id, each) for each in calls if isinstance(each.func, ast.Name)]
 
 
 def refuse_lost_text(module: Module, problems: Problems) -> None:
