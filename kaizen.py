@@ -378,7 +378,7 @@ PLACES["EVALUATORS"] = {
     "fields": ("evaluators.fields", "", "The answer agrees with a reference, field by field."),
     "files": ("evaluators.files", "", "The work folder is as it should be: files that exist, changed, stayed, hold a text."),
     "integrity": ("evaluators.integrity", "", "The agent kept to its bounds: files, commands, hosts and sources it must leave alone, answers it must not know."),
-    "A judge, given behind `--`, scores what no rule can see by a rubric.": ("evaluators.judge", "", ""),
+    "judge": ("evaluators.judge", "", "A judge, given behind `--`, scores what no rule can see by a rubric."),
     "label": ("evaluators.label", "", "The answer is one of the allowed labels, and the expected one."),
     "leak": ("evaluators.leak", "", "No secret, personal identifier or planted string gets out."),
     "budget": ("evaluators.limits", "", "What the trial used stays within bounds: time, cost, tokens, steps, calls, turns, retries, size of the output."),

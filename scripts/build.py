@@ -84,7 +84,7 @@ def bundle(root: Path, house: House, problems: Problems, *, folded: bool = True)
     package = read_package(root, problems)
     check_package(package, house, problems)
     modules = package.modules
-    start = head(package, house, folded)
+    start = head(package, house, folded, problems)
     pairs: Pairs = [*start]
     for module in modules:
         pairs += section(module, root, problems, needs(module, modules, house) if folded else None)
@@ -98,7 +98,7 @@ def bundle(root: Path, house: House, problems: Problems, *, folded: bool = True)
     return made
 
 
-def head(package: Package, house: House, folded: bool) -> Pairs:
+def head(package: Package, house: House, folded: bool, problems: Problems) -> Pairs:
     """Lines above the first section: docstring, notice, contents, doors, two guards, loader or imports."""
     version = ".".join(map(str, MINIMUM_PYTHON))
     lines = [
@@ -127,7 +127,7 @@ def head(package: Package, house: House, folded: bool) -> Pairs:
         "",
     ]
     pairs: Pairs = [(line, None) for line in [*lines, *([] if folded else import_block(package.modules))]]
-    return pairs + loader_lines() + [(line, None) for line in ["", *places(package.modules, house)]]
+    return pairs + loader_lines() + [(line, None) for line in ["", *places(package.modules, house, problems)]]
 
 
 def loader_lines() -> Pairs:
@@ -139,17 +139,28 @@ def loader_lines() -> Pairs:
     return pairs + [(line, ("scripts/loader.py", number)) for number, line in enumerate(code, last_line(tree.body[0]) + 1)]
 
 
-def places(modules: list[Module], house: House) -> list[str]:
+def places(modules: list[Module], house: House, problems: Problems) -> list[str]:
     """The statements that tell the loader where the program begins, and where the entries of each table are."""
     lines = [f"ENTRY[{quote(house.entry[1])}] = {quote(house.entry[0])}"]
     for filler, (table, default) in house.registries.items():
         lines.append(f"PLACES[{quote(table)}] = {{")
-        for place, call in [(module.name, call) for module in modules for name, call in module.decorators if name == filler]:
-            name, *texts = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-            groups = [ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg == "group"]
-            lines.append(f"    {quote(name)}: ({', '.join(map(quote, (place, [*groups, default][0], [*texts, ''][0])))}),")
+        for module, call in [(each, call) for each in modules for name, call in each.decorators if name == filler]:
+            name, *texts = [text_of(module, argument) for argument in call.args]
+            groups = [text_of(module, keyword.value) for keyword in call.keywords if keyword.arg == "group"]
+            if not name:
+                problems.add(module.path, call.lineno, f"@{filler} begins with a text, or a constant of this module that is one")
+            place = (module.name, [*groups, default][0], next(filter(None, texts), ""))
+            lines.append(f"    {quote(name)}: ({', '.join(map(quote, place))}),")
         lines.append("}")
     return lines
+
+
+def text_of(module: Module, node: ast.expr) -> str:
+    """The text that an expression is: a literal, or a constant that the module assigns one to; "" for anything else."""
+    if isinstance(node, ast.Name):
+        assigned = [each.value for each in module.body if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == node.id]
+        node = assigned[0] if len(assigned) == 1 else node
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def quote(text: str) -> str:

@@ -378,7 +378,7 @@ def is_internal(node: ast.AST) -> bool:
 
 def take_inner(module: Module, problems: Problems) -> None:
     """Add the imports within the package that stand inside functions to module.inner, and what they become to module.shipped."""
-    if not any(line.startswith(" ") and line.lstrip().startswith(f"from {PACKAGE}.") for line in module.lines):
+    if not any(f"from {PACKAGE}" in line and not line.startswith("from ") for line in module.lines):
         return
     for node in [node for statement in module.body for node in ast.walk(statement)]:
         if not (isinstance(node, ast.ImportFrom) and is_internal(node)):

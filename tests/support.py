@@ -32,8 +32,9 @@ for _folder in (ROOT, ROOT / "scripts"):
     if str(_folder) not in sys.path:
         sys.path.insert(0, str(_folder))
 
-import build
 import sections
+
+import build
 import sources
 
 

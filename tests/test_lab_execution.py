@@ -532,7 +532,7 @@ class KilledAtEveryWrite(Lab):
             "tree_hash": lambda checkout: "0" * 40,
             "TreeWatch": lambda *args: quiet,
             "kill_marked": lambda mark: None,
-            "ITEM_EVALUATORS": {"eval": lambda workspace, system: self.answers()},
+            "maker_of": lambda kind: lambda workspace, system: self.answers(),
         }
         with mock.patch.multiple(kaizen, **replaced):
             whole = self.begin().document
