@@ -124,7 +124,7 @@ def counted_elsewhere() -> int:
 def bench_startup(folder: Path) -> list[Row]:
     """`--version`, and the help of commands, for which all that they use is read, against an empty program."""
     bare = typical([*PYTHON, "-c", "pass"], folder, 15)
-    rows = []
+    rows: list[Row] = []
     for words in ("--version", "evaluate --help", "run --help"):
         mine = typical(kaizen(*words.split()), folder, 15)
         rows.append(
