@@ -4,9 +4,8 @@ import os
 import re
 from argparse import ArgumentTypeError, Namespace
 
-from kaizen.commands.arguments import count_argument, positive_number
+from kaizen.commands.arguments import SYSTEM_ARGUMENTS, count_argument, positive_number
 from kaizen.commands.context import Project, diagnose, load_project
-from kaizen.commands.run_system import SYSTEM_ARGUMENTS, run_of_system
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.files import shown_path
@@ -102,6 +101,8 @@ STAGE_ARGUMENTS = [
 def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
     if args.system:
+        from kaizen.commands.run_system import run_of_system
+
         return run_of_system(args, improvement_options(args))
     beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
     if beyond:
