@@ -205,7 +205,7 @@ class SameBytes(holdout.Holdout):
         return sorted(path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*"))
 
     def agent(self):
-        return ["--", "sh", "-c", "echo '{\"output\": \"yes\"}'"]
+        return ["--", "sh", "-c", "cat > read.txt; echo '{\"output\": \"yes\"}'"]
 
     def commands(self):
         """One call of each command, and those that the others rest on."""
