@@ -64,6 +64,10 @@ ROOT = Path(__file__).resolve().parent.parent
 QUOTES = "'" * 3  # around the text of a section
 RULE = "# " + "=" * 77
 WIDTH = 99
+FOLDED = """\
+# Each module is a section: its own text, line by line, in a string that load_section() below
+# compiles when a command needs it, after the sections that it names. Tracebacks show the lines
+# of this file.""".split("\n")
 
 Origin = tuple[str, int] | None  # (path, line) of a line of the bundle; None: written here
 Pairs = list[tuple[str, Origin]]
@@ -109,6 +113,7 @@ def head(package: Package, house: House, folded: bool, problems: Problems) -> Pa
         "# scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.",
         "# `python scripts/build.py --check` proves that this file is what the sources give, and",
         "# `python scripts/build.py --where N` names the source of line N.",
+        *(FOLDED if folded else []),
         "#",
         "# Contents, lowest layer first; a module uses only what stands above it. Search for",
         "# '# region <path>' to jump to one (editors fold these regions).",
@@ -127,7 +132,7 @@ def head(package: Package, house: House, folded: bool, problems: Problems) -> Pa
         "",
     ]
     pairs: Pairs = [(line, None) for line in [*lines, *([] if folded else import_block(package.modules))]]
-    return pairs + loader_lines() + [(line, None) for line in ["", *places(package.modules, house, problems)]]
+    return pairs + loader_lines() + [(line, None) for line in ["", "", *places(package.modules, house, problems)]]
 
 
 def loader_lines() -> Pairs:
@@ -397,10 +402,11 @@ def show_stale(shown: str, found: bytes, made: Bundle) -> None:
 
 
 def show_map(root: Path) -> None:
-    """Print the architecture: one line a module with what it imports, then the long functions."""
+    """Print the architecture: one line a module with what it imports, in brackets inside functions, then the long functions."""
     modules = read_package(root, Problems()).modules
     for module in modules:
         below = sorted({entry.source for entry in module.internal if entry.source not in SOURCE_ONLY})
+        below += [f"({source})" for source in sorted({entry.source for entry in module.inner})]
         print(f"{module.layer:<11} {module.name:<26} {len(module.lines):>4} lines  <- {', '.join(below) or '-'}")
     print(f"{len(modules)} modules, {sum(len(module.lines) for module in modules)} lines")
     for module in modules:

@@ -165,9 +165,24 @@ class Building(Tree):
 
     def test_map_lists_layers_sizes_imports_and_long_functions(self):
         self.add_function(*["x = 1"] * rules.MAX_FUNCTION_LINES)
+        self.write(
+            "commands/late.py",
+            """\
+            \"\"\"A module that imports when it runs.\"\"\"
+
+            from kaizen.commands.table import COMMANDS
+
+
+            def late() -> object:
+                from kaizen.stats.intervals import wilson_interval
+
+                return COMMANDS, wilson_interval
+            """,
+        )
         status, out, _ = self.build("--map")
         self.assertEqual(status, 0)
         self.assertRegex(out, r"domain +policy.comparison +\d+ lines +<- stats.intervals\n")
+        self.assertRegex(out, r"cli +commands.late +\d+ lines +<- commands.table, \(stats.intervals\)\n")
         self.assertRegex(out, r"\d+ modules, \d+ lines\n")
         self.assertIn("over 60 lines: src/kaizen/stats/intervals.py:42 added (61)", out)
 

@@ -9,6 +9,9 @@ the amalgamator works and to show the shape that the real package has.
 # scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.
 # `python scripts/build.py --check` proves that this file is what the sources give, and
 # `python scripts/build.py --where N` names the source of line N.
+# Each module is a section: its own text, line by line, in a string that load_section() below
+# compiles when a command needs it, after the sections that it names. Tracebacks show the lines
+# of this file.
 #
 # Contents, lowest layer first; a module uses only what stands above it. Search for
 # '# region <path>' to jump to one (editors fold these regions).
@@ -104,6 +107,7 @@ def __dir__() -> list[str]:
     """Every name of the program, for `dir(kaizen)`: all sections are read."""
     load_section(*SECTIONS)
     return sorted(globals())
+
 
 ENTRY["main"] = "cli.main"
 PLACES["EVALUATORS"] = {
