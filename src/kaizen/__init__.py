@@ -219,6 +219,7 @@ LAYERS = {
     ],
     "commands": [
         "commands.table",
+        "commands.arguments",
         "commands.context",
         "commands.openings",
         "commands.verdicts",
