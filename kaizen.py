@@ -13,6 +13,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 # scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.
 # `python scripts/build.py --check` proves that this file is what the sources give, and
 # `python scripts/build.py --where N` names the source of line N.
+# Each module is a section: its own text, line by line, in a string that load_section() below
+# compiles when a command needs it, after the sections that it names. Tracebacks show the lines
+# of this file.
 #
 # Contents, lowest layer first; a module uses only what stands above it. Search for
 # '# region <path>' to jump to one (editors fold these regions).
@@ -268,6 +271,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
+#     commands/arguments.py        Kinds of arguments of several commands: counts, numbers of a unit, a run of a system.
 #     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
 #     commands/openings.py         The log of what touches the holdout: openings, exports and seals, proposals.
 #     commands/verdicts.py         What `judge`, `agreement` and the review share: the results of a stage as written.
@@ -334,7 +338,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #   listens on a port:             nowhere
 #   opens connections:             nowhere
 #   runs SQL:                      nowhere
-#   loads or evaluates code:       nowhere
+#   loads or evaluates code:       load_section() below, which reads the sections of this file
 
 import os
 import sys
@@ -344,28 +348,155 @@ if sys.version_info < (3, 10):
 if __name__ == "__main__" and sys.path[:1] == [os.path.dirname(os.path.realpath(__file__))]:
     del sys.path[0]  # a json.py beside this file must not be taken for Python's own
 
-import argparse
-import hashlib
-import itertools
-import json
-import math
-import operator
-import re
-import stat
-import time
-from argparse import ArgumentTypeError, Namespace
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import lru_cache, partial
-from itertools import chain, combinations, compress, pairwise
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
+# Sections: most of this file is text until a command needs it, since compiling all of it
+# would take longer than most commands do. `section` notes a part, `load_section` reads
+# it, with what it needs, into this namespace. Nothing else is ever compiled or executed.
 
-if TYPE_CHECKING:
-    from decimal import Decimal
-    from fractions import Fraction
-    from random import Random
+import sys
+from _thread import RLock
+from typing import Any
+
+SECTIONS: dict[str, tuple[int, str, str]] = {}  # those not yet read: (line where it begins, its text, names of those it needs)
+LOADING = RLock()
+ENTRY: dict[str, str] = {}  # the function that runs the program: its section
+PLACES: dict[str, dict[str, tuple[str, str, str]]] = {}  # table that decorators fill: what `places` gives
+
+
+def section(name: str, text: str, needs: str = "") -> None:
+    """Notes the section *name*, whose text begins on the line of the call."""
+    SECTIONS[name] = (sys._getframe(1).f_lineno, text, needs)
+
+
+def load_section(*names: str) -> None:
+    """Makes what sections define, and all that they need, part of this namespace: each once, in the order of the file.
+
+    The lines before a section are blank when it is compiled, so that a traceback shows lines of this file.
+    """
+    with LOADING:
+        wanted, pending = set(), list(names)
+        while pending:
+            name = pending.pop()
+            if name in SECTIONS and name not in wanted:
+                wanted.add(name)
+                pending += SECTIONS[name][2].split()
+        for name in [name for name in SECTIONS if name in wanted]:
+            line, text, _ = SECTIONS.pop(name)
+            exec(compile("\n" * (line - 1) + text, __file__, "exec", dont_inherit=True), globals())
+
+
+def places(table: str) -> dict[str, tuple[str, str, str]]:
+    """{entry of a table that decorators fill: (its section, its group, its sentence)}, in the order of the file."""
+    return PLACES[table]
+
+
+def __getattr__(name: str) -> Any:
+    """What `import kaizen` gives as kaizen.NAME: every section is read for it, but only its own for the program's entry."""
+    if not (name.startswith("__") and name.endswith("__")):
+        load_section(*([ENTRY[name]] if name in ENTRY else SECTIONS))
+        if name in globals():
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Every name of the program, for `dir(kaizen)`: all sections are read."""
+    load_section(*SECTIONS)
+    return sorted(globals())
+
+
+ENTRY["main"] = "cli.main"
+PLACES["EVALUATORS"] = {
+    "all": ("evaluators.combine", "", "Every one of several entries passes."),
+    "any": ("evaluators.combine", "", "At least one of several entries passes."),
+    "none": ("evaluators.combine", "", "Not one of several entries passes."),
+    "at_least": ("evaluators.combine", "", "At least n of several entries pass; the score is the share of those that do."),
+    "confirmation": ("evaluators.conduct", "", "The user agreed before the agent acted."),
+    "effects": ("evaluators.effects", "", "Nothing is changed twice, left open, or told as done when it failed."),
+    "errors": ("evaluators.errors", "", "Few steps fail, and the agent deals with those that do."),
+    "fields": ("evaluators.fields", "", "The answer agrees with a reference, field by field."),
+    "files": ("evaluators.files", "", "The work folder is as it should be: files that exist, changed, stayed, hold a text."),
+    "integrity": ("evaluators.integrity", "", "The agent kept to its bounds: files, commands, hosts and sources it must leave alone, answers it must not know."),
+    "judge": ("evaluators.judge", "", "A judge, given behind `--`, scores what no rule can see by a rubric."),
+    "label": ("evaluators.label", "", "The answer is one of the allowed labels, and the expected one."),
+    "leak": ("evaluators.leak", "", "No secret, personal identifier or planted string gets out."),
+    "budget": ("evaluators.limits", "", "What the trial used stays within bounds: time, cost, tokens, steps, calls, turns, retries, size of the output."),
+    "loops": ("evaluators.loops", "", "The agent does not repeat itself in a row or in a cycle."),
+    "number": ("evaluators.numbers", "", "A number in the text is the expected one, or lies within bounds; thousands separators do not change it."),
+    "parses": ("evaluators.parses", "", "The text is in a form that programs read: JSON, CSV, XML, HTML, TOML, Python, a URL, a date and the like."),
+    "policy": ("evaluators.policy", "", "Every step is allowed, and approved where it has to be."),
+    "order": ("evaluators.precedence", "", "Some steps come before others, about the same thing."),
+    "command": ("evaluators.programs", "", "A command, run on a copy of the files that the trial left, ends as asked."),
+    "program": ("evaluators.programs", "", "A program of your own gets case and observation as JSON and answers with an outcome as JSON."),
+    "provenance": ("evaluators.provenance", "", "What is stated stood in a source before."),
+    "refusal": ("evaluators.refusal", "", "The agent declined what was asked, or did not, as expected."),
+    "sequence": ("evaluators.sequence", "", "The listed steps happened, and nothing that may not."),
+    "similarity": ("evaluators.similarity", "", "The text is near enough to one of the references, by a named measure."),
+    "state": ("evaluators.state", "", "What the agent did to the world is what it should have done: the state before and after."),
+    "json": ("evaluators.structure", "", "The answer is JSON, and fits a JSON Schema."),
+    "equals": ("evaluators.text", "", "The value is the expected one, or one of several; JSON types stay apart, objects and lists are compared deeply."),
+    "contains": ("evaluators.text", "", "The text holds the given values: all of them, any, or none."),
+    "matches": ("evaluators.text", "", "A regular expression finds something in the text, or what it captures is the given value."),
+    "length": ("evaluators.text", "", "The length of the text, or the number of items, lies within bounds."),
+    "tool_schema": ("evaluators.tool_schema", "", "Each tool call is one that its tool accepts."),
+    "steps": ("evaluators.trajectory", "", "So many steps were taken, and they are as they must be."),
+}
+PLACES["COMMANDS"] = {
+    "resume": ("commands.run_system", "lab", "Goes on with a run of the lab that did not complete, or begins it anew from its commit."),
+    "log": ("commands.lab_log", "lab", "Lists the recorded runs, newest last, or ranks those that can be compared; what is not known is never shown as 0."),
+    "show": ("commands.lab_log", "lab", "Shows one run: what was tried, from which commit, its result, cost and time, and the worst answers."),
+    "run": ("commands.run", "main job", "Runs a command once for each trial of each case, and records what it answers as a stage; or a run of a system of the lab."),
+    "feedback": ("commands.feedback", "further questions", "Writes feedback.json: what went wrong in every trial of a stage but those of the holdout, which is only counted."),
+    "history init": ("commands.history", "history", "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with."),
+    "history record": ("commands.history", "history", "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent."),
+    "history promote": ("commands.history", "history", "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds."),
+    "agreement": ("commands.agreement", "further questions", "Compares a judge with experts who labelled the same cases, like with like, and records its standing."),
+    "campaign open": ("commands.campaign_open", "campaigns", "Opens a campaign: splits and seals the cases, freezes the contract, and commits both."),
+    "campaign report": ("commands.campaign_report", "campaign", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
+    "keep": ("commands.conduct", "campaigns", "Makes a variant the leader that beat it on fresh trials; a bet on development items, not yet a claim."),
+    "discard": ("commands.conduct", "campaigns", "Gives a variant up, moves the branch back to the leader and keeps the commit under refs/kaizen/; no file is overwritten."),
+    "note": ("commands.conduct", "campaigns", "Adds a note to the journal of a campaign."),
+    "create system": ("commands.create_system", "lab", "Makes kaizen/systems/ID with an eval that runs at once, three items and a stand-in for the system; never overwrites."),
+    "create view": ("commands.create_view", "lab", "Makes trace.js or dataset-item.js in the folder of a system: a page of answers or of items, to be adapted; never overwrites."),
+    "dashboard": ("commands.dashboard", "history", "Writes dashboard.html: champion over time, the open decision, regressions, each case in each run, hash status; exits 1 when broken."),
+    "decide": ("commands.decide", "main job", "Records a person's decision about the evidence that was reviewed last."),
+    "demo": ("commands.demo", "main job", "Runs a bundled support agent before and after a change and reviews the two; no network, nothing to install."),
+    "evaluate": ("commands.evaluate", "main job", "Evaluates every trial of a stage, or of every stage there is, and writes the results beside them."),
+    "evaluators": ("commands.evaluators", "main job", "Lists the types of evaluators, or shows one with its parameters, defaults and an example."),
+    "export": ("commands.export", "further questions", "Writes the results of every stage, or of one, as JUnit, CSV, JSON Lines or Markdown, for other programs."),
+    "gate": ("commands.gate", "main job", "Prints the recommendation and exits 0 (eligible), 1 (rejected) or 3 (a person must decide), for CI."),
+    "history list": ("commands.history_views", "history", "Lists the recorded runs, oldest first: version, cohort, pass rate, recommendation, decision, champion."),
+    "history show": ("commands.history_views", "history", "Shows one run: what it is, its rates, the recommendation, who decided, and whether its files are still what was recorded."),
+    "history diff": ("commands.history_views", "history", "Compares two runs case by case; runs of different cohorts are not subtracted, it is said how the cohorts differ."),
+    "history validate": ("commands.history_views", "history", "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added."),
+    "history anchor": ("commands.history_views", "history", "Prints a short digest of the history, to be kept elsewhere; `history validate --anchor` proves that the history still extends it."),
+    "idea add": ("commands.idea", "campaigns", "Writes down what is to be tried and why, before it is; one that was written down already is refused."),
+    "idea list": ("commands.idea", "campaigns", "Lists the ideas of a campaign with what became of them."),
+    "import": ("commands.import_cases", "further questions", "Brings test cases and checks from another tool, and says what maps, what is approximated and what is dropped."),
+    "init": ("commands.init", "main job", "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites. Without NAME: kaizen/, the workspace of the lab."),
+    "judge": ("commands.judge", "further questions", "Says the verdict on one case, or on every trial of a stage, by mapping its results through the judge block."),
+    "lab open": ("commands.lab", "lab", "Makes a clone under kaizen/.kaizen/work/ in which variants are edited and committed where .git is read-only."),
+    "lab land": ("commands.lab", "lab", "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched."),
+    "compare": ("commands.lab_compare", "lab", "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time."),
+    "label": ("commands.label", "further questions", "Shows the cases of a stage one at a time in the terminal and records your label; blind to the judge and to other raters."),
+    "replicate": ("commands.measuring", "lab", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
+    "look": ("commands.measuring", "lab", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
+    "merge": ("commands.merge", "main job", "Makes one stage of the shards that `run --shard I/N` has written, and refuses what does not belong together."),
+    "next": ("commands.next", "campaigns", "Says the one next step of a campaign and what to remember, from its files alone; exits 0 to go on, 1 to stop, 3 for a person."),
+    "noise": ("commands.noise", "surer", "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is."),
+    "optimize": ("commands.optimize", "further questions", "Asks a program for new texts of the components, from feedback without the holdout; runs and promotes none of them."),
+    "pareto": ("commands.pareto", "further questions", "Weighs variants by quality, cost and latency, constraints first, and names the cheapest that will do."),
+    "plan": ("commands.plan", "surer", "Says which change each number of cases and trials could show, and what running them would cost; runs nothing."),
+    "promote": ("commands.promote", "main job", "Appends the improved cases of an accepted improvement to datasets/regression.jsonl, once each."),
+    "reliability": ("commands.reliability", "surer", "Says how sure a change is: intervals, exact tests, noise, and what it would take to be surer."),
+    "replay-decision": ("commands.replay_decision", "surer", "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips."),
+    "review": ("commands.review", "main job", "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation."),
+    "status": ("commands.status", "lab", "Says what is at work, what can be resumed and what stands in the way; exits 0 to go on, 1 to stop, 3 when a person is needed."),
+    "test": ("commands.test", "main job", "Runs the candidate, evaluates, reviews and gates in one go: the daily call."),
+    "validate": ("commands.validate", "main job", "Checks every file of an improvement and reports every breach with file, line and what to do; exits 1 when there is one."),
+    "worktree add": ("commands.worktree", "lab", "Makes a work tree for a variant, outside the repository, on the branch kaizen/CAMPAIGN/VARIANT."),
+    "worktree list": ("commands.worktree", "lab", "Lists the work trees of variants, with what is not committed in them."),
+    "worktree gc": ("commands.worktree", "lab", "Removes work trees that are done with: the clean ones among those named. Their branches and commits are kept."),
+}
 
 # region foundation/errors.py
 # =============================================================================
@@ -381,6 +512,9 @@ if TYPE_CHECKING:
 #     ├── RefusedError            5  a precondition does not hold
 #     └── Interrupted           130  Ctrl-C or SIGTERM
 # =============================================================================
+section("foundation.errors", r'''
+import re
+from typing import NamedTuple
 
 EXIT_DONE = 0
 EXIT_NO = 1
@@ -530,13 +664,15 @@ class BreachesError(InputError):
         lines = [breach.text() for breach in self.breaches[1:MAX_BREACHES_SHOWN]]
         hidden = len(self.breaches) - MAX_BREACHES_SHOWN
         return [*lines, f"and {hidden} more"] if hidden > 0 else lines
-
+''')
 # endregion
 
 # region foundation/clock.py
 # =============================================================================
 # The clock: the one place that asks what time it is, so that tests can replace it.
 # =============================================================================
+section("foundation.clock", r'''
+import time
 
 
 def utc_now() -> str:
@@ -549,13 +685,18 @@ def utc_now() -> str:
 def monotonic_seconds() -> float:
     """Seconds of a clock that never goes back; only differences mean something."""
     return time.monotonic()
-
+''')
 # endregion
 
 # region foundation/text.py
 # =============================================================================
 # Text for people: safe to print, cut with a note, counted, slugged, nearest name.
 # =============================================================================
+section("foundation.text", r'''
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
 
 # C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text. Kept as text: `re` compiles
 # it when it is first used, which not every command does.
@@ -681,7 +822,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
+''')
 # endregion
 
 # region foundation/globs.py
@@ -695,6 +836,10 @@ def duration(seconds: float) -> str:
 # Brackets are letters. Time grows with the length of the path times that of the glob: where a
 # wildcard has found its earliest end nothing is tried again, as no later one could do more.
 # =============================================================================
+section("foundation.globs", r'''
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 SPANS = {"**": ".*?", "**/": "(?:.*?/)??"}
 
@@ -729,7 +874,7 @@ def glob_test(globs: Iterable[str]) -> Callable[[str], bool]:
     """Whether a path inside the folder is one that any of *globs* means; none is that leads out of it. Raises ValueError."""
     matches = [glob_pattern(glob).match for glob in globs]
     return lambda path: not path.startswith(("/", "../")) and path != ".." and any(match(path) for match in matches)
-
+''')
 # endregion
 
 # region foundation/files.py
@@ -740,6 +885,12 @@ def glob_test(globs: Iterable[str]) -> Callable[[str], bool]:
 # or the new content and a full disk or a kill loses nothing. Nothing is written through
 # a symbolic link that leaves the folder it stands in.
 # =============================================================================
+section("foundation.files", r'''
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, NoReturn
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLOCK = 1 << 20
@@ -1052,7 +1203,9 @@ def remove_tree(path: str) -> None:
         else:
             os.rmdir(folder)
             waiting.pop()
-
+''', (
+    "foundation.errors foundation.text "
+))
 # endregion
 
 # region foundation/identity.py
@@ -1062,6 +1215,10 @@ def remove_tree(path: str) -> None:
 # The digest is computed from the bytes that run, so that a user can compare it with
 # `sha256sum kaizen.py`; a digest written into the file would prove nothing.
 # =============================================================================
+section("foundation.identity", r'''
+import hashlib
+import os
+import sys
 
 VERSION = "0.1.0"
 
@@ -1079,7 +1236,9 @@ def own_digest() -> str:
 def version_line() -> str:
     """'kaizen 0.1.0 (sha256 67bb4bdb0669, Python 3.12.1)'."""
     return f"kaizen {VERSION} (sha256 {own_digest()}, Python {sys.version.split()[0]})"
-
+''', (
+    "foundation.files "
+))
 # endregion
 
 # region foundation/jsonio.py
@@ -1091,6 +1250,12 @@ def version_line() -> str:
 # unescaped, and an integral number below 2^53 has no fraction; fingerprints are SHA-256
 # of it. Lines end at LF alone: U+2028 and U+0085 may stand inside a string.
 # =============================================================================
+section("foundation.jsonio", r'''
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 JsonObject = dict[str, Any]
 
@@ -1522,7 +1687,9 @@ def repeated_keys(text: str) -> Iterator[int]:
         if tuple(path) in seen:
             yield start
         seen.add(tuple(path))
-
+''', (
+    "foundation.errors foundation.text foundation.files "
+))
 # endregion
 
 # region foundation/locks.py
@@ -1532,6 +1699,11 @@ def repeated_keys(text: str) -> Iterator[int]:
 # The lock file holds the pid and start time of its owner, for the message. The lock
 # itself is the kernel's (flock), so a killed owner never leaves one behind.
 # =============================================================================
+section("foundation.locks", r'''
+import os
+import time
+from contextlib import suppress
+from types import TracebackType
 
 
 class FileLock:
@@ -1623,13 +1795,17 @@ def is_same_file(descriptor: int, path: str) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except OSError:
         return False
-
+''', (
+    "foundation.errors foundation.clock foundation.files foundation.jsonio "
+))
 # endregion
 
 # region foundation/journals.py
 # =============================================================================
 # Append-only logs: an object a line, on disk at once, mended after a crash.
 # =============================================================================
+section("foundation.journals", r'''
+import os
 
 SYNC_SECONDS = 0.2  # formats.md 1.2: fsynced at most 200 ms later; a sync a line would cost 10,000 cases up to 40 s
 
@@ -1696,7 +1872,9 @@ def torn_tail(path: str) -> tuple[int, bytes]:
             if cut >= 0:
                 return size - len(tail) + cut + 1, tail[cut + 1 :]
     return 0, tail
-
+''', (
+    "foundation.clock foundation.files foundation.jsonio "
+))
 # endregion
 
 # region foundation/chain.py
@@ -1710,6 +1888,9 @@ def torn_tail(path: str) -> tuple[int, bytes]:
 # by a crash: it never counted, is cut off by the next writer, and is reported. Any other
 # break (a line changed, removed, added, moved) is refused with file and line.
 # =============================================================================
+section("foundation.chain", r'''
+import os
+from typing import Any
 
 LAST_BYTES = 1 << 14  # read from the end of a journal for its last event
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
@@ -1807,7 +1988,10 @@ def mend_torn_line(path: str) -> str:
         return ""
     truncate_file(path, size)
     return f"the last line of {shown_path(path)} was cut short by a crash; {counted(len(tail), 'byte')} cut off"
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.journals "
+))
 # endregion
 
 # region foundation/shapes.py
@@ -1820,6 +2004,9 @@ def mend_torn_line(path: str) -> str:
 # `report(pointer, message, hint)` is called for each breach. Messages name types; a value is
 # shown only where it is a number asked for or one word of a list, never a text of the user's.
 # =============================================================================
+section("foundation.shapes", r'''
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Optional
 
 Report = Callable[[str, str, str], None]
 
@@ -1912,7 +2099,9 @@ def check_no_others(document: JsonObject, known: Iterable[str], pointer: str, re
     for name in document:
         if name not in names:
             report(pointer + pointer_token(name), f"unknown {what} {quoted(name)}", did_you_mean(name, names))
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region foundation/shingles.py
@@ -1922,6 +2111,10 @@ def check_no_others(document: JsonObject, known: Iterable[str], pointer: str, re
 # Source: A. Z. Broder (1997), On the resemblance and containment of documents, Proceedings of
 # Compression and Complexity of Sequences, 21-29.
 # =============================================================================
+section("foundation.shingles", r'''
+import re
+from collections.abc import Iterator
+from typing import Any
 
 SHINGLE_WORDS = 8
 WORD_OF_TEXT = re.compile(r"\w+")
@@ -1948,7 +2141,7 @@ def word_shingles(text: str, size: int = SHINGLE_WORDS) -> set[str]:
 
     words = WORD_OF_TEXT.findall(unicodedata.normalize("NFKC", text).casefold())
     return {" ".join(words[place : place + size]) for place in range(len(words) - size + 1)}
-
+''')
 # endregion
 
 # region foundation/frontmatter.py
@@ -1969,6 +2162,9 @@ def word_shingles(text: str, size: int = SHINGLE_WORDS) -> set[str]:
 # [a, b], {…}, |, >, &, *, !, ---, continued lines, a key twice) is refused with its line,
 # so a file means the same to this program as to its other readers.
 # =============================================================================
+section("foundation.frontmatter", r'''
+import re
+from typing import Any
 
 YAML_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):(?=\s|\Z)")
 YAML_ITEM = re.compile(r"\s*-(?=\s|\Z)")
@@ -2082,7 +2278,9 @@ def update_block_yaml(text: str, values: JsonObject, path: str) -> str:
             comment = found.group("comment").strip() if found else ""
             lines[first - 1 : last] = [block_entry(key, value, f"  {comment}" if comment else ""), *[None] * (last - first)]
     return "".join(line + "\n" for line in lines if line is not None)
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio "
+))
 # endregion
 
 # region foundation/schema_formats.py
@@ -2094,6 +2292,9 @@ def update_block_yaml(text: str, values: JsonObject, path: str) -> str:
 # the length of the text, since the text comes from an agent. They are compiled when they are
 # first used, which most runs never do.
 # =============================================================================
+section("foundation.schema_formats", r'''
+import re
+from collections.abc import Callable
 
 MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -2218,7 +2419,7 @@ SCHEMA_FORMATS: dict[str, Callable[[str], bool]] = {
     "uri": is_uri,
     "uuid": is_uuid,
 }
-
+''')
 # endregion
 
 # region foundation/schema_builder.py
@@ -2229,6 +2430,10 @@ SCHEMA_FORMATS: dict[str, Callable[[str], bool]] = {
 # them together. A subschema becomes a closure once, whatever refers to it. A path is a chain
 # of (path of the container, key) and becomes a pointer only when there is a breach.
 # =============================================================================
+section("foundation.schema_builder", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 MAX_SCHEMA_BREACHES = 20
 
@@ -2537,7 +2742,9 @@ def schema_wrong_type(allowed: list[str]) -> SchemaCheck:
         found.append((path, value, text))
 
     return check_wrong_type
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region foundation/schema_keywords.py
@@ -2547,6 +2754,10 @@ def schema_wrong_type(allowed: list[str]) -> SchemaCheck:
 # Each function makes the check of one keyword: (builder, schema, pointer of the schema,
 # keyword) -> check, with everything that does not depend on the value done beforehand.
 # =============================================================================
+section("foundation.schema_keywords", r'''
+import operator
+from collections.abc import Callable
+from typing import Any
 
 # keyword: (of the length, what must hold, what is wrong otherwise)
 SCHEMA_BOUNDS: dict[str, tuple[bool, Callable[[Any, Any], bool], str]] = {
@@ -2815,7 +3026,9 @@ def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyw
             found.append((path, value, f"is not in the format {name}"))
 
     return check_format
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_formats foundation.schema_builder "
+))
 # endregion
 
 # region foundation/schema.py
@@ -2834,6 +3047,10 @@ def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyw
 # A value of a wrong type is one breach, whatever else is asked of it. Values come from strict
 # JSON, so that their Python types say their JSON types; 1.0 is an integer, true is not.
 # =============================================================================
+section("foundation.schema", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 # --- Arrays --------------------------------------------------------------------------
 
@@ -3054,7 +3271,9 @@ def compile_schema(schema: Any, compile_pattern: PatternCompiler | None = None) 
 def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[str], object]:
     """The search of *pattern* by plain `re`."""
     return re.compile(pattern, flags).search
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_builder foundation.schema_keywords "
+))
 # endregion
 
 # region foundation/secret_shapes.py
@@ -3069,6 +3288,11 @@ def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[st
 # Not found: a private key logged one line a record, a secret split over two fields, a format
 # nobody here knows that has no name in front, a name and its value coloured apart.
 # =============================================================================
+section("foundation.secret_shapes", r'''
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 # family, words one of which it begins with (`=`: its first characters, inside a run of 20 letters, digits, - _ .), shape,
 # what the match must hold. A shape stands where no letter, digit or _ is before it; a group in it is the secret.
@@ -3358,7 +3582,7 @@ def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) ->
     if is_quoted or not compiled(r"[A-Za-z_][\w.]*").fullmatch(value):
         return False
     return text[end : end + 1] in tuple("([") or compiled("[._]").split(value.lower())[-1] == name
-
+''')
 # endregion
 
 # region foundation/redact.py
@@ -3372,6 +3596,12 @@ def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) ->
 # Which rules can apply at all is known from one pass over the bytes of a text, so ordinary
 # evidence costs about 10 microseconds a KB and is not walked through.
 # =============================================================================
+section("foundation.redact", r'''
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 MASK = re.compile(r"\*\*\*REDACTED:[a-z_]+\*\*\*")
 ENVIRONMENT_SECRET = "environment"
@@ -3642,7 +3872,9 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     long = {value for value in values if len(value) >= (SHORTEST_PLAIN_WORD if value.isalpha() else SHORTEST_ENVIRONMENT_SECRET)}
     masks = " ".join(map(mask_of, [*(rule.family for rule in redaction_plan().rules), "environment"])) if long else ""
     return sorted((value for value in long if value not in masks), key=lambda value: (-len(value), value))
-
+''', (
+    "foundation.jsonio foundation.secret_shapes "
+))
 # endregion
 
 # region foundation/process.py
@@ -3659,6 +3891,13 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
 # that still carry the environment entry *mark* are looked for in /proc after a program had
 # to be ended; elsewhere than on Linux they stay.
 # =============================================================================
+section("foundation.process", r'''
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO, Any, NamedTuple
 
 TERM_SECONDS = 2.0  # between TERM and KILL
 GRACE_SECONDS = 0.5  # for the end of the output after the program itself has ended
@@ -4088,7 +4327,9 @@ def kill_marked(mark: bytes) -> None:
             pass  # another user's, or gone
         finally:
             os.close(pidfd)
-
+''', (
+    "foundation.errors foundation.clock foundation.files "
+))
 # endregion
 
 # region foundation/git.py
@@ -4101,6 +4342,8 @@ def kill_marked(mark: bytes) -> None:
 # configuration and the limits of its search are. Content filters and external diffs are switched
 # off by `filters_off` and by the words of the commands that would use them.
 # =============================================================================
+section("foundation.git", r'''
+import os
 
 GIT_SECONDS = 5.0
 GIT_SETTINGS = (
@@ -4151,7 +4394,9 @@ def filters_off(folder: str) -> dict[str, str]:
         settings[f"GIT_CONFIG_KEY_{index}"] = name
         settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
     return settings
-
+''', (
+    "foundation.process "
+))
 # endregion
 
 # region foundation/conversation.py
@@ -4162,6 +4407,10 @@ def filters_off(folder: str) -> dict[str, str]:
 # it prints is cut into lines as it comes; a line that is longer than allowed, or too much
 # without an answer, is an overflow.
 # =============================================================================
+section("foundation.conversation", r'''
+import os
+from collections import deque
+from collections.abc import Sequence
 
 
 class Conversation(Child):
@@ -4320,7 +4569,9 @@ class Conversation(Child):
         finally:
             self.close()
         return self.process.returncode if has_exited else None
-
+''', (
+    "foundation.clock foundation.process "
+))
 # endregion
 
 # region foundation/supervision.py
@@ -4330,6 +4581,10 @@ class Conversation(Child):
 # What it prints is handed on block by block and kept by nobody here; whether it may go on is
 # asked at least every 100 ms. It and its process group are ended as in foundation/process.py.
 # =============================================================================
+section("foundation.supervision", r'''
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 POLL_SECONDS = 0.1  # between two questions whether the program may go on
 
@@ -4401,7 +4656,9 @@ def supervise_program(
     finally:
         child.close()
     return Ended(end, child.process.returncode if end == EXITED else None, b"", b"", 0, seconds)
-
+''', (
+    "foundation.clock foundation.process "
+))
 # endregion
 
 # region foundation/progress.py
@@ -4410,6 +4667,10 @@ def supervise_program(
 #
 #     run candidate: 37 of 100, 4.2/s, 15.0 s left, 2 errors
 # =============================================================================
+section("foundation.progress", r'''
+import os
+import sys
+from typing import TextIO
 
 PROGRESS_MODES = ("auto", "plain", "none")
 REDRAW_SECONDS = 0.1
@@ -4480,13 +4741,20 @@ class Progress:
             self.stream.flush()
         except (OSError, ValueError):
             self.is_shown = False
-
+''', (
+    "foundation.clock foundation.text "
+))
 # endregion
 
 # region stats/intervals.py
 # =============================================================================
 # Quantiles and tails of normal and Student, intervals for rates and paired rates.
 # =============================================================================
+section("stats.intervals", r'''
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 Z_95 = 1.959963984540054  # the normal quantile of 0.975
 
@@ -4718,13 +4986,20 @@ def effective_size(values: list[float], trials: int) -> float:
     if all(value in (0.0, 1.0) for value in values):
         return float(n)
     return float(min(max(n * mean * (1 - mean) / variance, n), trials))
-
+''')
 # endregion
 
 # region stats/aggregates.py
 # =============================================================================
 # Means, percentiles, rates over cases, pass^k, flaky, precision; None where nothing is.
 # =============================================================================
+section("stats.aggregates", r'''
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class PassRate(NamedTuple):
@@ -4964,7 +5239,9 @@ def precision_recall(hits: int, false_alarms: int, misses: int, beta: float = 1.
         hits / (hits + misses) if hits + misses else None,
         (1 + weight) * hits / whole if whole else None,
     )
-
+''', (
+    "stats.intervals "
+))
 # endregion
 
 # region stats/lattice.py
@@ -4976,6 +5253,12 @@ def precision_recall(hits: int, false_alarms: int, misses: int, beta: float = 1.
 # inverted by a finite Fourier sum. So there is no seed and no Monte Carlo error, and the
 # limits are values that the mean can take.
 # =============================================================================
+section("stats.lattice", r'''
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Counts = dict["Fraction", int]  # how often each value occurs
 
@@ -5254,13 +5537,18 @@ def mean_interval(values: list[float], confidence: float = 0.95) -> Interval | N
         return ResampledMean(counts).limits(expanded_tail(len(values), confidence)) if len(values) > 1 else None
     except OverflowError:
         return None
-
+''', (
+    "stats.intervals "
+))
 # endregion
 
 # region stats/exact_tests.py
 # =============================================================================
 # Exact tests of paired cases: sign-flip, McNemar, and one for the suite alone.
 # =============================================================================
+section("stats.exact_tests", r'''
+import math
+from typing import NamedTuple
 
 BIG_INTEGER_WORK = 400_000_000  # bits touched up to which one big integer is faster than the Fourier sum
 FEW_CASES = 16  # up to which all 2^16 sums are listed, whatever the sizes
@@ -5416,7 +5704,9 @@ def suite_permutation(cases: list[tuple[int, int, int, int]]) -> tuple[float, fl
         law = longer
     observed, everything = sum(after for _, _, after, _ in cases), sum(law)
     return sum(law[observed:]) / everything, sum(law[: observed + 1]) / everything
-
+''', (
+    "stats.lattice "
+))
 # endregion
 
 # region stats/sampler.py
@@ -5426,6 +5716,13 @@ def suite_permutation(cases: list[tuple[int, int, int, int]]) -> tuple[float, fl
 # For statistics that are not means (kappa, F, medians). Cases of equal content form a group; a
 # resample is one multinomial draw of the groups' counts.
 # =============================================================================
+section("stats.sampler", r'''
+import hashlib
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from random import Random
 
 RESAMPLES = 10_000
 MAXIMUM_UNDEFINED = (1, 20)  # more than 5 % of undefined resamples leave no interval
@@ -5519,13 +5816,19 @@ def resampled(
         else:
             values.append(value)
     return Resampled(sorted(values), undefined)
-
+''')
 # endregion
 
 # region stats/agreement.py
 # =============================================================================
 # Agreement beyond chance: kappa with its interval, Fleiss, Krippendorff, the human band.
 # =============================================================================
+section("stats.agreement", r'''
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
 
 CountTable = Sequence[Sequence[float]]
 Label = str | None
@@ -5898,13 +6201,21 @@ def rogan_gladen(
     half = z * math.sqrt(seen * (1 - seen) / size + share**2 * hit_spread + (1 - share) ** 2 * clear_spread) / worth
     inside = [min(1.0, max(0.0, value)) for value in ((rate + clear - 1) / (hit + clear - 1), share + shift - half, share + shift + half)]
     return CorrectedRate(inside[0], Interval(min(inside[0], inside[1]), max(inside[0], inside[2])), None)
-
+''', (
+    "stats.intervals stats.aggregates stats.lattice stats.sampler "
+))
 # endregion
 
 # region stats/multiple.py
 # =============================================================================
 # Many variants at once: adjusted p-values, informative cases needed, the Pareto front.
 # =============================================================================
+section("stats.multiple", r'''
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 PValues = list[float | None]
 
@@ -6024,7 +6335,7 @@ def pareto_front(
         status[own[3]] = "dominated" if beaten else "front"
     front = [variant.name for variant in variants if status[variant.name] == "front"]
     return Front(status, front, min(ranked)[3] if ranked else None)
-
+''')
 # endregion
 
 # region stats/planning.py
@@ -6035,6 +6346,10 @@ def pareto_front(
 # over cases of the true difference, sigma^2 the mean variance of trials within a case, K trials a case.
 # Source: E. Miller (2024), Adding error bars to evals, section 5, equation 9.
 # =============================================================================
+section("stats.planning", r'''
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 ALPHA, POWER = 0.05, 0.8
 EQUAL_VARIANCE = 1e-20  # of differences that are all equal, but for rounding
@@ -6191,7 +6506,9 @@ def log_binomial(n: int, k: int, share: float) -> float:
 def binomial_below(n: int, share: float, most: int) -> float:
     """The probability of at most *most* of *n* at *share*."""
     return math.fsum(math.exp(log_binomial(n, k, share)) for k in range(most + 1))
-
+''', (
+    "stats.intervals stats.lattice "
+))
 # endregion
 
 # region stats/paired_runs.py
@@ -6201,6 +6518,12 @@ def binomial_below(n: int, share: float, most: int) -> float:
 # Scores are numbers of which more is better, in [0, 1] where a range is declared; {item: scores of its
 # trials}. The trials of an item are averaged; the unit is the cluster, or the item where it names none.
 # =============================================================================
+section("stats.paired_runs", r'''
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -6505,7 +6828,9 @@ def amount_difference(
         for log, amount in zip(logs, (after, before), strict=True):
             log[item] = [-math.log(amount) if amount else 0.0]
     return paired_difference(logs[0], logs[1], clusters)
-
+''', (
+    "stats.intervals stats.exact_tests stats.planning "
+))
 # endregion
 
 # region stats/sequential.py
@@ -6514,6 +6839,10 @@ def amount_difference(
 #
 # Chosen before the first look (`--sequential`); a result of fixed size never becomes sequential afterwards.
 # =============================================================================
+section("stats.sequential", r'''
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 BETS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
 RACE_BETS = tuple(number / 10 for number in range(1, 10))
@@ -6641,13 +6970,16 @@ def confidence_sequence(differences: Sequence[float], tightest_at: int, alpha: f
     rho2 = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / tightest_at
     half = scatter * math.sqrt(2 * (t * rho2 + 1) / (t * t * rho2) * math.log(math.sqrt(t * rho2 + 1) / alpha))
     return centre - half, centre + half
-
+''')
 # endregion
 
 # region stats/looks.py
 # =============================================================================
 # Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 # =============================================================================
+section("stats.looks", r'''
+import math
+from typing import NamedTuple
 
 
 def alpha_of_look(alpha: float, look: int) -> float:
@@ -6741,17 +7073,23 @@ def thresholdout(
         else:
             values.append(seen)
     return Released(values, left)
-
+''', (
+    "stats.intervals "
+))
 # endregion
 
 # region cases/improvement.py
 # =============================================================================
 # The improvement folder: where its files lie, and how it is found.
 # =============================================================================
+section("cases.improvement", r'''
+import os
+import re
 
 STAGE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 RESERVED_STAGES = ("test_cases", "labels", "optimizer-log")
 IMPROVEMENTS_FOLDER = "improvements"
+RUN_PREFIX = "run:"  # before the id of a run, in place of an improvement
 
 
 class Improvement:
@@ -6831,7 +7169,9 @@ def check_stage_name(name: str) -> str:
             f"use 1 to 64 letters, digits, '-', '_', and none of {', '.join(RESERVED_STAGES)}",
         )
     return name
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio "
+))
 # endregion
 
 # region cases/case.py
@@ -6845,6 +7185,9 @@ def check_stage_name(name: str) -> str:
 # stays good as long as the question stays the same. The dataset fingerprint covers every
 # field but source, notes and owner, which change nothing about what is measured.
 # =============================================================================
+section("cases.case", r'''
+import re
+from typing import NamedTuple
 
 SPLITS = ("development", "regression", "challenge", "holdout")
 HOLDOUT = "holdout"
@@ -6911,7 +7254,9 @@ def case_fingerprint_document(document: JsonObject) -> JsonObject:
 def is_holdout(document: JsonObject) -> bool:
     """True when nothing of this case may be shown."""
     return document.get("split") == HOLDOUT
-
+''', (
+    "foundation.errors foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region cases/dataset.py
@@ -6922,6 +7267,10 @@ def is_holdout(document: JsonObject) -> bool:
 # file with the same input is one case, and the first (the improvement's own) wins; the same id
 # twice in one file, or with two inputs, is an error that names both places.
 # =============================================================================
+section("cases.dataset", r'''
+import hashlib
+import os
+from typing import Any, NamedTuple
 
 CASES_FILE = "test_cases.jsonl"
 EVALUATION_FILE = "evaluation.json"
@@ -7055,7 +7404,10 @@ def is_inside(folder: str, path: str) -> bool:
         return os.path.join(os.path.realpath(path), "").startswith(os.path.join(os.path.realpath(folder), ""))
     except ValueError:  # a NUL in the path
         return False
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "cases.improvement cases.case "
+))
 # endregion
 
 # region cases/expressions.py
@@ -7067,6 +7419,12 @@ def is_inside(folder: str, path: str) -> bool:
 # A text becomes tokens, the tokens a list of steps for a stack; nothing is evaluated as code. Numbers are
 # fractions, so that 3 of 10 is 0.3; what divides by zero, or rests on nothing measured, has no value.
 # =============================================================================
+section("cases.expressions", r'''
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 MAX_EXPRESSION = 2000  # characters; a longer one is no formula that a person checks
 MAX_NESTED = 50
@@ -7315,7 +7673,9 @@ def applied(name: str, values: "list[Fraction]") -> "Fraction":
     if name == "negative":
         return -values[0]
     return min(values) if name == "min" else max(values) if name == "max" else sum(values[1:], values[0]) / len(values)
-
+''', (
+    "foundation.text "
+))
 # endregion
 
 # region cases/components.py
@@ -7324,6 +7684,9 @@ def applied(name: str, values: "list[Fraction]") -> "Fraction":
 #
 #     {"components": [{"name": "system_prompt", "file": "../../prompts/system.txt"}], "maximum_candidates": 3}
 # =============================================================================
+section("cases.components", r'''
+import os
+import re
 
 COMPONENT_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 OPTIMIZATION_FIELDS = {"components": list_of(OBJECT, "objects"), "maximum_candidates": POSITIVE_COUNT}
@@ -7359,7 +7722,10 @@ def check_optimization(improvement: Improvement, block: JsonObject, report: Repo
 def component_texts(improvement: Improvement, block: JsonObject) -> dict[str, str]:
     """{name: text} of the checked `optimization` *block*. Raises InputError for a file that cannot be read."""
     return {component["name"]: read_text(os.path.normpath(improvement.path(component["file"]))) for component in block["components"]}
-
+''', (
+    "foundation.text foundation.files foundation.jsonio foundation.shapes cases.improvement "
+    "cases.dataset "
+))
 # endregion
 
 # region cases/judge_block.py
@@ -7373,6 +7739,10 @@ def component_texts(improvement: Improvement, block: JsonObject) -> dict[str, st
 #       "minimum_confidence": 0.6, "actions": {"policy_compliance": "explain_the_policy"}},
 #      "agreement": {"required": true, "weights": "nominal"}}
 # =============================================================================
+section("cases.judge_block", r'''
+import re
+from collections.abc import Iterable
+from typing import Any
 
 REJECT, INSUFFICIENT = "reject", "insufficient_evidence"
 MINIMUM_CONFIDENCE = 0.6
@@ -7500,7 +7870,9 @@ def judge_pattern(name: str) -> "re.Pattern[str]":
     (True, False)
     """
     return re.compile(".*".join(map(re.escape, name.split("*"))), re.DOTALL)
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region cases/evaluation_file.py
@@ -7518,6 +7890,12 @@ def judge_pattern(name: str) -> "re.Pattern[str]":
 # text. Both are read as if written there, at any depth; `$case` is left for the evaluators, and
 # what stands in `$literal` is left alone.
 # =============================================================================
+section("cases.evaluation_file", r'''
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 DEFAULT_SEED = 20260101
 EVALUATION_FIELDS = {
@@ -7843,7 +8221,10 @@ def parsed_file(name: str, text: str) -> Any:
             line = refused_line(text, error)
             raise InputError(f"file {quoted(name)}, line {line or '?'}: {error.message}", error.hint) from None
         return text
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "cases.improvement cases.case cases.dataset cases.expressions cases.components cases.judge_block "
+))
 # endregion
 
 # region cases/labels.py
@@ -7857,6 +8238,9 @@ def parsed_file(name: str, text: str) -> Any:
 # `judge` block. `output` is the fingerprint of the output that the rater saw: a label of another
 # output than the one that was judged does not count.
 # =============================================================================
+section("cases.labels", r'''
+from collections.abc import Container, Sequence
+from typing import NamedTuple
 
 LABELS_FILE, AGREEMENT_FILE = "labels.jsonl", "agreement.json"
 LABEL_FIELDS = {
@@ -7952,7 +8336,9 @@ def read_labels(
 def output_fingerprint(observation: JsonObject) -> str:
     """'sha256:…' of the output of *observation*, as a label names it."""
     return fingerprint(observation.get("output"))
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region cases/decision.py
@@ -7969,6 +8355,9 @@ def output_fingerprint(observation: JsonObject) -> str:
 #
 # Read and written in the small part of YAML that foundation.frontmatter documents.
 # =============================================================================
+section("cases.decision", r'''
+import os
+from typing import NamedTuple
 
 DECIDED = ("accepted", "accepted_with_conditions", "rejected")
 PENDING = "pending"
@@ -8034,14 +8423,15 @@ def write_decision(decision: Decision) -> None:
     if not decision.via and "via" not in parse_block_yaml(text, shown):
         del values["via"]
     write_file(decision.path, update_block_yaml(text, values, shown))
-
+''', (
+    "foundation.errors foundation.files foundation.shapes foundation.frontmatter "
+))
 # endregion
 
 # region cases/scaffold.py
 # =============================================================================
 # A new improvement folder: an issue to describe, two example cases, one evaluator.
 # =============================================================================
-
 INIT_ISSUE = r"""# IMPROVEMENT
 
 **What went wrong.** One real conversation or task in which the agent did the wrong thing, and why it matters.
@@ -8061,6 +8451,10 @@ INIT_EVALUATION = r"""{
   ]
 }
 """
+section("cases.scaffold", r'''
+import os
+import re
+
 IMPROVEMENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
 REGRESSION_DATASET = "datasets/regression.jsonl"
 
@@ -8099,7 +8493,9 @@ def scaffold_improvement(name: str, contents: dict[str, str] | None = None) -> t
     for file, text in contents.items():
         create_file(improvement.path(file), text.replace('"version": 1,', f'"version": 1,{line}', 1) if file == EVALUATION_FILE else text)
     return improvement, list(contents), includes
-
+''', (
+    "foundation.errors foundation.text foundation.files cases.improvement cases.dataset "
+))
 # endregion
 
 # region runs/observation.py
@@ -8117,6 +8513,10 @@ def scaffold_improvement(name: str, contents: dict[str, str] | None = None) -> t
 # in everything but the fields that name the trial; `redacted` [{"pointer", "family", "count"}]
 # lists them where there were any.
 # =============================================================================
+section("runs.observation", r'''
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 COMPLETED = "completed"
 NOT_RUN = "not_run"
@@ -8247,7 +8647,9 @@ def lines_digest(path: str) -> LineDigest:
 def file_digest(path: str) -> str:
     """SHA-256 of the lines of the file *path*, as `LineDigest` defines it. Raises InputError."""
     return lines_digest(path).hexdigest()
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+))
 # endregion
 
 # region runs/cuts.py
@@ -8257,6 +8659,8 @@ def file_digest(path: str) -> str:
 # Each function gives the text and what was masked in it, as the observation lists it. A text
 # that is kept whole is not looked at here: it is masked with the rest of its observation.
 # =============================================================================
+section("runs.cuts", r'''
+import os
 
 CUT_MARGIN = 16 << 10  # looked at beyond what is kept: more than any secret is long
 EXCERPT = 240  # characters of standard output shown from each end in a protocol error
@@ -8296,7 +8700,9 @@ def cut_middle(stdout: bytes, pointer: str) -> tuple[str, list[JsonObject]]:
     reach = EXCERPT + CUT_MARGIN
     masked, hits = masked_part(text if len(text) <= 2 * reach else f"{text[:reach]}\n{text[-reach:]}", pointer)
     return f"{masked[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {masked[-EXCERPT:]}", hits
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact "
+))
 # endregion
 
 # region runs/protocol.py
@@ -8311,6 +8717,10 @@ def cut_middle(stdout: bytes, pointer: str) -> tuple[str, list[JsonObject]]:
 # blank; earlier lines are kept as `log`. Nothing of a case but id, input and context is
 # sent. What a runner says about having passed is kept in `metadata.claimed` and ignored.
 # =============================================================================
+section("runs.protocol", r'''
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
 
 PROTOCOL = "1.2"
 STDOUT_LIMIT = 8 << 20  # bytes
@@ -8512,7 +8922,9 @@ def unknown_field_note(key: str) -> str:
     """What is noted about a field of an answer that is not in the protocol."""
     near = nearest(key, ANSWER_FIELDS)
     return f"field {quoted(key)} is not in the protocol and was left out" + (f" (did you mean '{near}'?)" if near else "")
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes cases.case runs.observation runs.cuts "
+))
 # endregion
 
 # region runs/commit.py
@@ -8526,6 +8938,9 @@ def unknown_field_note(key: str) -> str:
 # switched off, submodules are not entered, nothing is fetched and no lock is taken. With
 # filters off a file that one would change on its way in (git-lfs) may count as changed.
 # =============================================================================
+section("runs.commit", r'''
+import os
+import re
 
 STATUS = ["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty"]
 # What the engine itself writes into improvements says nothing about the agent.
@@ -8578,13 +8993,17 @@ def own_files(root: str, improvement_folder: str) -> list[str]:
         return []
     neighbours = "" if place == "." else os.path.join(re.sub(r"([*?\[\\])", r"\\\1", os.path.dirname(place)), "*")
     return [f":(exclude,top,glob){os.path.join(neighbours, pattern)}" for pattern in OWN_FILES]
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact foundation.process foundation.git "
+))
 # endregion
 
 # region runs/plan.py
 # =============================================================================
 # What a run is asked to do: which cases, and with which seeds.
 # =============================================================================
+section("runs.plan", r'''
+import hashlib
 
 
 def trial_seed(seed: int, case_id: str, trial: int) -> int:
@@ -8641,7 +9060,9 @@ def case_splits(case: Case) -> list[str]:
     """The split of *case* in a list; none when it has none."""
     split = case.document.get("split")
     return [split] if split else []
-
+''', (
+    "foundation.errors foundation.text cases.case cases.dataset "
+))
 # endregion
 
 # region runs/masked_copies.py
@@ -8652,6 +9073,8 @@ def case_splits(case: Case) -> list[str]:
 # a line without end is cut behind a blank, a comma or a quote after 8 MiB. A file that is no text (no UTF-8,
 # or with a NUL) cannot be masked without being broken: one that holds a secret must not be kept.
 # =============================================================================
+section("runs.masked_copies", r'''
+from collections.abc import Sequence
 
 MASKED_PART = 1 << 20  # bytes looked at together
 LONGEST_PART = 8 << 20
@@ -8704,7 +9127,9 @@ def part_end(data: bytes) -> int:
     if not end and len(data) >= LONGEST_PART:
         end = max(data.rfind(each) + 1 for each in PART_ENDS) or len(data)
     return end
-
+''', (
+    "foundation.redact "
+))
 # endregion
 
 # region runs/kept_files.py
@@ -8723,6 +9148,12 @@ def part_end(data: bytes) -> int:
 # secrets are masked, and then `masked` says how many. A file that is no text and holds a secret is
 # not kept, nor is one with a secret in its name.
 # =============================================================================
+section("runs.kept_files", r'''
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 WORKSPACE_LIMIT = 1 << 30  # bytes of a workspace
 KEPT_LIMIT = 256 << 20  # bytes kept of one trial
@@ -9006,7 +9437,10 @@ def line_counts(before: list[str] | None, after: list[str]) -> JsonObject:
 def json_name(name: str) -> str:
     """The file name *name* as JSON can hold it: bytes that are not UTF-8 are replaced."""
     return os.fsencode(name).decode("utf-8", "replace")
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "foundation.redact runs.masked_copies "
+))
 # endregion
 
 # region runs/journal.py
@@ -9024,6 +9458,11 @@ def json_name(name: str) -> str:
 #     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
 #     "retries", "retry_on", "env", "workspace", "keep", "keep_unmasked", "shard", "stopped"}
 # =============================================================================
+section("runs.journal", r'''
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
 
 STAGE_META = ".meta.json"
 SUPERSEDED = ".superseded.jsonl"
@@ -9447,7 +9886,10 @@ class StageWriter:
                 self.log.close()
         if isinstance(error, InputError) and error.reason == "cannot_write":
             self.discard_beside()
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.journals cases.improvement cases.case cases.dataset runs.observation runs.kept_files "
+))
 # endregion
 
 # region runs/replay.py
@@ -9462,6 +9904,8 @@ class StageWriter:
 # recorded answer is never passed off as several. Further fields are ignored. Latency and
 # cost were not measured here, so they are kept in `metadata.recorded` and count nowhere.
 # =============================================================================
+section("runs.replay", r'''
+from typing import Any
 
 REPLAY_HINT = 'each line is {"case_id": "…", "output": …}, with "trial" if there are several for a case'
 
@@ -9561,7 +10005,10 @@ def is_hit(value: Any) -> bool:
     kinds = {"pointer": str, "family": str, "count": int}
     is_entry = isinstance(value, dict) and value.keys() == kinds.keys() and all(isinstance(value[key], kind) for key, kind in kinds.items())
     return is_entry and bool(value["pointer"].startswith("/"))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "runs.observation runs.protocol runs.journal "
+))
 # endregion
 
 # region runs/workers.py
@@ -9572,6 +10019,12 @@ def is_hit(value: Any) -> bool:
 # for each trial, in a private work folder that is gone afterwards; ReplayWorker looks the
 # answer up in a recording.
 # =============================================================================
+section("runs.workers", r'''
+import itertools
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
@@ -9835,13 +10288,21 @@ def is_script(path: str) -> bool:
             return stream.read(2) == b"#!"
     except InputError:
         return False
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.locks foundation.redact foundation.process runs.observation runs.cuts runs.protocol "
+    "runs.kept_files runs.replay "
+))
 # endregion
 
 # region runs/crew.py
 # =============================================================================
 # A crew: threads that work off tasks while the main thread goes on in its own order.
 # =============================================================================
+section("runs.crew", r'''
+import os
+from collections.abc import Callable
+from typing import Any
 
 CREW_TICK_SECONDS = 0.1
 
@@ -9927,7 +10388,9 @@ class Crew:
                     raise Interrupted("interrupted; nothing was written but the answers that judges have given so far", "run it again")
                 self.changed.wait(CREW_TICK_SECONDS)
                 at_tick()
-
+''', (
+    "foundation.errors foundation.process runs.workers "
+))
 # endregion
 
 # region runs/judge_protocol.py
@@ -9941,6 +10404,8 @@ class Crew:
 # The answer is standard output as a whole: exactly one JSON object. A judge may repeat what it was
 # given to judge, and that may look like a verdict, so nothing is ever picked out of other text.
 # =============================================================================
+section("runs.judge_protocol", r'''
+from typing import Any, NamedTuple, NoReturn
 
 JUDGE_PROTOCOL = "1.1"
 JUDGE_STDOUT_LIMIT = 1 << 20  # bytes of one answer
@@ -10025,7 +10490,9 @@ def judgement_object(stdout: bytes) -> JsonObject:
     if not isinstance(value, dict):
         raise JudgeFailure("judge_protocol", f"the judge answered with a JSON {json_type(value)}, not an object")
     return value
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes runs.protocol "
+))
 # endregion
 
 # region runs/judges.py
@@ -10035,6 +10502,9 @@ def judgement_object(stdout: bytes) -> JsonObject:
 # A judge that takes too long, ends badly or breaks the protocol is ended and, with retries,
 # asked again. What it wrote to standard error is told, never read.
 # =============================================================================
+section("runs.judges", r'''
+import os
+from typing import NamedTuple
 
 JUDGE_STDERR_LIMIT = 8 << 10  # bytes kept of the end of a judge's standard error
 
@@ -10180,7 +10650,10 @@ def last_words(stderr: bytes) -> str:
     lines = stderr.decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {visible(redact_text(last, environment_secrets(os.environ))[0], 300)}" if last else ""
-
+''', (
+    "foundation.clock foundation.text foundation.jsonio foundation.redact foundation.process "
+    "foundation.conversation runs.workers runs.crew runs.judge_protocol "
+))
 # endregion
 
 # region runs/plain.py
@@ -10192,6 +10665,10 @@ def last_words(stderr: bytes) -> str:
 # an argument takes it, standard input is empty. All of standard output, without one line end
 # at its end, is the output.
 # =============================================================================
+section("runs.plain", r'''
+import os
+import re
+from typing import Any
 
 INPUT_PLACE = re.compile(rb"\{input(_file)?\}")
 
@@ -10242,7 +10719,10 @@ def plain_output(stdout: bytes) -> str:
     except UnicodeDecodeError as error:
         raise ProtocolError("not_utf8", f"the output is not UTF-8 (byte {error.start} of standard output)") from None
     return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
-
+''', (
+    "foundation.clock foundation.text foundation.files foundation.jsonio foundation.process "
+    "cases.case runs.observation runs.protocol runs.workers "
+))
 # endregion
 
 # region runs/persistent.py
@@ -10259,6 +10739,13 @@ def plain_output(stdout: bytes) -> str:
 # A process that takes too long, ends, or breaks the protocol is ended. The oldest trial it has
 # not answered gets the error; the others are sent again to the next process, as if never sent.
 # =============================================================================
+section("runs.persistent", r'''
+import os
+import re
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 WINDOW = 8  # requests in flight while answers come fast; measured: 4 to 16 are alike, 1 is much slower
 FAST_SECONDS = 0.01  # what an answer may take for the next requests to be sent ahead
@@ -10530,13 +11017,19 @@ def unasked_answer(number: int, last: int) -> tuple[str, str]:
 def protocol_document(problem: ProtocolError) -> JsonObject:
     """The `error` of an observation for *problem*."""
     return error_document("protocol", problem.error_type, problem.message)
-
+''', (
+    "foundation.clock foundation.text foundation.jsonio foundation.process foundation.conversation "
+    "runs.observation runs.cuts runs.protocol runs.workers "
+))
 # endregion
 
 # region runs/queue.py
 # =============================================================================
 # The trials still to be handed out, those of one serial group one at a time.
 # =============================================================================
+section("runs.queue", r'''
+from collections import deque
+from collections.abc import Iterator
 
 
 class TrialQueue:
@@ -10582,7 +11075,9 @@ class TrialQueue:
         for trials in self.waiting.values():
             yield from trials
         yield from self.trials
-
+''', (
+    "cases.case "
+))
 # endregion
 
 # region runs/tally.py
@@ -10591,6 +11086,10 @@ class TrialQueue:
 #
 # Nothing kept here grows with the number of trials, and no text of it names a holdout case.
 # =============================================================================
+section("runs.tally", r'''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 MAX_EXAMPLES = 3  # of errors, with different messages
 SLOWEST = 3
@@ -10664,7 +11163,9 @@ class RunTally:
 def trial_name(case: Case, trial: int, holdout: "frozenset[str] | set[str]") -> str:
     """'case 'refund-1', trial 2', or 'a holdout case'."""
     return "a holdout case" if case.id in holdout else f"case {quoted(case.id)}, trial {trial}"
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes cases.case runs.observation "
+))
 # endregion
 
 # region runs/budget.py
@@ -10675,6 +11176,8 @@ def trial_name(case: Case, trial: int, holdout: "frozenset[str] | set[str]") -> 
 # in its own way. A bound on cost can only be kept while every trial has a price, so the first
 # one without a price stops the run as well: its cost is not known, which is not 0.
 # =============================================================================
+section("runs.budget", r'''
+from typing import NamedTuple
 
 RETRY_REASONS = ("timeout", "exit:75", "protocol", "environment")  # 75 is EX_TEMPFAIL of sysexits.h
 
@@ -10718,13 +11221,16 @@ def earlier_attempt(attempt: Attempt) -> JsonObject:
     if "cost" in attempt.fields:
         document["cost"] = attempt.fields["cost"]
     return {**document, "started_at": attempt.started_at}
-
+''', (
+    "foundation.clock foundation.text foundation.jsonio runs.observation runs.tally "
+))
 # endregion
 
 # region runs/watchdog.py
 # =============================================================================
 # The watchdog: says which trial a run waits for when nothing happened for a while.
 # =============================================================================
+section("runs.watchdog", r'''
 
 QUIET_SECONDS = 60.0  # without a trial that ends; then after twice as long, and so on
 
@@ -10758,7 +11264,9 @@ class Watchdog:
         more = f" and {others} more" if others else ""
         who = trial_name(case, trial, self.holdout)
         return f"nothing has finished for {duration(now - self.heard_at)}; waiting for {who} (for {duration(now - since)}){more}"
-
+''', (
+    "foundation.clock foundation.text cases.case runs.tally "
+))
 # endregion
 
 # region runs/events.py
@@ -10774,6 +11282,9 @@ class Watchdog:
 # the run; one that does not read for a second loses events, and the next says how many
 # (`lost`).
 # =============================================================================
+section("runs.events", r'''
+import os
+from typing import Any
 
 PATIENCE_SECONDS = 1.0
 
@@ -10832,7 +11343,9 @@ class EventStream:
             self.lost += 1
         except OSError:
             self.descriptor = 0
-
+''', (
+    "foundation.errors foundation.clock foundation.jsonio cases.case runs.observation runs.tally "
+))
 # endregion
 
 # region runs/shards.py
@@ -10846,6 +11359,12 @@ class EventStream:
 # has the lines of the shards as they stand, in the order (trial, place of the case), which is what a
 # run without shards writes.
 # =============================================================================
+section("runs.shards", r'''
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
 MAX_SHARDS = 400  # merge has two files open for each
 SHOWN_GAPS = 5
@@ -11100,7 +11619,10 @@ def merged_meta(shards: list[Shard], metas: list[JsonObject]) -> JsonObject:
     stopped = next((meta["stopped"] for meta in metas if meta.get("stopped")), None)
     started_at = min(str(meta.get("started_at")) for meta in metas)
     return {**metas[0], "shard": None, "started_at": started_at, "stopped": stopped, "merged_from": parts}
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "cases.improvement cases.dataset runs.observation runs.plan runs.kept_files runs.journal "
+))
 # endregion
 
 # region runs/estimate.py
@@ -11110,6 +11632,10 @@ def merged_meta(shards: list[Shard], metas: list[JsonObject]) -> JsonObject:
 # A case counts as it went in this stage, else in the first other stage that has it: the mean
 # over its trials. What no earlier trial measured is left out and said to be, never taken as 0.
 # =============================================================================
+section("runs.estimate", r'''
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
 
 
 class Estimate(NamedTuple):
@@ -11187,7 +11713,10 @@ def case_records(path: str, wanted: "set[str]") -> dict[str, CaseRecord]:
             if len(costs) == len(attempts):
                 record.priced, record.cost = record.priced + 1, record.cost + sum(costs)
     return found
-
+''', (
+    "foundation.files foundation.jsonio foundation.shapes cases.improvement cases.case "
+    "runs.observation runs.journal runs.tally "
+))
 # endregion
 
 # region runs/bridge.py
@@ -11202,6 +11731,14 @@ def case_records(path: str, wanted: "set[str]") -> dict[str, CaseRecord]:
 # A run that stops by itself (budget.py) lets the running trials end and records the rest as
 # `not_run`, but for an overwrite, which then waits beside the old stage to be gone on with.
 # =============================================================================
+section("runs.bridge", r'''
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
 
 TICK_SECONDS = 0.1
 PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay"  # ways to run, as the meta file names them
@@ -11618,7 +12155,13 @@ class Dispatch:
             self.stopped = None  # a bound reached with the last trial stopped nothing
         elif self.stopped:
             self.writer.meta["stopped"] = {"reason": self.stopped[0], "message": self.stopped[1]}
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.identity foundation.jsonio "
+    "foundation.locks foundation.redact foundation.process foundation.progress cases.improvement "
+    "cases.case cases.dataset runs.observation runs.protocol runs.commit runs.plan runs.kept_files "
+    "runs.journal runs.replay runs.workers runs.plain runs.persistent runs.queue runs.tally "
+    "runs.budget runs.watchdog runs.events runs.shards "
+))
 # endregion
 
 # region evaluators/paths.py
@@ -11633,6 +12176,10 @@ class Dispatch:
 # JSON held in text (tool arguments, results) is parsed when a pointer goes into it. Elements
 # of a wildcard that lack what follows it are left out.
 # =============================================================================
+section("evaluators.paths", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 OBSERVATION_ROOTS = (
     "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata",
@@ -11790,7 +12337,9 @@ ROOT_READERS: dict[str, Callable[[JsonObject, JsonObject], Selected]] = {
     **{name: case_reader(name) for name in CASE_ROOTS},
     "output": read_output,
 }
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region evaluators/decimals.py
@@ -11800,6 +12349,12 @@ ROOT_READERS: dict[str, Callable[[JsonObject, JsonObject], Selected]] = {
 # Values are int or Fraction, so neither binary rounding nor the order of summation can move
 # a score across its threshold. A float counts as the decimal that its shortest form shows.
 # =============================================================================
+section("evaluators.decimals", r'''
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 MAX_NUMBER_DIGITS = 300  # what has more digits or a greater exponent is no quantity; it also keeps the arithmetic cheap
 DECIMAL_MARKS = (".", ",")
@@ -11958,13 +12513,17 @@ def only_number(text: str, mark: str = ".") -> "int | Fraction | None":
     matches = number_matches(text, mark)
     only = next(matches, None)
     return None if only is None or next(matches, None) is not None else matched_value(only, mark)
-
+''', (
+    "foundation.jsonio "
+))
 # endregion
 
 # region evaluators/outcomes.py
 # =============================================================================
 # What an evaluator answers: pass, fail, error or not_applicable, and why.
 # =============================================================================
+section("evaluators.outcomes", r'''
+from typing import Any, NamedTuple
 
 PASS = "pass"
 FAIL = "fail"
@@ -12042,7 +12601,7 @@ def errored(reason: str) -> Outcome:
 def not_applicable(reason: str) -> Outcome:
     """Not applicable: the question does not arise for this observation."""
     return Outcome(NOT_APPLICABLE, None, reason)
-
+''')
 # endregion
 
 # region evaluators/registry.py
@@ -12060,6 +12619,9 @@ def not_applicable(reason: str) -> Outcome:
 # the validator, `kaizen evaluators`, and the reference page. To add an evaluator: one file in
 # evaluators/, nothing else.
 # =============================================================================
+section("evaluators.registry", r'''
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 REQUIRED = object()  # the default of a parameter that has none
 ABSENT = object()  # the default of an optional parameter for which null is a value like others
@@ -12114,7 +12676,7 @@ class EvaluatorType(NamedTuple):
     default_select: str
 
 
-EVALUATORS: dict[str, EvaluatorType] = {}
+EVALUATORS: dict[str, EvaluatorType] = {}  # those of the modules that have been read; see `evaluator_named`
 
 
 def evaluator(
@@ -12135,6 +12697,18 @@ def evaluator(
         return prepare
 
     return register
+
+
+def evaluator_names() -> list[str]:
+    """The names of all evaluator types, sorted."""
+    return sorted(places("EVALUATORS"))
+
+
+def evaluator_named(name: str) -> EvaluatorType:
+    """The evaluator type *name*, its module read if need be. Raises KeyError."""
+    if name not in EVALUATORS:
+        load_section(places("EVALUATORS")[name][0])
+    return EVALUATORS[name]
 
 
 # --- Kinds of parameters ---------------------------------------------------------------
@@ -12196,7 +12770,9 @@ def json_type_phrase(value: Any) -> str:
     """'a string', 'an object', 'null': how a message calls the type of *value*."""
     name = json_type(value)
     return name if name == "null" else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes "
+))
 # endregion
 
 # region evaluators/regex_timer.py
@@ -12208,6 +12784,10 @@ def json_type_phrase(value: Any) -> str:
 # the main thread only, so anywhere else, and on Windows, which has none, a pattern is not run
 # at all: `timed` says so, and the evaluator answers error.
 # =============================================================================
+section("evaluators.regex_timer", r'''
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 PATTERN_SECONDS = 1.0
 # Escapes, sets and comments in one piece, then what is looked for: atomic groups, possessive repeats, flags in the middle.
@@ -12320,7 +12900,9 @@ def timed(function: Callable[[], Result], seconds: float = 0) -> Result:
         PatternClock.is_running = False
         _signal.setitimer(_signal.ITIMER_REAL, remaining, interval)
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL if former is None else former)
-
+''', (
+    "foundation.text evaluators.outcomes "
+))
 # endregion
 
 # region evaluators/predicates.py
@@ -12346,6 +12928,10 @@ def timed(function: Callable[[], Result], seconds: float = 0) -> Result:
 # absent holds nothing but `$exists: false` and what is made of negations: `$ne`, `$not_in`, `$not`
 # and `$none` are exactly the opposite of what they deny.
 # =============================================================================
+section("evaluators.predicates", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
 class MissingValue:
@@ -12619,7 +13205,10 @@ OPERATORS: dict[str, CompileOperator] = {
     "$count": compile_count,
     "$literal": lambda operand, pointer, at_least: equal_predicate(operand),
 }
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer "
+))
 # endregion
 
 # region evaluators/transforms.py
@@ -12631,6 +13220,10 @@ OPERATORS: dict[str, CompileOperator] = {
 # Those of TEXT_TRANSFORMS change every string inside the value and also serve `normalize`; the
 # others take something out of it. One that finds nothing raises NotMeasurable.
 # =============================================================================
+section("evaluators.transforms", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 Transform = Callable[[Any], Any]
 
@@ -12886,7 +13479,10 @@ def compile_normalizer(names: list[Any], pointer: str = "/normalize") -> Transfo
 
     return normalise
 
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.decimals evaluators.outcomes "
+    "evaluators.regex_timer "
+))
 # endregion
 
 # region evaluators/shell_words.py
@@ -12906,6 +13502,8 @@ def compile_normalizer(names: list[Any], pointer: str = "/normalize") -> Transfo
 # assignments before it are left out; redirections stay among the arguments. What runs inside
 # a quoted text, as in bash -c "…", is one argument. A quote that is never closed lasts to the end.
 # =============================================================================
+section("evaluators.shell_words", r'''
+import re
 
 SHELL_TOKEN = re.compile(
     r"""(?P<end>[;|()`\n]+|&(?!>)[&;|]*)"""  # the end of a command
@@ -12950,7 +13548,9 @@ def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
     start = next((index for index, word in enumerate(words) if not SHELL_ASSIGNMENT.match(word)), len(words))
     if start < len(words):
         commands.append({"program": words[start].rpartition("/")[2] or words[start], "arguments": words[start + 1 :]})
-
+''', (
+    "foundation.jsonio "
+))
 # endregion
 
 # region evaluators/trail.py
@@ -12960,6 +13560,9 @@ def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
 # Steps are told by their place, counted from 0 as in pointers and evidence. What the recording
 # does not say is None, never a guess.
 # =============================================================================
+section("evaluators.trail", r'''
+from collections.abc import Callable, Iterable
+from typing import Any
 
 ARGUMENTS_SHOWN = 80  # characters of a step's arguments in a reason
 EVIDENCE_SHOWN = 20  # steps named in the evidence of one outcome
@@ -13167,7 +13770,9 @@ def settled(candidates: Iterable[tuple[bool | None, bool | None]], otherwise: bo
     else:
         answers.add(otherwise)
     return answers.pop() if len(answers) == 1 else None
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+))
 # endregion
 
 # region evaluators/arguments.py
@@ -13185,6 +13790,9 @@ def settled(candidates: Iterable[tuple[bool | None, bool | None]], otherwise: bo
 # called `command` or `cmd`: `/command/*/program` is the list of the programs, `/command/0/arguments`
 # the words after the first.
 # =============================================================================
+section("evaluators.arguments", r'''
+from collections.abc import Callable
+from typing import Any
 
 ARGS_MODES = ("contains", "exact", "keys", "ignore")
 SHELL_ARGUMENTS = ("command", "cmd")
@@ -13349,7 +13957,10 @@ def args_wanted(wanted: Any, defaults: JsonObject, ignored: list[Tokens]) -> Any
             value = without_field(value, tokens)
         found[name] = value
     return found
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.shell_words evaluators.trail "
+))
 # endregion
 
 # region evaluators/matcher.py
@@ -13372,6 +13983,9 @@ def args_wanted(wanted: Any, defaults: JsonObject, ignored: list[Tokens]) -> Any
 # An answer is True, False, or None where the recording does not say: a field that was cut short
 # (`truncated`) and in which it was not found, no status, no turn, no agent while no step names one.
 # =============================================================================
+section("evaluators.matcher", r'''
+from collections.abc import Callable, Iterable
+from typing import Any
 
 STEP_KINDS = ("tool", "message", "command", "skill", "handoff", "approval", "retrieval", "model", "span", "error")
 STEP_STATUSES = ("ok", "error", "denied", "timeout")
@@ -13605,7 +14219,10 @@ MATCHER_KEYS: dict[str, CompileKey | None] = {
     "args_defaults": None,
     "args_ignore": None,
 }
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.arguments "
+))
 # endregion
 
 # region evaluators/consent.py
@@ -13623,6 +14240,8 @@ MATCHER_KEYS: dict[str, CompileKey | None] = {
 # address", "exactly which one") is none, nor is a phrase after a denial or a condition in its clause
 # ("don't go ahead", "before you go ahead, …", "make sure everything is correct"). Every pattern runs in linear time.
 # =============================================================================
+section("evaluators.consent", r'''
+import re
 
 CONSENT_WORD = re.compile(
     r"""(?:(?:great|i\ see)\b,?\ )?
@@ -13702,7 +14321,7 @@ def has_consent_phrase(sentence: str, phrases: "re.Pattern[str]") -> bool:
         if following is None:
             return False
         place = following.end()
-
+''')
 # endregion
 
 # region evaluators/spoken.py
@@ -13714,6 +14333,9 @@ def has_consent_phrase(sentence: str, phrases: "re.Pattern[str]") -> bool:
 # "March 5th", "5 March 2026", "05/03/2026", "3/5/2026"; a year that is said has to be the right one, and
 # the time of a date with time is said too). Numbers are compared as exact values, texts as whole words.
 # =============================================================================
+section("evaluators.spoken", r'''
+import re
+from typing import Any
 
 SPOKEN_SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015\u2212$€£¥₹₩₽₺₫₴₪฿₱₦]+")
 SPOKEN_CURRENCY = " \t\u00a0\u202f$€£¥₹₩₽₺₫₴₪฿₱₦"
@@ -13840,7 +14462,9 @@ def time_form(hour: int, minute: str) -> str:
     half = hour % 12 or 12
     minutes = rf"(?:[:.]{minute})" + ("?" if minute == "00" else "")
     return rf"(?<![\d:])0?{hour}[:.h]{minute}(?!\d)|(?<![\d:])0?{half}{minutes} ?{'p' if hour >= 12 else 'a'}\.?m\b"
-
+''', (
+    "foundation.jsonio evaluators.decimals "
+))
 # endregion
 
 # region evaluators/envelope.py
@@ -13851,6 +14475,10 @@ def time_form(hour: int, minute: str) -> str:
 # each case, checked like one written in the file, and prepared anew. The order in which an entry
 # is worked through: when, $case, select, transform, the type's check, threshold, negate.
 # =============================================================================
+section("evaluators.envelope", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 ON_MISSING = (ERROR, FAIL, NOT_APPLICABLE)
 SEVERITIES = ("hard", "gate", "score", "info")
@@ -14037,10 +14665,11 @@ def entry_type(entry: JsonObject) -> EvaluatorType:
     """The registered type that *entry* names. Raises ConfigurationError with the nearest name."""
     name = entry.get("type")
     if not isinstance(name, str):
-        raise ConfigurationError("/type" if "type" in entry else "", "has no type", f"types: {listed(sorted(EVALUATORS), 40)}")
-    if name not in EVALUATORS:
-        raise ConfigurationError("/type", f"type {quoted(name)} is unknown", did_you_mean(name, EVALUATORS))
-    return EVALUATORS[name]
+        raise ConfigurationError("/type" if "type" in entry else "", "has no type", f"types: {listed(evaluator_names(), 40)}")
+    try:
+        return evaluator_named(name)
+    except KeyError:
+        raise ConfigurationError("/type", f"type {quoted(name)} is unknown", did_you_mean(name, evaluator_names())) from None
 
 
 def check_entry_keys(entry: JsonObject, kind: EvaluatorType, is_nested: bool) -> None:
@@ -14239,7 +14868,10 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
         except ConfigurationError as error:
             raise ConfigurationError(f"/when/case{pointer_token(pointer)}{error.pointer}", error.message, error.hint) from None
     return compiled
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.decimals evaluators.outcomes "
+    "evaluators.registry evaluators.regex_timer evaluators.predicates evaluators.transforms "
+))
 # endregion
 
 # region evaluators/admission.py
@@ -14249,6 +14881,9 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
 # Texts are read clause by clause: "No problem, the refund has been issued" admits nothing, "the refund could not be issued"
 # does, and "once it has been issued" says nothing was done. Every pattern runs in linear time.
 # =============================================================================
+section("evaluators.admission", r'''
+import re
+from collections.abc import Iterator
 
 ADMISSION_CLAUSE_END = re.compile(r"[.!?…\n,;:—–]+| but | however ")
 ADMITS_FAILURE = r"""(?:couldn't|could not|can't|can not|cannot)(?! wait)|unable|not able|not possible
@@ -14339,13 +14974,17 @@ def told_done(text: str) -> set[str]:
         if SAYS_DONE.search(sure):
             words.add("done")
     return words
-
+''', (
+    "foundation.jsonio evaluators.trail evaluators.consent "
+))
 # endregion
 
 # region evaluators/assignment.py
 # =============================================================================
 # The pairing of two lists, one to one, that gains most in all.
 # =============================================================================
+section("evaluators.assignment", r'''
+import math
 
 
 def best_assignment(gains: list[list[float]]) -> list[int | None]:
@@ -14405,7 +15044,7 @@ def assigned_columns(gains: list[list[float]]) -> list[int]:
         if taken >= 0:
             columns[taken] = column
     return columns
-
+''')
 # endregion
 
 # region evaluators/catalogue.py
@@ -14414,6 +15053,9 @@ def assigned_columns(gains: list[list[float]]) -> list[int]:
 #
 # Everything in it comes from the registry, so it cannot say other than what the program does.
 # =============================================================================
+section("evaluators.catalogue", r'''
+import json
+from typing import Any
 
 encode_spaced = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 EXAMPLE_PARTS = ("entry", "case", "observation")
@@ -14519,7 +15161,15 @@ def evaluator_reference() -> str:
     for name in sorted(EVALUATORS):
         lines += type_section(EVALUATORS[name])
     return "\n".join(lines).rstrip("\n")
-
+''', (
+    "foundation.text foundation.jsonio evaluators.registry evaluators.envelope evaluators.combine "
+    "evaluators.conduct evaluators.effects evaluators.errors evaluators.fields evaluators.files "
+    "evaluators.integrity evaluators.judge evaluators.label evaluators.leak evaluators.limits "
+    "evaluators.loops evaluators.numbers evaluators.parses evaluators.policy evaluators.precedence "
+    "evaluators.programs evaluators.provenance evaluators.refusal evaluators.sequence "
+    "evaluators.similarity evaluators.state evaluators.structure evaluators.text "
+    "evaluators.tool_schema evaluators.trajectory "
+))
 # endregion
 
 # region evaluators/combine.py
@@ -14529,6 +15179,7 @@ def evaluator_reference() -> str:
 # A definite answer wins, otherwise an error is contagious. Entries that do not apply are left
 # out; when none applies, neither does the combinator.
 # =============================================================================
+section("evaluators.combine", r'''
 
 OF = Parameter("of", "entries", REQUIRED, "entries without id, severity, weight and metric; each may have the rest of the envelope")
 COMBINED_REASONS = 3
@@ -14663,7 +15314,9 @@ def evaluate_at_least(settings: JsonObject) -> Check:
     if not 1 <= needed <= len(settings["of"]):
         raise ConfigurationError("/n", f"n is not between 1 and the {len(settings['of'])} entries of `of`")
     return combinator(settings, needed, is_share=True)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.envelope "
+))
 # endregion
 
 # region evaluators/conduct.py
@@ -14676,6 +15329,8 @@ def evaluate_at_least(settings: JsonObject) -> Check:
 # entity (`same`; without it all calls of a tool are about one) needs a new yes. With `confirm` another step
 # consents, such as an approval: it stands after the user's latest message and before the action.
 # =============================================================================
+section("evaluators.conduct", r'''
+from typing import Any, NamedTuple
 
 CONFIRMATION_PARAMETERS = [
     Parameter("action", "matcher", REQUIRED, "The steps that need consent; attempts count, whatever came of them."),
@@ -14926,7 +15581,10 @@ class Dialogue:
 def is_message(step: JsonObject, role: str) -> bool:
     """Whether *step* is a message of *role*."""
     return step.get("kind") == "message" and step.get("role") == role
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.arguments evaluators.matcher evaluators.consent evaluators.spoken "
+))
 # endregion
 
 # region evaluators/dates.py
@@ -14937,6 +15595,9 @@ def is_message(step: JsonObject, role: str) -> bool:
 # read two ways, so it is no date that could be compared; 31.02.2026 is none either. Years have
 # four digits, names of months are English.
 # =============================================================================
+section("evaluators.dates", r'''
+import re
+from typing import Any, NamedTuple
 
 MONTH_STEMS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 LONG_MONTHS = "jan(?:uary)? feb(?:ruary)? mar(?:ch)? apr(?:il)? may june? july? aug(?:ust)? sept?(?:ember)?"
@@ -15001,13 +15662,18 @@ def days_apart(one: Date, other: Date) -> int:
     import datetime
 
     return abs((datetime.date(*one) - datetime.date(*other)).days)
-
+''', (
+    "foundation.schema_formats "
+))
 # endregion
 
 # region evaluators/demands.py
 # =============================================================================
 # Several demands on one run, and the outcome that follows from them.
 # =============================================================================
+section("evaluators.demands", r'''
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 TOLD_STEPS = 3  # how many steps a reason names
 
@@ -15052,7 +15718,9 @@ def least_number(settings: JsonObject, name: str, least: int) -> Any:
     if settings[name] is not None and settings[name] < least:
         raise ConfigurationError(f"/{name}", f"{name} is less than {least}")
     return settings[name]
-
+''', (
+    "foundation.jsonio evaluators.outcomes evaluators.trail "
+))
 # endregion
 
 # region evaluators/disclosed.py
@@ -15061,6 +15729,10 @@ def least_number(settings: JsonObject, name: str, least: int) -> Any:
 #
 # Neither a reason nor a pointer repeats what was found: the name of a field that holds it is written as ***.
 # =============================================================================
+section("evaluators.disclosed", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 HIDDEN_NAME = "***"
 SHORTEST_CANARY = 6
@@ -15169,7 +15841,9 @@ def kinds_counted(findings: list[Finding]) -> JsonObject:
     for finding in findings:
         counts[finding.kind] = counts.get(finding.kind, 0) + finding.number
     return counts
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact evaluators.outcomes "
+))
 # endregion
 
 # region evaluators/edits.py
@@ -15179,6 +15853,9 @@ def kinds_counted(findings: list[Finding]) -> JsonObject:
 # All of them compare code points (or tokens) as they are. The two that take time proportional to the
 # product of the lengths do it in machine words: a Python integer holds one row of the table.
 # =============================================================================
+section("evaluators.edits", r'''
+from collections.abc import Sequence
+from typing import Any
 
 WINKLER_PREFIX = 4
 WINKLER_FROM = 0.7
@@ -15284,7 +15961,7 @@ def jaro_winkler(one: str, other: str) -> float:
     if above / below <= WINKLER_FROM:
         prefix = 0
     return ((10 - prefix) * above + prefix * below) / (10 * below)
-
+''')
 # endregion
 
 # region evaluators/effects.py
@@ -15298,6 +15975,8 @@ def jaro_winkler(one: str, other: str) -> float:
 # or what `failure_when` matches) changed nothing; one that is not known to have failed counts as a change. Calls are the
 # same when tool and arguments are.
 # =============================================================================
+section("evaluators.effects", r'''
+from typing import Any, NamedTuple
 
 TOOL_EFFECT_KEYS = ("side_effecting", "idempotent", "failure_when")
 
@@ -15491,7 +16170,10 @@ def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any)
             places = (effect.place,) if claim == len(trail.steps) else (effect.place, claim)
             demands.append(Demand(False if effect.has_failed else None, reason, places))
     return shortened(demands)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.matcher evaluators.admission evaluators.demands "
+))
 # endregion
 
 # region evaluators/errors.py
@@ -15502,6 +16184,10 @@ def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any)
 # commands, skills and retrievals, and whatever else has a status; the others are not counted. One of the former with
 # neither status nor result is not known to have failed, and not known to have worked.
 # =============================================================================
+section("evaluators.errors", r'''
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 ERRORS_BOUNDS = ("max_errors", "max_rate", "max_consecutive")
 ERRORS_FLAGS = ("must_recover", "must_report", "no_reuse")
@@ -15770,7 +16456,11 @@ def reuse_demands(record: ErrorRecord, view: View) -> list[Demand]:
 def told_to_agent(step: JsonObject) -> bool:
     """Whether *step* brings the agent what it did not say itself."""
     return not (step.get("kind") == "message" and step.get("role") == "assistant")
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.trail evaluators.matcher evaluators.admission "
+    "evaluators.demands "
+))
 # endregion
 
 # region evaluators/field_comparison.py
@@ -15781,6 +16471,11 @@ def told_to_agent(step: JsonObject) -> bool:
 # are paired one to one, in the way `lists` says; an element without a partner is a field that
 # is not met, on whichever side it stands. `extra` is about the keys of objects alone.
 # =============================================================================
+section("evaluators.field_comparison", r'''
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 MAX_FIELD_VISITS = 300_000  # about a second: lists of an answer could otherwise be made as long as to never end
 MAX_PAIRING_STEPS = 2_000_000  # (shorter side)² × longer side
@@ -16063,7 +16758,10 @@ def rule_fields(rule: FieldRule, reference: Any, answer: Any) -> Iterator[Field]
         note = rule.judge(rule.value, found)
         if note is not None:
             yield Field(pointer, rule.weight, not note, note)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.predicates "
+    "evaluators.assignment "
+))
 # endregion
 
 # region evaluators/field_rules.py
@@ -16076,6 +16774,9 @@ def rule_fields(rule: FieldRule, reference: Any, answer: Any) -> Iterator[Field]
 #
 # Only `numeric` and `date` read values out of text, and they read both sides in the same way.
 # =============================================================================
+section("evaluators.field_rules", r'''
+from collections.abc import Callable
+from typing import Any
 
 LIST_MODES = ("ordered", "multiset", "set")
 RULE_KEYS = ("path", "op", "value", "abs_tol", "rel_tol", "weight", "lists")
@@ -16312,13 +17013,18 @@ def compile_field_rules(rules: list[Any], lists: ListMode, place: str = "/rules"
             pointers.append(pointer)
     refuse_unreachable_rules(compiled, pointers)
     return compiled, list_rules
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.predicates evaluators.dates evaluators.field_comparison "
+))
 # endregion
 
 # region evaluators/fields.py
 # =============================================================================
 # The evaluator `fields`: a document compared with a reference, field by field.
 # =============================================================================
+section("evaluators.fields", r'''
+from typing import Any
 
 MAX_FIELDS_TOLD = 5
 MAX_FIELD_EVIDENCE = 20
@@ -16413,7 +17119,10 @@ def evaluate_fields(settings: JsonObject) -> Check:
         return fields_outcome(comparison.compare(reference, view.value), wants_all)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.field_comparison evaluators.field_rules "
+))
 # endregion
 
 # region evaluators/files.py
@@ -16424,6 +17133,10 @@ def evaluate_fields(settings: JsonObject) -> Check:
 # which `kaizen run --keep GLOB` measures or the runner reports. Globs are those of `--keep`. A path that leads
 # out of the folder is meant by none. What was not measured is not known: it is neither there nor absent.
 # =============================================================================
+section("evaluators.files", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 CHANGED = ("added", "modified", "deleted")
 FILES_TOLD = 5
@@ -16748,7 +17461,10 @@ def evaluate_files(settings: JsonObject) -> Check:
         return decided(not record.wrong, visible(reason, REASON_LIMIT), value, evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.globs foundation.jsonio runs.kept_files evaluators.outcomes "
+    "evaluators.registry evaluators.predicates "
+))
 # endregion
 
 # region evaluators/html_form.py
@@ -16760,6 +17476,9 @@ def evaluate_files(settings: JsonObject) -> Check:
 # sections 13.1.2 (elements, optional tags) and 13.2.5 (tokenization). It reads the text once; the
 # standard library's parser takes quadratic time on hostile texts, and reads them anew in each release.
 # =============================================================================
+section("evaluators.html_form", r'''
+import re
+from typing import NamedTuple
 
 HTML_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 HTML_RAW = frozenset("script style textarea title iframe noembed noframes xmp".split())
@@ -16884,7 +17603,7 @@ def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
     if match is None:
         raise FormFlaw(f"<{element.name}> is never closed", element.place)
     return match.start()
-
+''')
 # endregion
 
 # region evaluators/identifiers.py
@@ -16895,6 +17614,10 @@ def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
 # grows with the length of the text. What a shape alone cannot tell from other numbers is left out: phone
 # numbers without a country code, social security numbers without hyphens, card numbers no issuer has.
 # =============================================================================
+section("evaluators.identifiers", r'''
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 Span = tuple[int, int]
 IdentifierFinder = Callable[[str], Iterator[Span]]
@@ -17076,7 +17799,7 @@ IDENTIFIERS: dict[str, tuple[str, IdentifierFinder]] = {
     "ipv4": ("IPv4 address", find_ipv4),
     "ipv6": ("IPv6 address", find_ipv6),
 }
-
+''')
 # endregion
 
 # region evaluators/integrity.py
@@ -17087,6 +17810,10 @@ IDENTIFIERS: dict[str, tuple[str, IdentifierFinder]] = {
 # commands, read as paths, commands, hosts, sources. What a shell or a program makes of them (`cat *`, a path put
 # together in a script) is not seen; `files` and the digests see what came of it.
 # =============================================================================
+section("evaluators.integrity", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 LONGEST_PATH = 4096  # characters
 LONGEST_FOLDER = 500  # characters of where `cd` leads; a chain of them must not grow without end
@@ -17464,7 +18191,11 @@ def evaluate_integrity(settings: JsonObject) -> Check:
         return decided(not findings.broken, reason, len(findings.broken), tuple(findings.evidence[:FINDINGS_EVIDENCE]))
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio runs.observation runs.workers evaluators.paths "
+    "evaluators.outcomes evaluators.registry evaluators.predicates evaluators.shell_words "
+    "evaluators.trail evaluators.arguments evaluators.matcher evaluators.disclosed evaluators.files "
+))
 # endregion
 
 # region evaluators/json_text.py
@@ -17475,6 +18206,10 @@ def evaluate_integrity(settings: JsonObject) -> Check:
 # like JSON decides: if it is broken, what comes behind it is not taken in its place, and no part
 # of it is, because neither is what the agent meant to answer.
 # =============================================================================
+section("evaluators.json_text", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 # An object with a key; a list of objects, lists or texts.
 JSON_BEGINS = re.compile(r'\{\s*"|\[\s*[\[{"]')
@@ -17554,7 +18289,9 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
     "fenced": json_fenced,
     "any": json_anywhere,
 }
-
+''', (
+    "foundation.jsonio evaluators.transforms "
+))
 # endregion
 
 # region evaluators/judge.py
@@ -17565,6 +18302,8 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
 # to the check in the view's memo, by whoever may ask (outside.py). A check that finds none there
 # is an error, so evaluating never starts anything by itself.
 # =============================================================================
+section("evaluators.judge", r'''
+from typing import Any, NamedTuple
 
 JUDGE = "judge"
 SEEN_BY_DEFAULT = ("input", "output", "steps", "context")
@@ -17714,7 +18453,10 @@ def evaluate_judge(settings: JsonObject) -> Check:
     only where an answer has no score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed,
     judge_error, or judge_protocol for what is not exactly one JSON object. See docs/judges.md."""
     return JudgeCheck(settings)
-
+''', (
+    "foundation.text foundation.jsonio runs.judge_protocol evaluators.paths evaluators.decimals "
+    "evaluators.outcomes evaluators.registry evaluators.trail "
+))
 # endregion
 
 # region evaluators/judgements.py
@@ -17730,6 +18472,10 @@ def evaluate_judge(settings: JsonObject) -> Check:
 # used. Of several lines about the same question the last one counts. An answer is on disk
 # before anything is made of it; secrets in it are masked.
 # =============================================================================
+section("evaluators.judgements", r'''
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 JUDGEMENTS = ".judgements.jsonl"
 JUDGE_REASON_LIMIT = 4000  # characters kept of a judge's reason
@@ -17849,7 +18595,10 @@ def judgement_document(
         "command": command,
         **said,
     }
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio foundation.journals foundation.redact "
+    "runs.judge_protocol runs.judges evaluators.judge "
+))
 # endregion
 
 # region evaluators/label.py
@@ -17860,6 +18609,11 @@ def judgement_document(
 # expected one and a false alarm of none; it has a column of its own. What a denominator of 0 leaves
 # undefined is null, with the reason.
 # =============================================================================
+section("evaluators.label", r'''
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
 
 LABEL_SHOWN = 60
 LABELS_SHOWN = 12
@@ -18072,7 +18826,10 @@ def label_lines(document: JsonObject | None) -> list[str]:
 def label_rate(rate: float | None) -> str:
     """'0.833', or 'undefined'."""
     return "undefined" if rate is None else f"{rate:.3f}"
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates evaluators.outcomes evaluators.registry "
+    "evaluators.transforms evaluators.envelope "
+))
 # endregion
 
 # region evaluators/leak.py
@@ -18082,6 +18839,9 @@ def label_rate(rate: float | None) -> str:
 # Evidence is masked before it is written, and lists what was masked; each entry of that list is a hit, since
 # what was masked was leaked. Evidence that was recorded elsewhere is looked through by the same rules.
 # =============================================================================
+section("evaluators.leak", r'''
+from collections.abc import Callable, Iterator
+from typing import Any
 
 LeakPart = tuple[tuple[str | int, ...], Any]  # where it stands in the observation, and what is looked through
 TRACE_FIELDS = (
@@ -18274,7 +19034,10 @@ def evaluate_leak(settings: JsonObject) -> Check:
         return decided(not found, reason, kinds_counted(found), evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.trail evaluators.disclosed evaluators.identifiers "
+))
 # endregion
 
 # region evaluators/limits.py
@@ -18283,6 +19046,9 @@ def evaluate_leak(settings: JsonObject) -> Check:
 #
 # A quantity that nobody measured is not 0: it follows the entry's `on_missing`.
 # =============================================================================
+section("evaluators.limits", r'''
+from collections.abc import Callable
+from typing import Any
 
 
 def number_at(document: Any, *keys: str) -> Any:
@@ -18422,7 +19188,10 @@ def evaluate_budget(settings: JsonObject) -> Check:
         return decided(not broken, listed(broken) if broken else f"within bounds: {listed(met)}", measured)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.decimals evaluators.outcomes "
+    "evaluators.registry evaluators.trail "
+))
 # endregion
 
 # region evaluators/loops.py
@@ -18434,6 +19203,8 @@ def evaluate_budget(settings: JsonObject) -> Check:
 # Two calls are the same when agent, kind, name and arguments are, and, with `same_result`, also how they ended
 # and their results. A cycle is a row of 2 to 4 calls, not all the same, that comes again at once.
 # =============================================================================
+section("evaluators.loops", r'''
+from typing import NamedTuple
 
 LONGEST_CYCLE = 4  # calls
 
@@ -18546,7 +19317,10 @@ def row_demand(trail: Trail, calls: list[LoopCall], row: LoopRow, is_sure: bool,
     if is_sure:
         return Demand(False, told, tuple(places))
     return Demand(None, f"whether {told} is not known: arguments or results were cut short or not recorded")
-
+''', (
+    "foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.matcher evaluators.demands "
+))
 # endregion
 
 # region evaluators/numbers.py
@@ -18556,6 +19330,12 @@ def row_demand(trail: Trail, calls: list[LoopCall], row: LoopRow, is_sure: bool,
 # Numbers are read as decimals.py says and compared exactly: 29.00 is 29, and a tolerance
 # includes its bound. A text without the number asked for is no 0: it follows `on_missing`.
 # =============================================================================
+section("evaluators.numbers", r'''
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    import re
+    from fractions import Fraction
 
 EXTRACTS = ("last", "first", "only", "any", "regex", "pointer")
 
@@ -18757,7 +19537,10 @@ def include_check(settings: JsonObject, mark: str) -> Check:
         return decided(not lacking, reason, None, tuple(evidence))._replace(score=(len(wanted) - len(lacking)) / len(wanted))
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.transforms "
+))
 # endregion
 
 # region evaluators/occurrences.py
@@ -18773,6 +19556,10 @@ def include_check(settings: JsonObject, mark: str) -> Check:
 # Two occurrences agree when they share a key, so "$1,250.00" agrees with 1250, "5 March 2026" with 2026-03-05, K-20 with k20.
 # All patterns run in linear time.
 # =============================================================================
+section("evaluators.occurrences", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|SGD|HKD|TRY"
 CURRENCY_SIGNS = "$€£¥₹₩₽₺₴₪₫₱฿"
@@ -19069,7 +19856,9 @@ class PhraseSearch:
                 found += [] if phrase is None else [phrase]
                 at = self.fallback[at]
         return found
-
+''', (
+    "foundation.schema_formats evaluators.decimals evaluators.spoken "
+))
 # endregion
 
 # region evaluators/overlaps.py
@@ -19080,6 +19869,10 @@ class PhraseSearch:
 # Chinese or Japanese character is one. The sets are fixed here, so that no version of the Unicode
 # tables changes a score. BLEU has tokens of its own, which keep case and punctuation.
 # =============================================================================
+section("evaluators.overlaps", r'''
+import math
+import re
+from collections import Counter
 
 PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011"
@@ -19180,7 +19973,7 @@ def bleu(output: list[str], reference: list[str]) -> float:
         return 0.0
     brevity = min(0.0, 1 - len(reference) / len(output))
     return min(1.0, round(math.exp(math.fsum(logarithms) / len(logarithms) + brevity), ROUNDED))
-
+''')
 # endregion
 
 # region evaluators/pairing.py
@@ -19190,6 +19983,8 @@ def bleu(output: list[str], reference: list[str]) -> float:
 # A table says who may be paired: `table[i][j]` is true when listed step i means recorded step j.
 # Every function gives pairs (i, j) in order of i, each i and each j at most once.
 # =============================================================================
+section("evaluators.pairing", r'''
+from collections import deque
 
 PairingTable = list[list[bool]]
 PairList = list[tuple[int, int]]
@@ -19262,7 +20057,7 @@ def best_block(table: PairingTable) -> PairList:
         if len(pairs) > len(best):
             best = pairs
     return best
-
+''')
 # endregion
 
 # region evaluators/parses.py
@@ -19273,6 +20068,11 @@ def best_block(table: PairingTable) -> PairList:
 # can expand without end, and Python is parsed, never compiled to code. A text that is too large or too
 # deeply nested to be read is an error, neither pass nor fail.
 # =============================================================================
+section("evaluators.parses", r'''
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 PYTHON_BOUND = 100_000  # characters; CPython 3.10 crashes on an expression of twice as many parts
 TOML_KEY_PARTS = 100  # of one dotted key: the standard library's reader takes quadratic time for it
@@ -19477,7 +20277,11 @@ def evaluate_parses(settings: JsonObject) -> Check:
         return decided(False, f"is not {called}: {visible(found.reason)}", None, place)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_formats evaluators.outcomes "
+    "evaluators.registry evaluators.transforms evaluators.dates evaluators.html_form "
+    "evaluators.json_text "
+))
 # endregion
 
 # region evaluators/policy.py
@@ -19496,6 +20300,8 @@ def evaluate_parses(settings: JsonObject) -> Check:
 # `confirmation` understands it, and no failed try with other arguments stands in between. An approval with a `name` is about steps
 # of that name, one with `args` about calls with just these arguments; one without is about every step.
 # =============================================================================
+section("evaluators.policy", r'''
+from typing import Any, NamedTuple
 
 POLICY_EFFECTS = ("allow", "deny", "require_approval")
 POLICY_RULE_KEYS = ("match", "effect", "unless")
@@ -19698,13 +20504,19 @@ class Approvals:
             return PolicyFinding(False, f"rule {rule.place} asks for approval, and there was none")
         words = f"rule {rule.place} asks for approval: "
         return PolicyFinding(found.is_met, "" if found.is_met else f"{words}no approval stands before it, and {found.reason}")
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.trail "
+    "evaluators.matcher evaluators.consent evaluators.conduct evaluators.demands "
+))
 # endregion
 
 # region evaluators/precedence.py
 # =============================================================================
 # What came before what: the evaluator `order`.
 # =============================================================================
+section("evaluators.precedence", r'''
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 ORDER_DIRECTIONS = ("required", "followed_by")
 
@@ -19951,7 +20763,10 @@ class PartnerSearch:
         together = [place for place in self.places if place != index and self.others[place] and self.trail.are_together(place, index)]
         issued = f" ({step_text(self.trail, together[0])} was issued together with it)" if together else ""
         return f"{name} has no {'later' if self.rule.is_followed else 'earlier'} {partner}{about}{issued}"
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.trail evaluators.arguments evaluators.matcher "
+))
 # endregion
 
 # region evaluators/programs.py
@@ -19962,6 +20777,9 @@ class PartnerSearch:
 # start anything by itself. What they start stands in evaluation.json and takes nothing from a
 # case. What came of it is brought to the check in the view's memo (outside.py).
 # =============================================================================
+section("evaluators.programs", r'''
+import os
+from typing import Any, NamedTuple
 
 PROGRAM_PROTOCOL = "1.0"
 PROGRAM_OUTPUT_LIMIT = 1 << 20  # bytes of standard output
@@ -20264,7 +21082,11 @@ def evaluate_program(settings: JsonObject) -> Check:
     "pass", "fail", "error" or "not_applicable", "score", "value", "reason", "evidence"}, all but status optional. What ran too long
     or printed more than 1 MiB follows `on_missing`; an exit code other than 0 is an error."""
     return ProgramOutcomeCheck(settings)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+    "foundation.process runs.kept_files runs.workers runs.crew evaluators.outcomes "
+    "evaluators.registry evaluators.predicates evaluators.judge "
+))
 # endregion
 
 # region evaluators/provenance.py
@@ -20278,6 +21100,10 @@ def evaluate_program(settings: JsonObject) -> Check:
 # follows them, and a result not before calls of its own batch. What a pattern finds is compared as it
 # stands, after nfkc and with collapsed space.
 # =============================================================================
+section("evaluators.provenance", r'''
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 PROVENANCE_KINDS = ("ids", "numbers", "amounts", "dates", "urls", "emails", "quotes")
 PROVENANCE_SCOPES = ("output", "messages", "tool_args")
@@ -20583,7 +21409,11 @@ class Known:
 
 
 SOURCE_GROUPS = {**{kind: kind for kind in SOURCE_KEYS}, "amounts": "numbers", "quotes": "phrases", "patterns": "phrases"}
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.predicates evaluators.trail evaluators.arguments "
+    "evaluators.demands evaluators.occurrences "
+))
 # endregion
 
 # region evaluators/refusal.py
@@ -20593,7 +21423,6 @@ SOURCE_GROUPS = {**{kind: kind for kind in SOURCE_KEYS}, "amounts": "numbers", "
 # A refusal is a phrase of declining in one of seven languages, a phrase of the user's, a step that refuses,
 # or a finish reason that says so. The phrases stand in assets/refusals.json; ~ in them is up to five words.
 # =============================================================================
-
 REFUSAL_PHRASES = r"""{
   "en": [
     "(?<!if\\x20)(?<!when\\x20)(?:i|we)(?:'m| am|'re| are)?(?: afraid (?:i|we)| sorry,? but (?:i|we))?(?: really| simply| unfortunately| also)? (?:can't|cannot|can not|am unable to|unable to|am not able to|not able to|not allowed to|not permitted to|not authori[sz]ed to|won't be able to|will not be able to)(?: currently| directly| really| legally| simply)? (?!(?:find|see|locate|reach|wait|believe|imagine|remember|recall|thank|stress|emphasi[sz]e|overstate|recommend|say|tell|confirm|verify|connect|load|open|read|hear|understand|think|help but|be (?:sure|certain|happier)|identify|recogni[sz]e|detect|complain|agree more)(?!\\w))[a-z]+",
@@ -20649,6 +21478,11 @@ REFUSAL_PHRASES = r"""{
   ]
 }
 """
+section("evaluators.refusal", r'''
+import json
+import re
+from typing import NamedTuple
+
 REFUSAL_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 REFUSAL_FINISHES = ("refusal", "content_filter")
 REFUSAL_GAP = r"(?:\s+\S{1,30}){0,5}?"
@@ -20782,7 +21616,10 @@ def evaluate_refusal(settings: JsonObject) -> Check:
         return broken or decided(True, f"refuses: {refused.told}", refused.kind, refused.evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.transforms "
+    "evaluators.trail evaluators.matcher "
+))
 # endregion
 
 # region evaluators/sequence.py
@@ -20803,6 +21640,8 @@ def evaluate_refusal(settings: JsonObject) -> Check:
 # the mode. The pairs of an ordered mode are always in order, so a score is 1 exactly when nothing is wrong.
 # An empty list means that none of these happened, in every mode.
 # =============================================================================
+section("evaluators.sequence", r'''
+from typing import NamedTuple
 
 
 class SequenceMode(NamedTuple):
@@ -20985,13 +21824,19 @@ def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], fou
     misplaced = [step_text(trail, places[j]) for _, j in found.misplaced]
     told = (("missing", missing), ("extra", extra), ("out of order", misplaced))
     return "; ".join(f"{what}: {listed(names, 5)}" for what, names in told if names)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.matcher evaluators.pairing "
+))
 # endregion
 
 # region evaluators/similarity.py
 # =============================================================================
 # The evaluator `similarity`: how near the text is to a reference, by a named measure.
 # =============================================================================
+section("evaluators.similarity", r'''
+from collections.abc import Callable
+from typing import Any
 
 # Characters of the output, and of all references together. Where time grows with the product, this much takes about a second.
 SIMILARITY_BOUND = 50_000
@@ -21078,7 +21923,10 @@ def evaluate_similarity(settings: JsonObject) -> Check:
         return decided(True, f"{name} is {best!r}{which}", best)._replace(score=best)
 
     return check
-
+''', (
+    "foundation.jsonio evaluators.outcomes evaluators.registry evaluators.transforms "
+    "evaluators.edits evaluators.overlaps "
+))
 # endregion
 
 # region evaluators/state.py
@@ -21089,6 +21937,9 @@ def evaluate_similarity(settings: JsonObject) -> Check:
 # them in which * is every element. A change is the smallest part that is not the same: an object that appeared is one
 # change at its own place, whatever is in it, and so is a value that became one of another kind.
 # =============================================================================
+section("evaluators.state", r'''
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 CHANGES_TOLD = 5
 CHANGES_EVIDENCE = 20
@@ -21316,13 +22167,19 @@ def evaluate_state(settings: JsonObject) -> Check:
         return decided(not findings.wrong, reason, None if changes is None else {"changes": len(changes)}, evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.field_comparison evaluators.field_rules "
+))
 # endregion
 
 # region evaluators/structure.py
 # =============================================================================
 # The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 # =============================================================================
+section("evaluators.structure", r'''
+from collections.abc import Callable
+from typing import Any
 
 MAX_BREACHES_TOLD = 3
 
@@ -21414,13 +22271,20 @@ def evaluate_json(settings: JsonObject) -> Check:
         return decided(False, reason, value, (*place, *pointers))
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_builder foundation.schema "
+    "evaluators.outcomes evaluators.registry evaluators.regex_timer evaluators.json_text "
+))
 # endregion
 
 # region evaluators/text.py
 # =============================================================================
 # Evaluators over text and plain values: equals, contains, matches, length.
 # =============================================================================
+section("evaluators.text", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 VALUE_SHOWN = 60  # characters of a value in a reason
 EVIDENCE_RANGES = 20
@@ -21802,7 +22666,10 @@ def evaluate_length(settings: JsonObject) -> Check:
         return decided(is_met, f"has {number:,} {unit}{'' if is_met else ', not'}{':' if is_met else ''} {bounds}", number)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.transforms "
+))
 # endregion
 
 # region evaluators/tool_schema.py
@@ -21813,6 +22680,9 @@ def evaluate_length(settings: JsonObject) -> Check:
 # that models are given: {"type": "function", "function": {"name", "parameters"}} and the flat forms with `parameters`,
 # `input_schema` or `inputSchema`. Without `tools` those of the observation's `evidence.tools` are used.
 # =============================================================================
+section("evaluators.tool_schema", r'''
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 TOOL_ARGS_KEYS = ("parameters", "input_schema", "inputSchema", "args")
 TOOL_RESULT_KEYS = ("output_schema", "outputSchema", "result")
@@ -21989,13 +22859,19 @@ def evidence_tools(view: View, latest: list[tuple[str, dict[str, ToolSchemas]]])
         except ConfigurationError as error:
             raise NotMeasurable(f"the tools of the evidence cannot be used: {error.pointer}: {error.message}") from None
     return latest[0][1]
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_builder evaluators.outcomes "
+    "evaluators.registry evaluators.predicates evaluators.trail evaluators.demands "
+    "evaluators.structure "
+))
 # endregion
 
 # region evaluators/trajectory.py
 # =============================================================================
 # How many steps were taken, and what holds of them: the evaluator `steps`.
 # =============================================================================
+section("evaluators.trajectory", r'''
+from typing import Any, NamedTuple
 
 DUTY_WHICH = ("all", "any", "none", "first", "last")
 
@@ -22115,7 +22991,10 @@ def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]
     if isinstance(which, int):
         return [asked[which - 1]]
     return [one for one in asked if one.is_meant and bool(one.answer) is (which == "none")]
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.trail "
+    "evaluators.matcher "
+))
 # endregion
 
 # region evaluators/standing.py
@@ -22126,6 +23005,9 @@ def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]
 # while agreement.json says `at_human_level` of this very entry and of the labels that are there now.
 # Otherwise it informs: its severity becomes `info`, and what it says decides nothing.
 # =============================================================================
+section("evaluators.standing", r'''
+import os
+from collections.abc import Sequence
 
 VERDICT = ""
 AT_HUMAN_LEVEL, BELOW_HUMAN_LEVEL, LEVEL_UNDECIDED, UNLABELLED = "at_human_level", "below_human_level", "undecided", "unlabelled"
@@ -22240,7 +23122,10 @@ def not_gating_notes(meta: JsonObject) -> list[str]:
         f"The judge '{name}' informs but does not gate: {STANDING_WORDS.get(standing, standing)} ({standing})."
         for name, standing in sorted(dict(meta.get("not_gating", {})).items())
     ]
-
+''', (
+    "foundation.errors foundation.jsonio cases.judge_block cases.evaluation_file cases.labels "
+    "evaluators.outcomes evaluators.envelope evaluators.judge "
+))
 # endregion
 
 # region evaluators/suite.py
@@ -22256,6 +23141,8 @@ def not_gating_notes(meta: JsonObject) -> list[str]:
 # The outcome is the three-valued AND of hard and gate entries: a fail, else an error, else a pass.
 # If none of them passed or failed it is an error, and "reason": "nothing_checked" stands behind it.
 # =============================================================================
+section("evaluators.suite", r'''
+from typing import Any
 
 DECIDING = ("hard", "gate")
 PROGRAM_TYPES = ("command", "program")  # formats.md 1.3: never from a case's own evaluators
@@ -22529,7 +23416,11 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
     replaced = {entry.id: entry for entry in own}
     merged = [replaced.pop(entry.id, entry) for entry in entries]
     return [*merged, *replaced.values()]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case cases.dataset cases.expressions "
+    "cases.judge_block cases.evaluation_file evaluators.decimals evaluators.outcomes "
+    "evaluators.regex_timer evaluators.envelope evaluators.limits evaluators.standing "
+))
 # endregion
 
 # region evaluators/outside.py
@@ -22540,6 +23431,12 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
 # way: only a few observations are held at a time, and neither the order nor the number of jobs
 # shows in the results. Without leave nothing is started; the entries then are errors.
 # =============================================================================
+section("evaluators.outside", r'''
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 OUTSIDE_TYPES = (JUDGE, *PROGRAM_TYPES)
 UNNAMED_JUDGE = "a judge that does not say who it is"
@@ -22826,7 +23723,13 @@ def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
         for name, rubric in judges.items()
         if len(rubric["judges"]) > 1
     ]
-
+''', (
+    "foundation.text foundation.jsonio foundation.journals foundation.redact foundation.process "
+    "cases.improvement cases.case cases.dataset runs.journal runs.crew runs.judges "
+    "evaluators.decimals evaluators.outcomes evaluators.registry evaluators.regex_timer "
+    "evaluators.envelope evaluators.judge evaluators.judgements evaluators.limits "
+    "evaluators.programs evaluators.suite "
+))
 # endregion
 
 # region evaluators/stage_results.py
@@ -22837,6 +23740,10 @@ def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
 # holds the digests of what the results were made from; results are stale when one of them
 # is no longer what it was.
 # =============================================================================
+section("evaluators.stage_results", r'''
+import os
+from collections.abc import Callable
+from typing import NamedTuple
 
 RESULTS = ".evaluated.jsonl"
 RESULTS_META = ".evaluated.meta.json"
@@ -23002,13 +23909,18 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
 def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
     """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
+    "foundation.jsonio foundation.locks cases.improvement cases.case cases.dataset runs.observation "
+    "runs.journal evaluators.label evaluators.suite evaluators.outside "
+))
 # endregion
 
 # region evaluators/rejudging.py
 # =============================================================================
 # The judge asked again about the same evidence, to tell its noise from the agent's.
 # =============================================================================
+section("evaluators.rejudging", r'''
 
 RoundVerdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
 
@@ -23061,7 +23973,10 @@ class Rejudging:
             if entry.type.name != JUDGE or entry.id in rubrics:
                 self.verdicts.pop(entry.id, None)
         self.mixed = mixed_judges(self.stage, {name: rubric for name, rubric in rubrics.items() if name in self.shown})
-
+''', (
+    "foundation.jsonio foundation.locks cases.improvement cases.dataset runs.observation "
+    "evaluators.judge evaluators.suite evaluators.outside evaluators.stage_results "
+))
 # endregion
 
 # region policy/comparison.py
@@ -23072,6 +23987,11 @@ class Rejudging:
 # passed part of its valid trials. A case is not comparable when on either side fewer than
 # half of the planned trials are valid; nothing is assumed about the missing ones.
 # =============================================================================
+section("policy.comparison", r'''
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 CHANGES = ("improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
 
@@ -23322,7 +24242,9 @@ def change_counts(rows: list[JsonObject]) -> dict[str, int]:
         counts[row["change"]] += 1
         counts["newly_flaky"] += row["newly_flaky"]
     return counts
-
+''', (
+    "foundation.text foundation.jsonio stats.intervals stats.aggregates runs.observation "
+))
 # endregion
 
 # region policy/verdict.py
@@ -23333,6 +24255,10 @@ def change_counts(rows: list[JsonObject]) -> dict[str, int]:
 # error, else a pass; what does not apply is left out. A violated hard rule rejects whatever the
 # score; one that could not be checked, or too little evidence, gives `insufficient_evidence`.
 # =============================================================================
+section("policy.verdict", r'''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 NOTHING_THERE = "no evaluator of that name looked at this trial"
 
@@ -23438,7 +24364,9 @@ REASON_WORDS = {
     "low_confidence": "too little of the weight could be measured",
     "score": "by its score",
 }
-
+''', (
+    "foundation.jsonio cases.judge_block cases.evaluation_file evaluators.outcomes "
+))
 # endregion
 
 # region policy/agreement.py
@@ -23449,6 +24377,10 @@ REASON_WORDS = {
 # cases (statistics.md 8.4). Agreement with the consensus is shown and never compared with that: a
 # consensus is cleaner than one expert.
 # =============================================================================
+section("policy.agreement", r'''
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
 
 MARGIN, LEVEL_CONFIDENCE = 0.05, 0.95
 LEAST_RESAMPLES = 1_000
@@ -23646,13 +24578,17 @@ def rate_document(stage: str, cases: Mapping[str, Mapping[bool, int]], error: Js
         "reason": found.reason,
         "method": "Rogan-Gladen",
     }
-
+''', (
+    "foundation.jsonio stats.intervals stats.aggregates stats.sampler stats.agreement cases.labels "
+    "evaluators.standing "
+))
 # endregion
 
 # region policy/agreement_words.py
 # =============================================================================
 # Sentences and lines about the agreement of a judge with experts.
 # =============================================================================
+section("policy.agreement_words", r'''
 
 STANDING_REASONS = {
     **REASONS,
@@ -23775,7 +24711,9 @@ def rate_sentence(entry: JsonObject, label: str) -> str:
     if entry["corrected"] is None:
         return f"{said}; its error could not be measured: {STANDING_REASONS[entry['reason']]}"
     return f"{said}; corrected for its measured error ({entry['method']}): {share(entry['corrected'], entry['corrected_interval'])}"
-
+''', (
+    "foundation.text foundation.jsonio stats.intervals evaluators.standing "
+))
 # endregion
 
 # region policy/acceptance.py
@@ -23786,6 +24724,10 @@ def rate_sentence(entry: JsonObject, label: str) -> str:
 # threshold that even the most favourable outcome of the missing trials could not meet is
 # missed, whatever is missing.
 # =============================================================================
+section("policy.acceptance", r'''
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class Missed(NamedTuple):
@@ -23952,7 +24894,9 @@ def ratio_side(tallies: list[object], attribute: str) -> "Fraction | None":
         return sum(exact, Fraction(0)) / len(exact)
     middle = len(exact) // 2
     return exact[middle] if len(exact) % 2 else (exact[middle - 1] + exact[middle]) / 2
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates cases.evaluation_file policy.comparison "
+))
 # endregion
 
 # region policy/derived.py
@@ -23964,6 +24908,12 @@ def ratio_side(tallies: list[object], attribute: str) -> "Fraction | None":
 # cases of each case's mean score, `min` and `max` the least and greatest of these means, `count` the number of cases with a
 # measured answer. Answers that are errors or never came are in none of them, and counted beside.
 # =============================================================================
+section("policy.derived", r'''
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 DERIVED_REASONS = {
     "no_values": "nothing of it was measured",
@@ -24245,7 +25195,10 @@ def derived_lines(documents: list[JsonObject], roles: dict[str, str]) -> list[st
         sides = [f"{visible(stage)} {derived_text(document[role])} ({basis_text_of(document[role])})" for role, stage in roles.items()]
         lines.append(f"{visible(document['name'], 60)}: {', '.join(sides)}{change}")
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case cases.expressions "
+    "cases.evaluation_file policy.comparison policy.acceptance "
+))
 # endregion
 
 # region policy/reliability.py
@@ -24257,6 +25210,12 @@ def derived_lines(documents: list[JsonObject], roles: dict[str, str]) -> list[st
 # one. Statistics may lower a recommendation, they never lift one. Nothing here names a case of
 # the holdout.
 # =============================================================================
+section("policy.reliability", r'''
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 ROLES_COMPARED = ("baseline", "candidate")
 BETTER, WORSE, UNDECIDED = "better", "worse", "insufficient_evidence"
@@ -24619,13 +25578,17 @@ def gate_codes(entry: JsonObject, settings: JsonObject) -> list[str]:
         return [WORSE]
     few = min(entry["repetitions"].values()) < settings["minimum_trials"]
     return [*entry["reasons"], *(["too_few_trials"] if few else [])]
-
+''', (
+    "foundation.jsonio stats.intervals stats.aggregates stats.lattice stats.exact_tests "
+    "stats.multiple stats.planning cases.case cases.evaluation_file policy.comparison "
+))
 # endregion
 
 # region policy/reliability_words.py
 # =============================================================================
 # What reliability says in words, the same on the terminal, in reasons and on the page.
 # =============================================================================
+section("policy.reliability_words", r'''
 
 SHOWN_FLAKY = 10
 SMALLEST_PRINTED = 1e-12  # below, sums of floats say nothing
@@ -24814,13 +25777,19 @@ def noise_text(entry: JsonObject) -> str:
     share = entry["noise"]["share_of_variance"]
     text = f"repeating the same cases moves the rates by {100 * errors[0]:.1f} and {100 * errors[1]:.1f} points (standard errors)"
     return text + (f"; {100 * share:.0f} % of the scatter of the changes is trial noise" if share is not None else "")
-
+''', (
+    "foundation.text foundation.jsonio stats.intervals policy.reliability "
+))
 # endregion
 
 # region policy/plan.py
 # =============================================================================
 # Before a run: cases × trials, the smallest effect each shows, its cost and time.
 # =============================================================================
+section("policy.plan", r'''
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 TYPICAL_RATE = 0.7
 TYPICAL_NOISE = 0.5  # share of the variance of one trial that is scatter within a case; the rest lies between cases
@@ -24947,7 +25916,10 @@ def plan_document(
         "effect": effect,
         "needed": needed,
     }
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates stats.planning cases.case policy.comparison "
+    "policy.reliability "
+))
 # endregion
 
 # region policy/noise.py
@@ -24960,6 +25932,10 @@ def plan_document(
 # that was done, its flips there are its own, and what the passes flip beyond them is the agent's:
 # the variance of a verdict is that within the evidence plus that between (law of total variance).
 # =============================================================================
+section("policy.noise", r'''
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 NOT_REPEATABLE = frozenset(["judge", "program", "command"])  # types that may say something else the next time
 AGENT, UNKNOWN_OWNER, JUDGE_OWNER, BOTH_OWNERS = "agent", "agent or evaluator", "judge", "agent and judge"
@@ -25102,13 +26078,16 @@ def evaluator_noise(results: PassResults, name: str, rejudged: dict[str, dict[in
     owner = AGENT if not own.rate else UNKNOWN_OWNER if rest is None else BOTH_OWNERS if rest else JUDGE_OWNER
     parts = {"flip_rate": float(own.rate), "interval": own.interval, "cases": own.cases}
     return {**found, "owner": owner, "judge": parts, "agent_flip_rate": None if rest is None else float(rest)}
-
+''', (
+    "foundation.jsonio stats.aggregates stats.lattice "
+))
 # endregion
 
 # region policy/replay.py
 # =============================================================================
 # Kept evidence under another policy: what flips, without running the agent.
 # =============================================================================
+section("policy.replay", r'''
 
 
 def flips_document(before: JsonObject, after: JsonObject, holdout: frozenset[str]) -> JsonObject:
@@ -25136,7 +26115,9 @@ def side_of_flip(comparison: JsonObject) -> JsonObject:
     """Recommendation, reasons and rates of one side of a replay, without ids of cases."""
     reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
     return {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence")} | {"reasons": reasons}
-
+''', (
+    "foundation.jsonio "
+))
 # endregion
 
 # region policy/recommendation.py
@@ -25146,6 +26127,10 @@ def side_of_flip(comparison: JsonObject) -> JsonObject:
 # The document is comparison.json (formats.md 1.5). The first rule that fires decides, all
 # that fire are listed. Nothing here reads a clock or writes a file.
 # =============================================================================
+section("policy.recommendation", r'''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 EXCLUDED_LIMIT = (1, 20)  # formats.md 1.5 rule 5: more than 5 % of the planned trials
 ELIGIBLE, REJECTED, MANUAL_REVIEW = "eligible", "rejected", "manual_review"
@@ -25350,7 +26335,10 @@ def notes_of(rows: list[JsonObject], before: StageTally, after: StageTally, delt
     if delta is None:
         notes.append("There is no change of the pass rate to report: no case could be compared.")
     return notes
-
+''', (
+    "foundation.text foundation.jsonio cases.case cases.evaluation_file evaluators.standing "
+    "policy.comparison policy.acceptance policy.derived policy.reliability policy.reliability_words "
+))
 # endregion
 
 # region policy/objectives.py
@@ -25361,6 +26349,10 @@ def notes_of(rows: list[JsonObject], before: StageTally, after: StageTally, delt
 # `objectives` are met; the bounds are inclusive. What was not measured is not comparable,
 # never free and never fast. Money and quality are compared as exact fractions.
 # =============================================================================
+section("policy.objectives", r'''
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 LATENCY_PERCENT = 95
 
@@ -25553,7 +26545,10 @@ def pareto_notes(baseline: Measured | None, timed: bool, front: list[str], unsep
     if len(front) > 1:
         notes.append("The best of several looks better than it is: confirm the choice on cases that did not make it.")
     return notes
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates stats.multiple cases.case "
+    "cases.evaluation_file policy.comparison policy.acceptance policy.derived policy.recommendation "
+))
 # endregion
 
 # region policy/holdout.py
@@ -25563,6 +26558,9 @@ def pareto_notes(baseline: Measured | None, timed: bool, front: list[str], unsep
 # A seal holds a salted hash of each whole holdout case. Whoever changes, removes or adds one
 # between two exports is found out; the seal itself tells nothing of a case to a reader without it.
 # =============================================================================
+section("policy.holdout", r'''
+import os
+from typing import NamedTuple
 
 SALT_BYTES = 16
 
@@ -25610,7 +26608,9 @@ def seal_breach(dataset: Dataset, seal: JsonObject) -> SealBreach | None:
     now = {case_seal(dataset.cases[name], salt) for name in dataset.holdout}
     lost, new = len(set(sealed) - now), len(now - set(sealed))
     return SealBreach(lost, new) if lost or new else None
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case cases.dataset "
+))
 # endregion
 
 # region policy/feedback.py
@@ -25620,6 +26620,9 @@ def seal_breach(dataset: Dataset, seal: JsonObject) -> SealBreach | None:
 # The document of feedback.json comes in pieces, so that no stage is held in memory. Of the
 # holdout it says how many cases there are, and nothing else: its results are in no total.
 # =============================================================================
+section("policy.feedback", r'''
+from collections.abc import Iterator
+from typing import Any
 
 SHOWN_OF_CASE = ("id", "split", "tags", "critical", "input", "context", "expected")
 SHOWN_OF_TRIAL = ("case_id", "trial", "status", "output", "steps", "error", "finish_reason")
@@ -25654,7 +26657,9 @@ def trial_document(observation: JsonObject, result: JsonObject) -> JsonObject:
     """One trial: what the agent did, and what each evaluator said of it."""
     found: dict[str, Any] = {key: observation[key] for key in SHOWN_OF_TRIAL if key in observation}
     return {**found, **{key: result[key] for key in SHOWN_OF_RESULT}}
-
+''', (
+    "foundation.jsonio cases.dataset "
+))
 # endregion
 
 # region policy/optimizer.py
@@ -25667,6 +26672,8 @@ def trial_document(observation: JsonObject, result: JsonObject) -> JsonObject:
 #
 # Nothing that an optimizer answers is run, evaluated or promoted here.
 # =============================================================================
+section("policy.optimizer", r'''
+from typing import Any
 
 OPTIMIZER_PROTOCOL = "1.0"
 CANDIDATE_FIELDS = {"components": OBJECT, "rationale": ANY_TEXT}
@@ -25758,7 +26765,10 @@ def candidate_document(number: int, candidate: JsonObject, components: dict[str,
 def candidate_name(number: int) -> str:
     """The folder of candidate *number*: 'candidate-007'."""
     return f"candidate-{number:03d}"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.shapes foundation.shingles "
+    "cases.dataset "
+))
 # endregion
 
 # region history/ledger.py
@@ -25774,6 +26784,10 @@ def candidate_name(number: int) -> str:
 # how many entries there are, the hash of the last, and which run is champion: it can be made
 # from the ledger, and a ledger that lost its last entries no longer agrees with it.
 # =============================================================================
+section("history.ledger", r'''
+import os
+import re
+from typing import Any, NamedTuple
 
 LEDGER_FILE, CHAMPION_FILE, UNFINISHED_FILE, RUNS_FOLDER = "ledger.jsonl", "champion.json", "unfinished.json", "runs"
 HISTORY_VERSION = 1
@@ -26005,7 +27019,9 @@ def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> Ledger
         message = f"entry {number} is not the one that the anchor was printed of: the history was rewritten"
         return LedgerProblem(shown, number, "anchor_mismatch", message)
     return None
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio "
+))
 # endregion
 
 # region history/archive.py
@@ -26017,6 +27033,11 @@ def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> Ledger
 # content and of the stored bytes. Nothing is read through a link that leaves the history, and
 # no more is unpacked than the manifest says there is.
 # =============================================================================
+section("history.archive", r'''
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
 
 OBJECTS_FOLDER = "objects"
 LARGE_BYTES = 64 << 10  # a file above this size is compressed
@@ -26188,7 +27209,9 @@ def object_json(folder: str, entry: JsonObject) -> JsonObject:
     except (JsonError, UnicodeDecodeError):
         value = None
     return value if isinstance(value, dict) else {}
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.dataset history.ledger "
+))
 # endregion
 
 # region history/reading.py
@@ -26206,6 +27229,11 @@ def object_json(folder: str, entry: JsonObject) -> JsonObject:
 # never subtracted. In every run 'candidate' is the version that the run is about; 'baseline' is
 # there when it was compared. Nothing here writes.
 # =============================================================================
+section("history.reading", r'''
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 HISTORY_FOLDER = "kaizen-history"
 MANIFEST_FILE = "manifest.json"
@@ -26624,7 +27652,10 @@ def difference_text(difference: JsonObject) -> str:
         parts += [f"{what} {kind}: {listed([visible(name, 60) for name in ids], 5)}" for kind, ids in names.items() if ids]
     parts += [f"holdout cases that differ: {difference['holdout_cases']}"] if difference["holdout_cases"] else []
     return re.sub(r"[\r\n]", " ", "; ".join(parts)) or "in nothing"
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "cases.case cases.dataset policy.comparison policy.recommendation history.ledger history.archive "
+))
 # endregion
 
 # region history/recording.py
@@ -26635,6 +27666,12 @@ def difference_text(difference: JsonObject) -> str:
 # going to be written, then objects, manifest, ledger and champion.json are, in that order, and
 # `unfinished.json` goes. The moment at which something counts is the renaming of the ledger.
 # =============================================================================
+section("history.recording", r'''
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
 ATTRIBUTES_FILE, LOCK_FILE = ".gitattributes", "history.lock"
 ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
@@ -26817,7 +27854,10 @@ def sweep_half_written(folder: str) -> None:
     for name in list_folder(folder):
         if re.fullmatch(HALF_WRITTEN, name) and not name.startswith(".dashboard."):
             discard_unfinished(os.path.join(folder, name))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
+    "foundation.jsonio foundation.locks history.ledger history.archive history.reading "
+))
 # endregion
 
 # region history/promotion.py
@@ -26827,6 +27867,8 @@ def sweep_half_written(folder: str) -> None:
 # Every rule must hold; there is no way around one. Past promotions are judged by the same
 # rules when a history is validated.
 # =============================================================================
+section("history.promotion", r'''
+from typing import NamedTuple
 
 ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
 
@@ -26960,7 +28002,9 @@ def stated_decision(decision: Decision | None) -> JsonObject | None:
     if decision is None:
         return None
     return {key: value for key, value in decision._asdict().items() if key != "path"}
-
+''', (
+    "foundation.text foundation.jsonio cases.decision history.ledger history.reading "
+))
 # endregion
 
 # region history/validation.py
@@ -26971,6 +28015,10 @@ def stated_decision(decision: Decision | None) -> JsonObject | None:
 # had it; champion.json and the folders of the lost runs tell, and where somebody removed those
 # too, only an anchor digest that is kept elsewhere does.
 # =============================================================================
+section("history.validation", r'''
+import os
+import re
+import stat
 
 DASHBOARD_FILE = "dashboard.html"
 NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
@@ -27127,13 +28175,19 @@ def found_names(folder: str) -> list[tuple[str, int]]:
         waiting += [path for path, mode in modes if stat.S_ISDIR(mode)]
         found += [(os.path.relpath(path, folder).replace(os.sep, "/"), mode) for path, mode in modes if not stat.S_ISDIR(mode)]
     return found
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.decision history.ledger "
+    "history.archive history.reading history.recording history.promotion "
+))
 # endregion
 
 # region history/restoring.py
 # =============================================================================
 # An archived run put back as an improvement folder, to be evaluated again.
 # =============================================================================
+section("history.restoring", r'''
+import os
+import re
 
 REFERENCE = "$file/"  # before the name of a file that evaluation.json or a case refers to
 PLAIN_NAME = r"[A-Za-z0-9_][\w.-]{0,200}"
@@ -27167,7 +28221,10 @@ def restored_path(folder: str, name: str) -> str:
     if not re.fullmatch(PLAIN_NAME, name, re.ASCII):
         raise ArchiveError(f"{quoted(name)}: is no name of an archived file", "", "invalid_file")
     return os.path.join(folder, CASES_FILE if name == CASES_ARCHIVED else name)
-
+''', (
+    "foundation.text foundation.files foundation.jsonio cases.improvement cases.dataset "
+    "history.archive history.reading "
+))
 # endregion
 
 # region lab/workspace.py
@@ -27181,12 +28238,6 @@ def restored_path(folder: str, name: str) -> str:
 # The store of a linked worktree is that of the main one; a clone below `kaizen/.kaizen/work/`
 # uses the store around it. Both are found by reading git's files, without starting git.
 # =============================================================================
-
-WORKSPACE_FOLDER = "kaizen"
-STORE_NAME = ".kaizen"
-CONFIG_FILE = "config.json"
-STORE_MARK = "store.json"
-STORE_TEXT = '{"kind": "kaizen-lab-store", "version": 1}\n'
 CONFIG_TEXT = r"""{
   "version": 1,
   "seed": 20260101,
@@ -27196,6 +28247,16 @@ CONFIG_TEXT = r"""{
   "slots": null
 }
 """
+section("lab.workspace", r'''
+import os
+import re
+from typing import NamedTuple
+
+WORKSPACE_FOLDER = "kaizen"
+STORE_NAME = ".kaizen"
+CONFIG_FILE = "config.json"
+STORE_MARK = "store.json"
+STORE_TEXT = '{"kind": "kaizen-lab-store", "version": 1}\n'
 CONFIG_FIELDS = {
     "version": Kind(lambda value: value == 1 and value is not True, "1", shows_value=True),
     "seed": COUNT,
@@ -27332,7 +28393,9 @@ def make_store(workspace: Workspace) -> list[str]:
     make_folder(store)
     contents = {os.path.join(store, STORE_MARK): STORE_TEXT, os.path.join(store, ".gitignore"): "*\n"}
     return [path for path, text in contents.items() if create_file(path, text)]
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region lab/system.py
@@ -27361,6 +28424,11 @@ def make_store(workspace: Workspace) -> list[str]:
 #       - node_modules
 #     best_run: r0007             written by `kaizen keep` alone
 # =============================================================================
+section("lab.system", r'''
+import os
+import re
+import sys
+from typing import NamedTuple
 
 SYSTEMS_FOLDER = "systems"
 SYSTEM_FILE, SYSTEM_PROGRAM, EVAL_PROGRAM = "system.md", "system.py", "eval.py"
@@ -27625,14 +28693,17 @@ def files_below(root: str, folder: str) -> list[str]:
                 found.append(os.path.relpath(path, root))
         found += [os.path.relpath(path, root) for path in (os.path.join(place, name) for name in folders) if os.path.islink(path)]
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "foundation.shapes foundation.frontmatter cases.improvement cases.dataset cases.evaluation_file "
+    "runs.commit lab.workspace "
+))
 # endregion
 
 # region lab/scaffold.py
 # =============================================================================
 # A new system folder: its description, an eval that runs at once, items, a stand-in.
 # =============================================================================
-
 SYSTEM_MD = r"""---
 metric: accuracy
 aggregation: mean
@@ -27730,6 +28801,9 @@ import sys
 request = json.load(sys.stdin)
 print(json.dumps({"output": request["input"].title()}))
 '''
+section("lab.scaffold", r'''
+import os
+
 SYSTEM_TEMPLATES = {"system.md": SYSTEM_MD, "eval.py": SYSTEM_EVAL, "items.jsonl": SYSTEM_ITEMS, "agent.py": SYSTEM_AGENT}
 
 
@@ -27745,7 +28819,9 @@ def scaffold_system(workspace: Workspace, name: str) -> list[str]:
     for file, text in SYSTEM_TEMPLATES.items():
         write_file(os.path.join(folder, file), text.replace("SYSTEM/", f"{name}/").replace("# SYSTEM\n", f"# {name}\n"))
     return [os.path.join(folder, file) for file in SYSTEM_TEMPLATES]
-
+''', (
+    "foundation.errors foundation.text foundation.files lab.workspace lab.system "
+))
 # endregion
 
 # region lab/runstore.py
@@ -27761,6 +28837,13 @@ def scaffold_system(workspace: Workspace, name: str) -> list[str]:
 # Nobody else knows these paths. A run that is recorded as planned or running, but that no process
 # holds, was interrupted: `read` says so.
 # =============================================================================
+section("lab.runstore", r'''
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
 CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted", "tainted"
@@ -28105,7 +29188,10 @@ class FolderStore(RunStore):
             kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
             write_json(os.path.join(folder, RUN_DOCUMENT), {**kept, "state": PLANNED, "attempt": attempt + 1})
 
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.journals foundation.chain foundation.shapes runs.journal lab.workspace "
+))
 # endregion
 
 # region lab/git.py
@@ -28115,6 +29201,9 @@ class FolderStore(RunStore):
 # `git_answer` is the only way in which the lab calls git. It runs nothing that the repository
 # configures (foundation/git.py), and no word of it ever resets, cleans or overwrites a tree.
 # =============================================================================
+section("lab.git", r'''
+import os
+import re
 
 OLDEST_GIT = (2, 31)  # the first that takes configuration from GIT_CONFIG_COUNT, with which content filters are switched off
 LOOK_UP_SECONDS = 60.0
@@ -28223,7 +29312,9 @@ def git_version() -> tuple[int, int]:
     if version < OLDEST_GIT:
         raise GitError(f"git {'.'.join(map(str, version))} is too old", "install git 2.31 or later", "git_too_old")
     return version
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.process foundation.git "
+))
 # endregion
 
 # region lab/provenance.py
@@ -28233,6 +29324,10 @@ def git_version() -> tuple[int, int]:
 # Only reads. File names are text with surrogates for bytes that are not UTF-8 (os.fsdecode);
 # show them with `visible`.
 # =============================================================================
+section("lab.provenance", r'''
+import os
+import re
+from typing import NamedTuple
 
 # What lies in the git directory while something is going on, and its name.
 UNDER_WAY = (
@@ -28437,7 +29532,9 @@ def git_write_obstacle(checkout: Checkout) -> GitError | None:
                 "git_read_only",
             )
     return None
-
+''', (
+    "foundation.text foundation.files lab.git "
+))
 # endregion
 
 # region lab/watch.py
@@ -28448,6 +29545,9 @@ def git_write_obstacle(checkout: Checkout) -> GitError | None:
 # The next is due after two seconds, or twenty times what the last one took if that is more: git uses
 # one thread for it, so looking costs at most 5 % of one core, however large the repository.
 # =============================================================================
+section("lab.watch", r'''
+import hashlib
+import os
 
 WATCH_SECONDS = 2.0
 WATCH_SHARE = 20
@@ -28539,7 +29639,9 @@ def content_sha256(path: str) -> str:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files lab.git lab.provenance "
+))
 # endregion
 
 # region lab/worktrees.py
@@ -28553,6 +29655,12 @@ def content_sha256(path: str) -> str:
 # would call the trees untracked. A variant's number is taken by making its folder, which only one of two can do.
 # A tree is removed by `git worktree remove` alone, which refuses one that holds work.
 # =============================================================================
+section("lab.worktrees", r'''
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
 
 KAIZEN_REFS = "refs/kaizen"
 BRANCH_PREFIX = "kaizen"
@@ -28729,7 +29837,10 @@ def copy_notes(folder: str) -> list[str]:
         filtered = sum(value not in ("unspecified", "unset", "set") for value in values)
         notes += [f"{counted(filtered, 'file')} as committed, since content filters (git-lfs) are not run"] if filtered else []
     return notes
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.locks foundation.git lab.git "
+    "lab.provenance "
+))
 # endregion
 
 # region lab/landing.py
@@ -28742,6 +29853,9 @@ def copy_notes(folder: str) -> list[str]:
 # Nothing is pushed, and no tree outside the clone is touched: landing gives a branch, or a patch to apply.
 # The clone's ref refs/kaizen/opened names the commit it began with.
 # =============================================================================
+section("lab.landing", r'''
+import os
+from typing import NamedTuple
 
 WORK_FOLDER = "work"
 OPENED_REF = "refs/kaizen/opened"
@@ -28867,7 +29981,9 @@ def land_patch(clone: Checkout, outer: Checkout, name: str, path: str) -> Landed
     write_file(path, b"From %s\nbase: %s\n\n" % (commit.encode(), opened.encode()) + made.stdout)
     applies = git_ended(outer.root, "apply", "--check", "--", path).exit_code == 0
     return Landed(commit, opened, "", path, applies)
-
+''', (
+    "foundation.text foundation.files foundation.locks lab.git lab.provenance lab.worktrees "
+))
 # endregion
 
 # region lab/aggregation.py
@@ -28880,6 +29996,9 @@ def land_patch(clone: Checkout, outer: Checkout, name: str, path: str) -> Landed
 # What is not known is unavailable, never 0: an item that was answered and has no value takes the number away, since a
 # number of the others alone would look better than what was measured.
 # =============================================================================
+section("lab.aggregation", r'''
+from collections.abc import Iterable
+from typing import Any
 
 LINE_METRICS = ("cost_usd", "latency_ms")  # what every line has besides its score
 COUNT_KEYS = ("tp", "fp", "fn")
@@ -28938,7 +30057,9 @@ def counts_summary(counts: list[dict[str, int]], aggregation: str) -> float | No
     hits, false_alarms, misses = (sum(each[key] for each in counts) for key in COUNT_KEYS)
     found = precision_recall(hits, false_alarms, misses, float(aggregation[1:]) if aggregation[0] == "f" else 1.0)
     return {"precision": found.precision, "recall": found.recall}.get(aggregation, found.f)
-
+''', (
+    "foundation.jsonio foundation.shapes stats.aggregates lab.system "
+))
 # endregion
 
 # region lab/preflight.py
@@ -28952,6 +30073,10 @@ def counts_summary(counts: list[dict[str, int]], aggregation: str) -> float | No
 #     not_a_repository no_commit merge_in_progress …    what lab/provenance.py refuses
 #     dirty_tree                 the tree is not exactly a commit
 # =============================================================================
+section("lab.preflight", r'''
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 SIGNS = (
     ("PAUSE", "paused", "a person has paused the lab", "remove the file {0} to go on"),
@@ -29027,7 +30152,10 @@ def tree_document(workspace: Workspace) -> JsonObject:
     except RefusedError as error:
         found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "lab.workspace lab.system lab.provenance lab.worktrees "
+))
 # endregion
 
 # region lab/session.py
@@ -29043,6 +30171,14 @@ def tree_document(workspace: Workspace) -> JsonObject:
 #     {"event": "item", "id": "d12", "trial": 1, "status": "ok", "score": 1, "metrics": {}, "output": "…", "cost_usd": 0.002}
 #     {"event": "metric", "name": "accuracy", "value": 0.9}     {"event": "log", "message": "…"}     {"event": "end"}
 # =============================================================================
+section("lab.session", r'''
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 SEPARATIONS = ("own_process", "in_process", "engine")
 MAX_ATTEMPTS = 3  # an infra_error or timeout is asked for again twice
@@ -29389,7 +30525,11 @@ def changed_copy(session: RunSession) -> str | None:
 def is_answered(line: JsonObject | None) -> bool:
     """True when *line* is a measurement."""
     return line is not None and line["status"] in ANSWERED
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.shapes foundation.redact foundation.process cases.case runs.masked_copies "
+    "lab.workspace lab.system lab.runstore lab.watch "
+))
 # endregion
 
 # region lab/definition.py
@@ -29408,7 +30548,6 @@ def is_answered(line: JsonObject | None) -> bool:
 # calls neither runner nor grader. No message holds a value or the text of an exception: with
 # KAIZEN_DEBUG=1 the child writes both to its standard error.
 # =============================================================================
-
 SYSTEM_HOST = r'''"""One half of a typed system in a process of its own: described, run or graded, a JSON object a line each way.
 
     python -c TEXT describe|run|grade SYSTEM_PY FOLDER…     the folders are what modules are found in
@@ -29597,6 +30736,12 @@ def main() -> None:
 
 main()
 '''
+section("lab.definition", r'''
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 DEBUG = "KAIZEN_DEBUG"
 DESCRIBE_SECONDS = 60.0
 DESCRIPTION_LIMIT = 4 << 20
@@ -29773,7 +30918,10 @@ def load_whole_system(workspace: Workspace, name: str) -> System:
         hint = "name the JSONL file that holds the items in system.md"
         raise InputError(f"{shown_path(system.folder)}: system.md has no `dataset`", hint, "no_dataset")
     return system._replace(metric=load_definition(workspace.root, system.folder, name).metric)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "foundation.schema_builder foundation.schema foundation.process lab.workspace lab.system "
+))
 # endregion
 
 # region lab/typed_eval.py
@@ -29788,6 +30936,10 @@ def load_whole_system(workspace: Workspace, name: str) -> System:
 # Limit: both run as one user. A runner that attacks other processes is kept out by another user
 # or a container, not by this.
 # =============================================================================
+section("lab.typed_eval", r'''
+import os
+from contextlib import suppress
+from typing import Any
 
 READY_SECONDS = 60.0
 ERROR_LIMIT = 1 << 16
@@ -30014,7 +31166,11 @@ def refuse_changed_copy(session: RunSession) -> None:
     changed = changed_copy(session)
     if changed:
         raise AskingEnded(tree_changed(changed))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.jsonio foundation.process "
+    "foundation.conversation runs.workers lab.workspace lab.system lab.runstore lab.session "
+    "lab.definition "
+))
 # endregion
 
 # region lab/engine_eval.py
@@ -30031,8 +31187,10 @@ def refuse_changed_copy(session: RunSession) -> None:
 # (metric pass_rate), or the score of the trial (metric score). A trial that is neither pass nor
 # fail is missing, also when the agent crashed.
 # =============================================================================
+section("lab.engine_eval", r'''
+import os
+import re
 
-RUN_PREFIX = "run:"
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
 STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
@@ -30201,7 +31359,12 @@ def item_result(result: JsonObject, metric: str) -> JsonObject:
     if result["outcome"] == "error" or score is None:
         return {**told, "status": "timeout" if result["status"] == "timeout" else "infra_error"}
     return {**told, "status": "ok", "score": score}
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.jsonio cases.improvement "
+    "cases.dataset cases.evaluation_file runs.journal runs.bridge evaluators.suite "
+    "evaluators.outside evaluators.stage_results lab.workspace lab.system lab.runstore lab.session "
+    "lab.typed_eval "
+))
 # endregion
 
 # region lab/eval_runner.py
@@ -30211,6 +31374,8 @@ def item_result(result: JsonObject, metric: str) -> JsonObject:
 # It is heard on a descriptor of its own, and called with `--out-fd N --request FILE`. The request names a JSONL file that holds just
 # the cases of the items asked for, in the case format. What it prints goes into capped files.
 # =============================================================================
+section("lab.eval_runner", r'''
+import os
 
 LAB_PROTOCOL = "1.0"
 RUN_MARK = b"KAIZEN_RUN_MARK"
@@ -30328,7 +31493,10 @@ def end_of(ended: Ended, session: RunSession) -> RunEnd:
     if not session.has_ended:
         return RunEnd(CRASHED, "no_end", "the eval stopped without the event end: it may have stopped anywhere")
     return ENDED_WELL
-
+''', (
+    "foundation.text foundation.files foundation.jsonio foundation.process foundation.supervision "
+    "lab.workspace lab.system lab.runstore lab.session "
+))
 # endregion
 
 # region lab/execution.py
@@ -30345,8 +31513,29 @@ def end_of(ended: Ended, session: RunSession) -> RunEnd:
 # What was answered stays answered: `resume_run` asks for the rest, from the same commit and locked
 # files. A tainted run can only be restarted; its journals move to `attempt-N`.
 # =============================================================================
+section("lab.execution", r'''
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import NamedTuple
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
+
+def typed_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a typed system."""
+    load_section("lab.typed_eval")
+
+    return TypedEvaluator(workspace, system)
+
+
+def engine_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a system that names an improvement."""
+    load_section("lab.engine_eval")
+
+    return EngineEvaluator(workspace, system)
+
+
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: typed_evaluator, IMPROVEMENT_KIND: engine_evaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -30705,7 +31894,13 @@ def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
     printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
     return [*writer.notes, *held_back, *printed]
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
+    "foundation.jsonio foundation.redact foundation.process foundation.git cases.improvement "
+    "cases.case cases.dataset cases.evaluation_file runs.plan runs.workers runs.bridge lab.workspace "
+    "lab.system lab.runstore lab.git lab.provenance lab.watch lab.aggregation lab.preflight "
+    "lab.session lab.definition lab.eval_runner "
+))
 # endregion
 
 # region lab/reading.py
@@ -30715,6 +31910,9 @@ def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
 # A limited, diagnostic, failed, tainted or unfinished run is shown and never ranked, nor is one that was scored on other
 # items or by another eval than the newest run that can be ranked. What is not known is unavailable, with its reason.
 # =============================================================================
+section("lab.reading", r'''
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 RACE_STOPPED = "race_stopped"  # why a screen was given up: it has said what it can
 UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
@@ -30858,6 +32056,8 @@ class OpenItems(NamedTuple):
 
 def open_items(workspace: Workspace, document: JsonObject) -> OpenItems:
     """The open items of the run's system as they are now; nothing is known where they cannot be read."""
+    load_section("lab.execution")
+
     try:
         items = load_items(workspace, load_system(workspace, document["system"]))
     except KaizenError:
@@ -30944,7 +32144,10 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
             commit = document["commit"]["hash"]
             found.append({**kept, "commit": commit, "is_here": commit == head, "command": command})
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.system lab.runstore "
+    "lab.aggregation lab.session "
+))
 # endregion
 
 # region lab/pairing.py
@@ -30954,6 +32157,10 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
 # The unit is the item, or the cluster where items name one; several answers to an item are averaged. Differences are counted so
 # that more is better. Nothing here names an item that may have become one of the holdout.
 # =============================================================================
+section("lab.pairing", r'''
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 CHANCE = 0.05  # p up to which a difference is called more than chance
 CONFIDENCE = 0.95
@@ -31108,7 +32315,10 @@ def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
     p = found["p"]["two_sided"]
     verdict = "chance alone seldom does that" if p <= CHANCE else "chance alone could do that"
     return f"{start}, SE {found['se']:.2g}, p {p:.2g}: {verdict}; not confirmed on a holdout"
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates stats.lattice stats.exact_tests "
+    "cases.evaluation_file lab.system lab.runstore lab.aggregation lab.reading "
+))
 # endregion
 
 # region campaigns/campaign.py
@@ -31125,6 +32335,12 @@ def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
 # The contract is frozen: its hash is in the first event of the journal, and whoever changes it
 # breaks the campaign's integrity. All that is known besides follows from the journals and runs.
 # =============================================================================
+section("campaigns.campaign", r'''
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 CAMPAIGNS_FOLDER = "campaigns"
 CAMPAIGN_NAME = re.compile(r"c\d{1,6}\Z")
@@ -31231,7 +32447,10 @@ def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
         event = log.append(kind, body)
     campaign.events.append(event)
     return event
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.chain lab.workspace lab.system "
+))
 # endregion
 
 # region campaigns/rules.py
@@ -31241,6 +32460,9 @@ def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
 # A keep is a bet on development items; only a yes to a look at the holdout is a claim. What was not measured never
 # passes. Every threshold has a name here and nowhere else.
 # =============================================================================
+section("campaigns.rules", r'''
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 SCREEN_Z = 0.5  # overall, to be promising
 SCREEN_LABEL_Z = 1.5  # on the label that the hypothesis names
@@ -31573,7 +32795,9 @@ def stop_reasons(counts: CampaignCounts) -> list[str]:
         "broken": counts.equal_crashes >= EQUAL_CRASHES or counts.taints >= TAINTS,
     }
     return [code for code, is_met in checks.items() if is_met]
-
+''', (
+    "stats.intervals stats.paired_runs "
+))
 # endregion
 
 # region campaigns/splitting.py
@@ -31586,6 +32810,10 @@ def stop_reasons(counts: CampaignCounts) -> list[str]:
 # Source: K. Sechidis, G. Tsoumakas, I. Vlahavas (2011), On the stratification of multi-label data,
 # ECML PKDD, 145-158 (iterative stratification).
 # =============================================================================
+section("campaigns.splitting", r'''
+import re
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
 
 LARGE_DATASET = 200  # cases from which on more of them go to the search
 SPLIT_SMALL, SPLIT_LARGE = 0.5, 0.6  # share of development below and from LARGE_DATASET on
@@ -31715,7 +32943,9 @@ def refuse_small_sides(development: list[Case], holdout: list[Case]) -> None:
     if clusters < MINIMUM_CASES:
         message = f"the holdout has {counted(clusters, 'cluster')}; at least {MINIMUM_CASES} can tell anything"
         raise RefusedError(message, "collect cases of more incidents, documents or users", "too_few_clusters")
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case "
+))
 # endregion
 
 # region campaigns/sealed.py
@@ -31733,6 +32963,9 @@ def refuse_small_sides(development: list[Case], holdout: list[Case]) -> None:
 # The contract holds a salted hash of each case. The hash leaves out id and split: who renames a case
 # makes no other one. Messages about the holdout hold counts, and nothing of a case.
 # =============================================================================
+section("campaigns.sealed", r'''
+import os
+from typing import NamedTuple
 
 SEALED_MARK, SEALED_CONTRACT, SEALED_CASES, SEALED_MARKS = "sealed.json", "contract.json", "holdout.jsonl", "marks.json"
 SEALED_LOOKS, SEALED_RETIRED = "looks.jsonl", "retired.json"
@@ -31992,13 +33225,18 @@ def retire(campaign: Campaign, commit: str) -> bool:
 def is_retired(campaign: Campaign) -> bool:
     """True once the holdout of *campaign* was opened."""
     return any(event["type"] == RETIRED for event in read_chain(campaign.file(LOOKS_FILE)))
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.journals "
+    "foundation.chain cases.case cases.dataset campaigns.campaign campaigns.splitting "
+))
 # endregion
 
 # region campaigns/blobs.py
 # =============================================================================
 # Contents of files as git keeps them, many at a time, without a tree of them on disk.
 # =============================================================================
+section("campaigns.blobs", r'''
+from collections.abc import Iterator
 
 SEARCH_SECONDS = 600.0
 BATCH_BYTES = GIT_LIMIT // 2
@@ -32043,7 +33281,9 @@ def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
         size = int(ended.stdout[place:head].split(b" ")[2])
         yield name, ended.stdout[head + 1 : head + 1 + size]
         place = head + size + 2
-
+''', (
+    "lab.git "
+))
 # endregion
 
 # region campaigns/history_search.py
@@ -32053,6 +33293,9 @@ def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
 # Looked through is every version of every file that ends like the dataset, in all refs and reflogs,
 # whatever it was called: a file that was renamed or deleted is still there.
 # =============================================================================
+section("campaigns.history_search", r'''
+import os
+from typing import NamedTuple
 
 
 class HistoryHits(NamedTuple):
@@ -32096,7 +33339,10 @@ def line_questions(line: bytes) -> list[str]:
     except JsonError:
         return []
     return [question_text(document)] if "input" in document else []
-
+''', (
+    "foundation.text foundation.jsonio cases.case lab.git lab.provenance campaigns.splitting "
+    "campaigns.blobs "
+))
 # endregion
 
 # region campaigns/contamination.py
@@ -32113,6 +33359,12 @@ def line_questions(line: bytes) -> list[str]:
 #
 # Source of the shingles: A. Z. Broder (1997), On the resemblance and containment of documents, SEQUENCES '97, 21-29.
 # =============================================================================
+section("campaigns.contamination", r'''
+import hashlib
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 WORD_LETTERS = re.compile(r"[^\W_]+")
 # Of a case every eighth window of 33 letters, of a file each: any 40 letters that both hold contain one.
@@ -32406,7 +33658,11 @@ def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) 
     for _, data in blob_contents(folder, names, SCAN_LIMIT):
         if data is not None and is_text(data):
             yield data.decode()
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shingles "
+    "cases.case lab.workspace lab.system lab.git lab.provenance lab.execution campaigns.campaign "
+    "campaigns.splitting campaigns.sealed campaigns.blobs "
+))
 # endregion
 
 # region campaigns/contract.py
@@ -32416,6 +33672,11 @@ def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) 
 # A look costs the same whoever takes it: a new campaign whose holdout shares a question with that of an
 # earlier one goes on counting where that one stopped. Neither ids, splits, tags nor labels reset this.
 # =============================================================================
+section("campaigns.contract", r'''
+import os
+import re
+from collections.abc import Collection
+from typing import NamedTuple
 
 STOP_RULES = {"plateau": 12, "categories": 3, "saturation": 0.95}
 GUARD_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,100}\Z")
@@ -32684,7 +33945,11 @@ def contract_words(contract: JsonObject) -> list[str]:
         spent = f"{counted(inherited['looks'], 'look')} spent, {inherited['yes']} yes"
         lines.append(f"inherited from {listed(inherited['from'])}, whose holdout shares cases: {spent}")
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.chain "
+    "cases.case lab.workspace lab.system lab.preflight lab.execution campaigns.campaign "
+    "campaigns.rules campaigns.splitting campaigns.sealed "
+))
 # endregion
 
 # region campaigns/admission.py
@@ -32698,6 +33963,10 @@ def contract_words(contract: JsonObject) -> list[str]:
 #     too_few_cases too_few_clusters holdout_in_development holdout_was_development   whether they can tell
 #     holdout_in_use ledger_missing holdout_spent looks_promised   what others have spent
 # =============================================================================
+section("campaigns.admission", r'''
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
 
 SALT_LENGTH = 16
 
@@ -32966,7 +34235,13 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
     if contract["holdout"]["level"] == "honour":
         notes.append("seal level honour: an agent that looks for the holdout can read it, and Kaizen could not tell")
     return notes
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "cases.improvement cases.case cases.dataset cases.evaluation_file lab.workspace lab.system "
+    "lab.git lab.provenance lab.preflight lab.definition lab.execution campaigns.campaign "
+    "campaigns.splitting campaigns.sealed campaigns.history_search campaigns.contamination "
+    "campaigns.contract "
+))
 # endregion
 
 # region campaigns/opening.py
@@ -32983,6 +34258,8 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
 # What died before step 4 is taken back by the next opening: nothing had been taken from the dataset. What died
 # after it is finished. Hooks never run, and no path but these two is touched.
 # =============================================================================
+section("campaigns.opening", r'''
+import os
 
 PLAN_FILE, PLANNED_DATASET = "opening.json", "opening.dataset"
 OPEN_LOCK = "open.lock"
@@ -33176,13 +34453,22 @@ def take_back(folder: str) -> None:
         if plan["made_sealed"] and not list_folder(sealed):
             os.rmdir(sealed)
     remove_folder(folder)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.chain lab.workspace lab.git lab.provenance lab.worktrees lab.preflight "
+    "lab.definition campaigns.campaign campaigns.splitting campaigns.sealed campaigns.contamination "
+    "campaigns.contract campaigns.admission "
+))
 # endregion
 
 # region campaigns/ideas.py
 # =============================================================================
 # Ideas: hypotheses, written down before they are tried and never changed.
 # =============================================================================
+section("campaigns.ideas", r'''
+import re
+from collections.abc import Collection
+from typing import NamedTuple
 
 CATEGORIES = ("prompt", "examples", "tools", "retrieval", "structure", "model", "parameters", "robustness", "simplification")
 CATEGORY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}\Z")
@@ -33302,7 +34588,10 @@ def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]
         if word_overlap(words, others) >= SIMILAR_WORDS:
             found.append(idea)
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.chain foundation.shingles "
+    "campaigns.campaign campaigns.rules "
+))
 # endregion
 
 # region campaigns/state.py
@@ -33312,6 +34601,10 @@ def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]
 # Nothing is kept that does not follow from these files, so that any prefix of a journal has a state, and the same files give
 # the same one. What was not measured is None. Gains are only ever sums of paired estimates that were measured at the same time.
 # =============================================================================
+section("campaigns.state", r'''
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
 UNCHANGED = "baseline"  # the variant of the unchanged system
 SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
@@ -33656,7 +34949,9 @@ def seconds_between(start: str, end: str) -> float:
     except ValueError:
         return 0.0
     return max(0.0, (after - before).total_seconds())
-
+''', (
+    "foundation.jsonio foundation.chain stats.looks lab.runstore campaigns.campaign campaigns.rules "
+))
 # endregion
 
 # region campaigns/story.py
@@ -33666,6 +34961,7 @@ def seconds_between(start: str, end: str) -> float:
 # One document for the page, its Markdown and `--json`. Development numbers are there in full; of
 # the holdout there is what the looks answered, and after the close what was opened then.
 # =============================================================================
+section("campaigns.story", r'''
 
 BODY_NUMBERS = ("n", "gain", "se", "z", "label_z", "label_gain", "label_n", "passes", "p", "interval", "drift_z", "guards", "lost_items")
 
@@ -33756,7 +35052,9 @@ def unknowns(campaign: Campaign, state: CampaignState) -> list[str]:
 def bets(story: JsonObject) -> list[JsonObject]:
     """The variants of *story* that were kept and not confirmed."""
     return [each for each in story["variants"] if each["decision"] in (KEPT, SIMPLIFIED) and each["verdict"] != CONFIRMED]
-
+''', (
+    "foundation.jsonio campaigns.campaign campaigns.state "
+))
 # endregion
 
 # region campaigns/arms.py
@@ -33768,6 +35066,10 @@ def bets(story: JsonObject) -> list[JsonObject]:
 # be as they were exported, else the arm is tainted. What git ignores and a system needs is linked
 # in by `links` of system.md. A folder that a killed process left behind is removed by the next.
 # =============================================================================
+section("campaigns.arms", r'''
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 SUBMODULE_MODE = "160000"
 EXPORT_STATUS = "status --porcelain=v2 -z --no-renames --untracked-files=no --ignore-submodules=all".split()
@@ -33907,7 +35209,10 @@ def discard_export(folder: str) -> None:
     """Removes *folder* if it is there."""
     if os.path.isdir(folder):
         remove_folder(folder)
-
+''', (
+    "foundation.errors foundation.text foundation.files runs.workers lab.workspace lab.system "
+    "lab.git lab.provenance lab.watch lab.worktrees lab.definition campaigns.campaign "
+))
 # endregion
 
 # region campaigns/measuring.py
@@ -33920,6 +35225,11 @@ def discard_export(folder: str) -> None:
 # campaign's opening; each pass works in a fresh export of the arm's commit. Whoever is killed in
 # between calls the same command again: answers that are there stay, and nothing is asked twice.
 # =============================================================================
+section("campaigns.measuring", r'''
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 BASELINE_RUN, DIAGNOSTIC_RUN, NOISE_RUN, SCREENING, LABEL_RUN, REPLICATE_RUN, LOOK_RUN = (
     *("baseline", "diagnostic", "noise", "screen", "label", "replicate", "look"),
@@ -34305,7 +35615,12 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
         if limit is not None and more and (used + more > limit or used >= limit):
             message = f"the budget of {campaign.id} is spent: {used:.6g} of {limit:.6g} {name} are used, and {more:.4g} more are needed"
             raise RefusedError(message, "close the campaign with: kaizen campaign close", "budget_spent")
-
+''', (
+    "foundation.errors foundation.jsonio foundation.locks foundation.process stats.paired_runs "
+    "runs.workers runs.bridge lab.workspace lab.system lab.runstore lab.provenance lab.watch "
+    "lab.preflight lab.session lab.eval_runner lab.execution lab.reading lab.pairing "
+    "campaigns.campaign campaigns.splitting campaigns.state campaigns.arms "
+))
 # endregion
 
 # region campaigns/screening.py
@@ -34324,6 +35639,11 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
 # A screen is one pass in the frozen random order against the leader's stored trials, given up when the
 # race is lost, and fresh paired trials on the items of the label that the hypothesis names.
 # =============================================================================
+section("campaigns.screening", r'''
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
 UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
@@ -34661,7 +35981,13 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
 
 def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: str) -> int:
     return 0
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "foundation.process stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace "
+    "lab.system lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session "
+    "lab.definition lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
+    "campaigns.state campaigns.arms campaigns.measuring "
+))
 # endregion
 
 # region campaigns/replicating.py
@@ -34672,6 +35998,9 @@ def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: s
 # Only these passes count: what the screen saw chose the variant, and is left out. Guards are asked on
 # the same data. The leader's fresh trials are compared with its stored ones: whether the world drifted.
 # =============================================================================
+section("campaigns.replicating", r'''
+import math
+from collections.abc import Mapping, Sequence
 
 Values = dict[str, list["float | None"]]
 SIDES = ("candidate", "leader")
@@ -34861,13 +36190,20 @@ def costs(bench: Bench, runs: Mapping[str, Sequence[str]]) -> float | None:
             return None
         means.append(math.fsum(known) / len(known))
     return means[0] / means[1] if means[1] else None
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.shapes stats.paired_runs "
+    "lab.workspace lab.system lab.runstore lab.aggregation lab.reading campaigns.campaign "
+    "campaigns.rules campaigns.state campaigns.arms campaigns.measuring "
+))
 # endregion
 
 # region campaigns/noise_floor.py
 # =============================================================================
 # The noise of the leader, and what it takes to see the effect that is wanted.
 # =============================================================================
+section("campaigns.noise_floor", r'''
+import math
+from typing import NamedTuple
 
 TYPICAL_SCATTER = 0.16  # mean variance of a trial of an item: pass rates of Beta(1.2, 0.8)
 PLANNED_ITEMS = (50, 100, 200, 400)
@@ -35026,7 +36362,11 @@ def amounts(each: float | None, proposal: float, look: float, answers: float) ->
     if each is None:
         return None
     return {"per_item": each, "per_proposal": each * proposal, "per_look": each * look, "campaign": each * answers}
-
+''', (
+    "foundation.errors foundation.jsonio stats.intervals stats.planning stats.paired_runs "
+    "stats.looks lab.workspace lab.runstore campaigns.campaign campaigns.rules campaigns.state "
+    "campaigns.measuring "
+))
 # endregion
 
 # region campaigns/looking.py
@@ -35040,6 +36380,10 @@ def amounts(each: float | None, proposal: float, look: float, answers: float) ->
 # no other draw. Where the sealed place cannot be written its runs lie in a temporary folder, and are gone
 # with the process: such a look is void when it was broken off. Whatever else goes wrong is void too.
 # =============================================================================
+section("campaigns.looking", r'''
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 BEGUN, VOID = "begun", "void"
 LOOKS_FOLDER = "looks"
@@ -35183,7 +36527,12 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
 
 def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
     """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.chain "
+    "stats.paired_runs stats.looks cases.case runs.workers lab.workspace lab.runstore lab.provenance "
+    "lab.preflight campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed "
+    "campaigns.state campaigns.measuring "
+))
 # endregion
 
 # region campaigns/notes.py
@@ -35192,6 +36541,9 @@ def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
 #
 # Of system.md the one line `best_run` changes, byte for byte nothing else. Both files decide nothing about scores.
 # =============================================================================
+section("campaigns.notes", r'''
+import os
+import re
 
 LESSONS_FILE = "lessons.md"
 MOST_LESSON_LINES = 200
@@ -35265,7 +36617,10 @@ def commit_notes(workspace: Workspace, checkout: Checkout, paths: list[str], mes
         git_answer(workspace.root, "add", "--", *paths)
         git_answer(workspace.root, "commit", "--quiet", "--no-verify", "--only", "-m", message, "--", *paths)
     return ref_commit(checkout.root, "HEAD")
-
+''', (
+    "foundation.text foundation.files foundation.jsonio lab.workspace lab.system lab.git "
+    "lab.provenance campaigns.campaign "
+))
 # endregion
 
 # region campaigns/conduct.py
@@ -35276,6 +36631,11 @@ def commit_notes(workspace: Workspace, checkout: Checkout, paths: list[str], mes
 # git used here resets, cleans or overwrites a tree: the branch pointer moves by `git switch`, which refuses where a file would be
 # lost, and each evaluated commit stays alive under refs/kaizen/<campaign>/<variant>.
 # =============================================================================
+section("campaigns.conduct", r'''
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 LONGEST_LESSON = 1000
 PASSED = "passed"
@@ -35481,7 +36841,11 @@ def add_note(campaign: Campaign, text: str, variant: str) -> JsonObject:
         known_variant(campaign_state(campaign), variant)
     body: JsonObject = record(campaign, "note", text=text, variant=variant or None)["body"]
     return body
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.locks lab.workspace lab.runstore "
+    "lab.git lab.provenance lab.worktrees lab.preflight campaigns.campaign campaigns.state "
+    "campaigns.measuring campaigns.notes "
+))
 # endregion
 
 # region campaigns/standing.py
@@ -35490,6 +36854,9 @@ def add_note(campaign: Campaign, text: str, variant: str) -> JsonObject:
 #
 # Of the holdout nothing is here but how many looks there were and what they answered.
 # =============================================================================
+section("campaigns.standing", r'''
+import math
+from collections.abc import Mapping, Sequence
 
 BUDGET_NAMES = ("variants", "evaluations", "usd", "hours")
 FAILED_BELOW = 0.5  # mean score of an item, of the range, below which it is a failure
@@ -35675,7 +37042,11 @@ def memory_document(campaign: Campaign, state: CampaignState, failures: list[Jso
 def state_is_kept(decision: str) -> bool:
     """True for a decision that made a variant the leader."""
     return decision in ("kept", "simplified")
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio stats.paired_runs lab.workspace lab.system "
+    "lab.runstore lab.execution campaigns.campaign campaigns.rules campaigns.ideas campaigns.state "
+    "campaigns.measuring "
+))
 # endregion
 
 # region campaigns/next_step.py
@@ -35686,6 +37057,10 @@ def state_is_kept(decision: str) -> bool:
 # holds decides: a person is needed, a run is at work, one was interrupted or tainted, the tree is not a commit, something has
 # not been measured yet, a promising variant wants fresh trials, a variant wants a decision, a look is due, a rule says stop.
 # =============================================================================
+section("campaigns.next_step", r'''
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
 
 MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
 DIAGNOSTIC_ITEMS = 5
@@ -36024,13 +37399,20 @@ def fitted(document: JsonObject, outside: int) -> JsonObject:
         else:
             memory[longest].pop(0)  # oldest first
     return document
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.provenance "
+    "lab.preflight campaigns.campaign campaigns.rules campaigns.state campaigns.measuring "
+    "campaigns.conduct campaigns.standing "
+))
 # endregion
 
 # region exporters/rows.py
 # =============================================================================
 # What exports are made of: the trials of a stage, joined, in the order of its file.
 # =============================================================================
+section("exporters.rows", r'''
+from collections.abc import Iterator
+from typing import NamedTuple
 
 
 class StageSource(NamedTuple):
@@ -36125,13 +37507,18 @@ def deciding_text(result: JsonObject) -> str:
     """'asked_first: no consent; total: …' of the entries that decided; '' for a pass."""
     texts = [f"{entry['id']}: {entry['reason']}" for entry in deciding_entries(result)]
     return "; ".join(texts) or ("" if result["outcome"] == "pass" else str(result.get("reason") or "nothing was checked"))
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.case runs.observation "
+))
 # endregion
 
 # region exporters/junit.py
 # =============================================================================
 # JUnit XML for CI systems: one test case a case, or of one stage one a trial.
 # =============================================================================
+section("exporters.junit", r'''
+import re
+from collections.abc import Iterator
 
 # XML 1.0 cannot hold these characters at all, escaped or not. Compiled when it is used: that takes 5 ms.
 NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -36232,13 +37619,19 @@ def junit_stage_lines(source: StageSource, tally: Tallied, name: str) -> Iterato
     if hidden:
         yield junit_case(f"{len(counts.hidden_cases)} holdout cases", group, "skipped", "counted in the rates, not shown")[1]
     yield "  </testsuite>\n"
-
+''', (
+    "foundation.jsonio exporters.rows "
+))
 # endregion
 
 # region exporters/tables.py
 # =============================================================================
 # Results as CSV, JSON Lines and Markdown, made one trial at a time.
 # =============================================================================
+section("exporters.tables", r'''
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 CSV_COLUMNS = (
     "stage", "case_id", "trial", "split", "evaluator", "type", "severity", "status", "score", "value", "reason",
@@ -36339,13 +37732,18 @@ def left_out_notes(tally: Tallied) -> list[str]:
     notes = [f"{hidden} {'is' if cases == 1 else 'are'} counted and not shown"]
     left_out = f"{counted(gone, 'trial')} of cases that the dataset no longer holds {'was' if gone == 1 else 'were'} left out"
     return (notes if cases else []) + ([left_out] if gone else [])
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes exporters.rows "
+))
 # endregion
 
 # region importers/yaml_values.py
 # =============================================================================
 # Values of YAML that stand on a line or in brackets: a cursor over the lines reads them.
 # =============================================================================
+section("importers.yaml_values", r'''
+import re
+from typing import Any, NoReturn
 
 YAML_DEPTH = 60  # levels; each takes a few frames of Python's stack
 YAML_NODES = 1_000_000  # values that a document may unfold to
@@ -36569,7 +37967,9 @@ class YamlValues:
         if SURROGATE.search(made):
             self.refuse("holds half of a surrogate pair", "write the whole character")
         return made
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio "
+))
 # endregion
 
 # region importers/yaml_subset.py
@@ -36585,6 +37985,9 @@ class YamlValues:
 # number that readers of YAML take for different ones (012, 1_000, .nan), and whatever else
 # is not in the list above.
 # =============================================================================
+section("importers.yaml_subset", r'''
+import re
+from typing import Any
 
 YAML_HEADER = re.compile(r"[|>](?:([+-])([1-9])?|([1-9])([+-])?)?[ \t]*(?:[ \t]#.*)?\Z")
 
@@ -36848,13 +38251,19 @@ def folded_lines(lines: list[str]) -> str:
         parts.append(line)
         blanks, was_further = 0, is_further
     return text + "".join(parts)
-
+''', (
+    "foundation.text foundation.jsonio importers.yaml_values "
+))
 # endregion
 
 # region importers/gathered.py
 # =============================================================================
 # What an importer finds in a file: cases, checks, answers, what became of each part.
 # =============================================================================
+section("importers.gathered", r'''
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 MAPPED, APPROXIMATED, DROPPED = "mapped", "approximated", "dropped"
 MAX_IMPORT_BYTES = 64 << 20
@@ -36987,13 +38396,18 @@ def file_inside(folder: str, name: str) -> str:
             "outside_folder",
         )
     return path
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.case "
+    "evaluators.outcomes evaluators.envelope "
+))
 # endregion
 
 # region importers/patterns.py
 # =============================================================================
 # Regular expressions of JavaScript, as Python's `re` writes them with the flag a.
 # =============================================================================
+section("importers.patterns", r'''
+import re
 
 JS_GROUP = re.compile(r"\(\?<([A-Za-z_$][\w$]*)>")
 JS_NAMED_REFERENCE = re.compile(r"k<([A-Za-z_$][\w$]*)>")
@@ -37050,13 +38464,19 @@ def python_escape(pattern: str, place: int, in_set: bool) -> tuple[str, int]:
     if character in JS_KEPT_ESCAPES or not character.isalpha():
         return "\\" + character, place + 1
     return character, place + 1  # JavaScript takes any other letter for itself, \Z for a Z
-
+''', (
+    "importers.gathered "
+))
 # endregion
 
 # region importers/promptfoo_checks.py
 # =============================================================================
 # promptfoo's assertions as entries: the table of what each becomes, and what differs.
 # =============================================================================
+section("importers.promptfoo_checks", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 PF_TEMPLATE = re.compile(r"\{\{-?\s*([A-Za-z_$][\w$]*(?:\.[\w$]+)*)\s*-?\}\}")
 PF_TEMPLATE_MARKS = re.compile(r"\{\{|\{%|\{#")
@@ -37535,13 +38955,19 @@ def core_entry(check: PromptfooCheck) -> JsonObject:
     if check.negates:
         entry = {**entry, "negate": True}
     return checked_entry(entry)
-
+''', (
+    "foundation.errors foundation.jsonio evaluators.registry importers.yaml_subset "
+    "importers.gathered importers.patterns "
+))
 # endregion
 
 # region importers/promptfoo_entries.py
 # =============================================================================
 # The assertions of one promptfoo test as named entries: sets, weights, thresholds.
 # =============================================================================
+section("importers.promptfoo_entries", r'''
+import math
+from typing import Any
 
 
 class PromptfooEntries:
@@ -37646,13 +39072,19 @@ class PromptfooEntries:
         told = "a number of checks out of all that were mapped, without weights and parts of a score"
         self.gathered.note(APPROXIMATED, f"{what} -> at_least", place, told)
         self.entries.append(("assert-set", {"type": "at_least", "n": min(needed, len(children)), "of": children, **envelope}))
-
+''', (
+    "foundation.text foundation.jsonio evaluators.registry importers.gathered "
+    "importers.promptfoo_checks "
+))
 # endregion
 
 # region importers/tables.py
 # =============================================================================
 # Tables of cases: CSV and JSON Lines, with a map from columns to the fields of a case.
 # =============================================================================
+section("importers.tables", r'''
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 MAPPED_FIELDS = tuple(name for name in CASE_FIELDS if name not in ("evaluators", "source"))
 NESTED_FIELDS = ("input", "context", "expected", "metadata")
@@ -37817,7 +39249,10 @@ def add_entries(case: JsonObject, entries: Iterable[tuple[str, JsonObject]]) -> 
 def same_case(left: JsonObject, right: JsonObject) -> bool:
     """True when two cases say the same, their source, notes and owner aside."""
     return json_equal(*({key: value for key, value in case.items() if key not in ("source", "notes", "owner")} for case in (left, right)))
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.case "
+    "importers.gathered "
+))
 # endregion
 
 # region importers/promptfoo_suite.py
@@ -37828,6 +39263,11 @@ def same_case(left: JsonObject, right: JsonObject) -> bool:
 # Prompts and providers are the agent, not the case: they are told in issue.md, and one stage is
 # run for each. Files that the configuration names are read as data, below its own folder alone.
 # =============================================================================
+section("importers.promptfoo_suite", r'''
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 PF_IS_CODE = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go)(?::[^/]*)?\Z")
 AGENT_PART = "is part of the agent, not of a case; told in issue.md"
@@ -38182,13 +39622,19 @@ def split_or_text(value: str) -> Any:
         return split_values(value)
     except ImportDropped:
         return value
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio importers.yaml_values "
+    "importers.yaml_subset importers.gathered importers.promptfoo_checks importers.promptfoo_entries "
+    "importers.tables "
+))
 # endregion
 
 # region importers/inspect_log.py
 # =============================================================================
 # Inspect's logs in JSON: samples as cases, scorers as entries, recorded answers.
 # =============================================================================
+section("importers.inspect_log", r'''
+from typing import Any
 
 INSPECT_TARGET = {"$case": "/expected"}
 INSPECT_JUDGE = "asks a judge command with a rubric of ours; severity info until one is there"
@@ -38351,13 +39797,16 @@ def call_arguments(arguments: Any) -> Any:
         return parse_json(arguments) if isinstance(arguments, str) else arguments
     except JsonError:
         return arguments
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio importers.gathered importers.tables "
+))
 # endregion
 
 # region importers/openai_evals.py
 # =============================================================================
 # Samples of OpenAI's evals: JSON Lines with `input` and `ideal`.
 # =============================================================================
+section("importers.openai_evals", r'''
 
 EVAL_EXPECTED = {"$case": "/expected"}
 # --eval: (the entry, what differs)
@@ -38403,13 +39852,18 @@ def ideal_value(ideal: object, place: str) -> object:
         return parse_json(ideal)
     except JsonError as error:
         raise InputError(f"{place}: 'ideal' is no JSON: {error.message}", "import with --eval match or includes", "invalid_file") from None
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio importers.gathered importers.tables "
+))
 # endregion
 
 # region importers/destination.py
 # =============================================================================
 # Writes what was gathered: a new improvement, or more cases for one that is there.
 # =============================================================================
+section("importers.destination", r'''
+import os
+from typing import NamedTuple
 
 RECORDED_SUFFIX = ".recorded.jsonl"
 IMPORTED_FROM = """
@@ -38523,7 +39977,11 @@ def write_import(gathered: Gathered, destination: Destination, shared: list[Json
         create_file(improvement.path(recorded), "".join(encode_compact(masked_answer(answer)) + "\n" for answer in gathered.answers))
         written.append(recorded)
     return written
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+    "cases.improvement cases.case cases.dataset cases.evaluation_file cases.scaffold "
+    "importers.gathered importers.tables "
+))
 # endregion
 
 # region web/page.py
@@ -38535,7 +39993,6 @@ def write_import(gathered: Gathered, destination: Destination, shared: list[Json
 # an escape could still run nothing. Colours follow the system or the switch in the corner,
 # which is plain CSS and needs no storage.
 # =============================================================================
-
 PAGE_HTML = r"""<!doctype html>
 <html lang="en">
 <head>
@@ -38783,6 +40240,11 @@ for (const each of document.querySelectorAll("button[data-copy]")) {
   each.addEventListener("click", () => copyFrom(each));
 }
 """
+section("web.page", r'''
+import hashlib
+import re
+from typing import Any
+
 
 PLACEHOLDER = re.compile(r"\$([a-z_]+)\b")
 # < and > end a script or a comment, & begins a character reference, U+2028 and U+2029 end a line of old JavaScript.
@@ -38835,7 +40297,9 @@ def page_frame(title: str, kind: str, css: str, js: str) -> tuple[str, str, str]
     before, rest = PAGE_HTML.split("$content")
     between, after = rest.split("$data")
     return fill_template(before, values), fill_template(between, values), fill_template(after, values)
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region web/evidence.py
@@ -38846,6 +40310,12 @@ def page_frame(title: str, kind: str, css: str, js: str) -> tuple[str, str, str]
 # over each file notes byte offsets and outcomes; after that the lines of a case are read when
 # its turn comes, and nothing holds more than one of them.
 # =============================================================================
+section("web.evidence", r'''
+import json
+import os
+import re
+from collections.abc import Container, Iterator
+from typing import IO, Any, NamedTuple
 
 # The engine writes these two keys first; a line that begins otherwise is parsed whole.
 LINE_HEAD = re.compile(rb'\s*\{\s*"case_id"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"trial"\s*:\s*(\d{1,9})\s*[,}]')
@@ -39047,7 +40517,9 @@ class StageEvidence:
         """Closes both files."""
         self.observations.close()
         self.results.close()
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio "
+))
 # endregion
 
 # region web/case_data.py
@@ -39060,6 +40532,9 @@ class StageEvidence:
 # 1 JSON, 2 the end of a text. Texts and steps that come again within a case (its trials are
 # much alike) are written once and named by number.
 # =============================================================================
+section("web.case_data", r'''
+import re
+from typing import Any, NamedTuple
 
 PageText = str | list[Any]
 PooledText = PageText | int
@@ -39285,7 +40760,9 @@ def case_detail(case: Case, stages: dict[str, StageEvidence], limits: TextLimits
         for role, stage in stages.items()
     }
     return {**case_facts(case, limits), "trials": trials, "texts": pool.texts, "steps": pool.steps}
-
+''', (
+    "foundation.jsonio cases.case evaluators.paths web.evidence "
+))
 # endregion
 
 # region web/review_words.py
@@ -39295,6 +40772,9 @@ def case_detail(case: Case, stages: dict[str, StageEvidence], limits: TextLimits
 # A value that was not measured is "not measured", never 0; a rate stands with its n, its
 # interval and the counts of planned trials it rests on.
 # =============================================================================
+section("web.review_words", r'''
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 NOT_MEASURED = "not measured"
 VERDICTS = {"eligible": "Eligible", "rejected": "Rejected", "manual_review": "Manual review", None: "One stage measured"}
@@ -39488,13 +40968,17 @@ def hidden_sentence(count: int, opened: int) -> str:
 def hidden_count(case_ids: Iterable[str], holdout: frozenset[str]) -> int:
     """How many of *case_ids* must not be shown."""
     return sum(1 for case_id in case_ids if case_id in holdout)
-
+''', (
+    "foundation.text foundation.jsonio policy.derived "
+))
 # endregion
 
 # region web/review_html.py
 # =============================================================================
 # The parts of the review page that need no JavaScript: sentence, numbers, reasons.
 # =============================================================================
+section("web.review_html", r'''
+from typing import Any, NamedTuple
 
 STATIC_CASES = 200  # regressions listed in plain HTML, for a reader without JavaScript
 REASON_CASES = 8
@@ -39729,7 +41213,9 @@ def provenance_html(comparison: JsonObject, stages: dict[str, tuple[JsonObject, 
     parts.append(table_html("Fingerprints", [], prints, "provenance"))
     parts += [f"<p>{html_text(line)}</p>" for line in lines]
     return "\n".join(parts)
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words "
+))
 # endregion
 
 # region web/review_markdown.py
@@ -39739,6 +41225,9 @@ def provenance_html(comparison: JsonObject, stages: dict[str, tuple[JsonObject, 
 # Text we did not write is shown as it is and does nothing: no markup, no link, no mention
 # that pings a person, no reference that shows up in another issue.
 # =============================================================================
+section("web.review_markdown", r'''
+import re
+from typing import Any, NamedTuple
 
 MAX_COMMENT = 60_000  # characters; GitHub refuses comments above 65,536
 MAX_LISTED = 50
@@ -39890,7 +41379,9 @@ def markdown_document(
     if left_out:
         body += [f"{counted(left_out, 'list')} of cases left out here for length; review.html has every case.", ""]
     return "\n".join([*head, *body, *tail])
-
+''', (
+    "foundation.text foundation.jsonio web.review_words "
+))
 # endregion
 
 # region web/reliability_section.py
@@ -39900,6 +41391,7 @@ def markdown_document(
 # The shapes are SVG made here; whatever they show stands beside them as text, so they are
 # hidden from screen readers.
 # =============================================================================
+section("web.reliability_section", r'''
 
 STRIP_ROWS = 12  # dots in the tallest column of the strip; above, a dot stands for several cases
 STRIP_COLUMNS = 41  # places for differences from -1 to 1
@@ -40051,13 +41543,19 @@ def reliability_markdown(entry: JsonObject | None) -> list[str]:
     if entry is None or not entry["n"]:
         return []
     return [sure_sentence(entry, entry["settings"]), *[text for text in (smallest_effect_text(entry), settle_text(entry)) if text]]
-
+''', (
+    "foundation.text foundation.jsonio policy.reliability policy.reliability_words web.page "
+    "web.review_html "
+))
 # endregion
 
 # region web/verdict_section.py
 # =============================================================================
 # What a review says of verdicts: how many of each, and how the judges stand.
 # =============================================================================
+section("web.verdict_section", r'''
+from collections import Counter
+from typing import NamedTuple
 
 
 class VerdictView(NamedTuple):
@@ -40104,7 +41602,9 @@ def verdict_sentences(view: VerdictView | None) -> list[str]:
         shown = ", ".join(f"{count[name]:,} {visible(name, 60)}" for name in view.order if count[name])
         told.append(f"Verdicts of {visible(view.judge)} on the {role}: {shown or 'none'}.")
     return [*told, *view.sentences]
-
+''', (
+    "foundation.text web.page web.review_html "
+))
 # endregion
 
 # region web/review.py
@@ -40116,7 +41616,6 @@ def verdict_sentences(view: VerdictView | None) -> list[str]:
 # an inert block of JSON for each case, parsed when the case is opened. Cases of the holdout
 # appear in neither file.
 # =============================================================================
-
 REVIEW_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$verdict:</span> $because</h1>
@@ -41067,6 +42566,10 @@ start();
 addEventListener("hashchange", start);
 document.addEventListener("DOMContentLoaded", () => { if (filters.query) drawList(); }, { once: true });
 """
+section("web.review", r'''
+import os
+from typing import IO, NamedTuple
+
 
 ROLES = ("baseline", "candidate")
 GROUP_ORDER = {group.key: number for number, group in enumerate(GROUPS)}
@@ -41293,7 +42796,11 @@ def review_markdown(review: ReviewData) -> str:
     names = {role: review.stages[role].stage for role in stages}
     sure = [*reliability_markdown(review.reliability), *verdict_sentences(review.verdicts)]
     return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command, sure)
-
+''', (
+    "foundation.text foundation.files foundation.jsonio cases.case cases.decision web.page "
+    "web.evidence web.case_data web.review_words web.review_html web.review_markdown "
+    "web.reliability_section web.verdict_section "
+))
 # endregion
 
 # region web/pareto_page.py
@@ -41302,7 +42809,6 @@ def review_markdown(review: ReviewData) -> str:
 #
 # The shapes are SVG made here; every value they show stands in the tables as text.
 # =============================================================================
-
 PARETO_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
@@ -41354,6 +42860,9 @@ main > .card { margin-bottom: 1.25rem; }
   .variants tr > :last-child:nth-child(5) { grid-column: 1 / -1; }
 }
 """
+section("web.pareto_page", r'''
+import math
+
 PARETO_TICKS = 4
 NAMED_POINTS = 24  # variants named in the picture; more would only cover each other, the table has them all
 
@@ -41462,7 +42971,9 @@ def latency_text(entry: JsonObject) -> str:
     low, high = entry["latency_interval_ms"]
     limits = [word if limit is None else duration(limit / 1000) for limit, word in ((low, "no lower limit"), (high, "no upper limit"))]
     return f"{duration(entry['latency_p95_ms'] / 1000)} ({' to '.join(limits)})"
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words web.review_html "
+))
 # endregion
 
 # region web/dashboard_data.py
@@ -41474,6 +42985,11 @@ def latency_text(entry: JsonObject) -> str:
 # A history that is broken is read as far as it can be, and `problems` says what is wrong. Ids that
 # are of the holdout in any run leave this module nowhere: they are only counted.
 # =============================================================================
+section("web.dashboard_data", r'''
+import os
+from collections.abc import Callable
+from itertools import compress, pairwise
+from typing import NamedTuple
 
 # Characters that stand for themselves in JSON and in a script element; states beyond these get a rarer one of four bytes.
 PLAIN_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"&<>\\')
@@ -41665,7 +43181,10 @@ def position_spans(positions: list[int]) -> list[int]:
         else:
             spans += [position, 1]
     return spans
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio history.ledger history.archive "
+    "history.reading history.validation "
+))
 # endregion
 
 # region web/dashboard_words.py
@@ -41675,6 +43194,8 @@ def position_spans(positions: list[int]) -> list[int]:
 # Every number was archived with the run that it is of; none is computed here, and none of two
 # cohorts are put together.
 # =============================================================================
+section("web.dashboard_words", r'''
+from typing import NamedTuple
 
 NAMED_REGRESSIONS = 6
 
@@ -41881,7 +43402,9 @@ def stated_text(row: JsonObject) -> str:
     if decision is None or decision["status"] == "pending":
         return "pending"
     return f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
-
+''', (
+    "foundation.text foundation.jsonio web.review_words web.dashboard_data "
+))
 # endregion
 
 # region web/dashboard_plot.py
@@ -41892,6 +43415,11 @@ def stated_text(row: JsonObject) -> str:
 # the champion's line goes through the runs of a band and never into the next. What each mark
 # means is told by its shape. Every value stands in the table of runs as text.
 # =============================================================================
+section("web.dashboard_plot", r'''
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
 
 # Drawn around the middle of a mark, in pixels.
 MARK_SHAPES = {
@@ -42107,7 +43635,9 @@ def board_plot(rows: list[JsonObject]) -> str:
         "<li>vertical line: 95 % interval</li><li>letters: cohorts; no line leads from one to another</li>"
         f"{missing}</ul></figcaption></figure>"
     )
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words web.pareto_page web.dashboard_words "
+))
 # endregion
 
 # region web/dashboard.py
@@ -42117,7 +43647,6 @@ def board_plot(rows: list[JsonObject]) -> str:
 # The page is whole without JavaScript but for the map of cases × runs, which the script draws
 # from one character a cell. The same history, and the same open decisions, give the same bytes.
 # =============================================================================
-
 DASHBOARD_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$word:</span> $sentence</h1>
@@ -42497,6 +44026,8 @@ function drawMap(data) {
   frame.scrollLeft = frame.scrollWidth;
 }
 """
+section("web.dashboard", r'''
+
 
 SHOWN_PROBLEMS = 20
 SHOWN_DECISIONS = 6
@@ -42791,7 +44322,10 @@ def decision_html_of(row: JsonObject) -> str:
     why += [f"recorded from inside {visible(decision['via'], 40)}"] if decision.get("via") else []
     why += [f"promoted {day(at)}" for at in row["promoted_at"]]
     return " ".join(parts + [f"<small>{html_text('; '.join(why))}</small>"] * bool(why))
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words web.review_html web.dashboard_data "
+    "web.dashboard_words web.dashboard_plot "
+))
 # endregion
 
 # region web/campaign_words.py
@@ -42801,6 +44335,8 @@ def decision_html_of(row: JsonObject) -> str:
 # Gains are in points (hundredths of the metric's range) where the metric has a range, else in its
 # own units. A bet is never worded as a claim.
 # =============================================================================
+section("web.campaign_words", r'''
+from typing import NamedTuple
 
 VERDICT_TONES = {
     "confirmed": "good", "kept": "good", "simplified": "good", "promising": "calm", "worse": "bad", "guard_failed": "bad", "void": "bad",
@@ -42938,13 +44474,16 @@ def again_commands(story: JsonObject) -> list[str]:
     found = [f"kaizen campaign status --campaign {story['campaign']} --json", f"kaizen log --system {story['system']} --json"]
     found += [f"kaizen show {run}" for each in story["variants"][-1:] for run in each["runs"][-1:]]
     return found
-
+''', (
+    "foundation.text foundation.jsonio campaigns.story web.review_words "
+))
 # endregion
 
 # region web/campaign_markdown.py
 # =============================================================================
 # The report of a campaign as Markdown.
 # =============================================================================
+section("web.campaign_markdown", r'''
 
 
 def campaign_markdown(story: JsonObject) -> str:
@@ -42986,7 +44525,9 @@ def tried_lines(story: JsonObject) -> list[str]:
         found = [each["variant"], *gains, each["verdict"], each["lesson"] or ""]
         lines.append(f"| {' | '.join(map(markdown_text, found))} |")
     return lines
-
+''', (
+    "foundation.jsonio campaigns.story web.review_markdown web.campaign_words "
+))
 # endregion
 
 # region web/campaign_report.py
@@ -42997,7 +44538,6 @@ def tried_lines(story: JsonObject) -> list[str]:
 # fresh trials put it afterwards, and the luck line: how good the best of so many useless variants
 # would look. Every value in it stands in the table as text.
 # =============================================================================
-
 CAMPAIGN_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
@@ -43096,6 +44636,9 @@ main > .card, main > .columns { margin-bottom: 1.25rem; }
 }
 @media screen and (max-width: 46rem) { .tries { height: 14rem; } .tries-frame { grid-template-columns: 2.8rem minmax(0, 1fr); } }
 """
+section("web.campaign_report", r'''
+import math
+
 TRIED = "figures splits tried"
 LATER = "opened at the close"
 TRY_WIDTH = 26  # pixels a variant has at least; beyond the width of the page the picture scrolls
@@ -43288,7 +44831,10 @@ def tried_table(story: JsonObject) -> str:
             ]
         )
     return table_html("Variants", ["Variant", "Screen, one pass", "Fresh trials", "Verdict", "Lesson"], rows, TRIED)
-
+''', (
+    "foundation.text foundation.jsonio campaigns.story web.page web.review_words web.review_html "
+    "web.pareto_page web.campaign_words "
+))
 # endregion
 
 # region commands/table.py
@@ -43298,10 +44844,14 @@ def tried_table(story: JsonObject) -> str:
 #     @command("gate", "Prints the recommendation, for CI.", [IMPROVEMENT, Argument("--junit", "FILE", "…")], "kaizen gate refund")
 #     def command_gate(args: Namespace) -> Answer: ...
 #
-# Help, the docs table and completion come from this table. To add a command: one file in
-# commands/, nothing else. A command returns an Answer; `cli.main` prints it, as text or as
-# one JSON document.
+# The docs table and completion come from this table; help needs no more of it than what
+# `places` tells. To add a command: one file in commands/, nothing else. A command
+# returns an Answer; `cli.main` prints it, as text or as one JSON document.
 # =============================================================================
+section("commands.table", r'''
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 
 class Answer(NamedTuple):
@@ -43346,7 +44896,7 @@ class Command(NamedTuple):
     rest: str
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {}  # those of the modules that have been read; see `command_named`
 IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
 OR_RUNS = IMPROVEMENT._replace(text=f"{IMPROVEMENT.text}; left out when runs are named", options={"nargs": "?"})
 
@@ -43364,12 +44914,91 @@ def command(
 
     return register
 
+
+def command_named(name: str) -> Command:
+    """The command *name*, its module read if need be. Raises KeyError."""
+    load_section(places("COMMANDS")[name][0])
+    return COMMANDS[name]
+''', (
+    "foundation.jsonio "
+))
+# endregion
+
+# region commands/arguments.py
+# =============================================================================
+# Kinds of arguments of several commands: counts, numbers of a unit, a run of a system.
+# =============================================================================
+section("commands.arguments", r'''
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+
+MOST_ITEMS = 2**31 - 1
+
+def count_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
+    return int(text)
+
+
+def positive_number(unit: str) -> Callable[[str], float]:
+    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
+
+    def number_argument(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1e7:
+            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
+        return value
+
+    return number_argument
+
+
+def items_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
+    return int(text)
+
+
+def gain_argument(text: str) -> float:
+    """*text* as a finite number. Raises ArgumentTypeError."""
+    try:
+        found = float_or_none(float(text))
+    except ValueError:
+        found = None
+    if found is None:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number")
+    return found
+
+
+SYSTEM_ARGUMENTS = [
+    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
+    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
+    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
+    Argument("--description", "D", "with --system: more about it", {"default": ""}),
+    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
+    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
+    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
+    Argument("--idea", "I", "in a campaign: the idea that is tried, as `kaizen idea add` called it", {"default": ""}),
+    Argument("--label", "L", "in a campaign: the failure label that the hypothesis names", {"default": ""}),
+    Argument("--predict", "P", "in a campaign: the gain that is expected, in units of the metric", {"type": gain_argument}),
+]
+''', (
+    "foundation.text foundation.jsonio commands.table "
+))
 # endregion
 
 # region commands/context.py
 # =============================================================================
 # What most commands begin with: the files loaded, the stages assessed.
 # =============================================================================
+section("commands.context", r'''
+import os
+import sys
+from typing import NamedTuple
 
 
 class Project(NamedTuple):
@@ -43402,6 +45031,8 @@ def diagnose(text: str) -> None:
 def load_project(argument: str) -> Project:
     """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
     if argument.startswith(RUN_PREFIX):
+        load_section("lab.engine_eval")
+
         evidence = run_evidence(argument)
         known, cases, evaluators = loaded_evidence(evidence)
         return Project(evidence, known, cases, evaluators, derived_metrics(known, cases.cases))
@@ -43431,6 +45062,8 @@ def compared_project(argument: str | None, baseline: str, candidates: list[str])
     if argument is not None or len(named) <= len(candidates):
         hint = "write --baseline run:ID --candidate run:ID, and no improvement"
         raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT, for baseline and candidate alike", hint)
+    load_section("lab.engine_eval")
+
     for stage in named:
         run_evidence(stage)
     stages = [stage[len(RUN_PREFIX) :] for stage in named]
@@ -43481,6 +45114,8 @@ def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]
 
 def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     """Compares two stages; stale or unlike evidence goes into the document as rule 1."""
+    load_section("policy.recommendation")
+
     if baseline == candidate:
         raise InputError(f"baseline and candidate are both stage '{baseline}'", "name two different stages")
     stages: dict[str, tuple[StageTally, JsonObject]] = {}
@@ -43549,13 +45184,20 @@ def decision_of(improvement: Improvement) -> Decision | None:
     """The decision file as read; None when there is none."""
     path = improvement.path("decision.yaml")
     return read_decision(path) if os.path.exists(path) else None
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.redact cases.improvement "
+    "cases.dataset cases.evaluation_file cases.decision evaluators.judge evaluators.suite "
+    "evaluators.stage_results policy.comparison policy.derived "
+))
 # endregion
 
 # region commands/openings.py
 # =============================================================================
 # The log of what touches the holdout: openings, exports and seals, proposals.
 # =============================================================================
+section("commands.openings", r'''
+import os
+from collections.abc import Iterator
 
 OPTIMIZER_LOG = "optimizer-log.jsonl"
 OPENING = "holdout_opened"
@@ -43585,13 +45227,17 @@ def record_opening(improvement: Improvement, by_command: str) -> None:
 def holdout_openings(improvement: Improvement) -> int:
     """How often the holdout was opened so far."""
     return sum(1 for _ in holdout_events(improvement, OPENING))
-
+''', (
+    "foundation.clock foundation.jsonio foundation.journals cases.improvement "
+))
 # endregion
 
 # region commands/verdicts.py
 # =============================================================================
 # What `judge`, `agreement` and the review share: the results of a stage as written.
 # =============================================================================
+section("commands.verdicts", r'''
+from collections.abc import Iterator, Mapping
 
 
 def checked_results(project: Project, stage: str, ignoring_standing: bool = False) -> tuple[JsonObject, list[tuple[str, str]]]:
@@ -43652,13 +45298,19 @@ def verdict_view(project: Project, stages: dict[str, str], assessment: Assessmen
 def counts_text(counts: Mapping[str, int], order: list[str]) -> str:
     """'12 approve, 3 reject': *counts* in *order*, what is not there left out."""
     return ", ".join(f"{counts[name]:,} {visible(name, 60)}" for name in order if counts.get(name)) or "none"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.judge_block evaluators.standing "
+    "evaluators.stage_results policy.verdict policy.agreement_words web.verdict_section "
+    "commands.context "
+))
 # endregion
 
 # region commands/reporting.py
 # =============================================================================
 # What several commands tell of a comparison: the lines, the page, the pending decision.
 # =============================================================================
+section("commands.reporting", r'''
+import os
 
 BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline), or run:ID", {"default": "baseline"})
 CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate), or run:ID", {"default": "candidate"})
@@ -43813,13 +45465,21 @@ def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list
                 )
             )
     return lines + [f"  note: {note}" for note in comparison["notes"]]
-
+''', (
+    "foundation.text foundation.files foundation.jsonio cases.improvement cases.decision "
+    "evaluators.stage_results policy.derived policy.reliability web.review commands.table "
+    "commands.context commands.openings commands.verdicts "
+))
 # endregion
 
 # region commands/check_runner.py
 # =============================================================================
 # `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 # =============================================================================
+section("commands.check_runner", r'''
+import os
+import re
+from typing import NamedTuple
 
 SHOWN = 1000  # characters of each text
 ANSWER_SHAPE = 'print one JSON object: {"output": …}; what is for people belongs on standard error'
@@ -44011,48 +45671,21 @@ def wrong_keys(stdout: bytes) -> list[str]:
             if near:
                 found.append(f"key {quoted(key)}: did you mean '{near}'?")
     return found or [f"put what the agent answered under \"output\"; known keys are {listed(sorted(ANSWER_FIELDS), 20)}"]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.redact foundation.process "
+    "runs.observation runs.cuts runs.protocol runs.plan runs.kept_files runs.workers runs.plain "
+    "runs.persistent runs.bridge commands.table "
+))
 # endregion
 
 # region commands/run_system.py
 # =============================================================================
 # `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
 # =============================================================================
+section("commands.run_system", r'''
+from argparse import Namespace
 
-MOST_ITEMS = 2**31 - 1
 LONGEST_VARIANT = 200
-
-
-def items_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
-    return int(text)
-
-
-def gain_argument(text: str) -> float:
-    """*text* as a finite number. Raises ArgumentTypeError."""
-    try:
-        found = float_or_none(float(text))
-    except ValueError:
-        found = None
-    if found is None:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number")
-    return found
-
-
-SYSTEM_ARGUMENTS = [
-    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
-    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
-    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
-    Argument("--description", "D", "with --system: more about it", {"default": ""}),
-    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
-    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
-    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
-    Argument("--idea", "I", "in a campaign: the idea that is tried, as `kaizen idea add` called it", {"default": ""}),
-    Argument("--label", "L", "in a campaign: the failure label that the hypothesis names", {"default": ""}),
-    Argument("--predict", "P", "in a campaign: the gain that is expected, in units of the metric", {"type": gain_argument}),
-]
 
 
 def run_of_system(args: Namespace, others: list[str]) -> Answer:
@@ -44160,13 +45793,18 @@ def screened_answer(screened: Screened) -> Answer:
     lines = [sentence, *[f"  note: {note}" for note in notes], *[f"  {line.strip()}" for line in answer.lines]]
     kept = answer._replace(message=sentence, lines=lines, data={**answer.data, "screen": body})
     return kept._replace(code=EXIT_DONE, reason=verdict, next=following) if is_judged else kept
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.execution "
+    "campaigns.campaign campaigns.measuring campaigns.screening commands.table "
+))
 # endregion
 
 # region commands/system_noise.py
 # =============================================================================
 # `kaizen noise --system` and `kaizen plan --system`: what a campaign can see.
 # =============================================================================
+section("commands.system_noise", r'''
+from argparse import Namespace
 
 CANNOT = {
     "unresolvable": "the noise hides twice the effect that is wanted, whatever the variants do",
@@ -44274,13 +45912,18 @@ def plan_words(plan: JsonObject, basis: PlanBasis) -> list[str]:
             lines.append(f"{'cost' if unit else 'time'}: {told[0]} an item, {told[1]} a proposal, {told[2]} in all")
     lines += [f"cannot succeed: {CANNOT[reason]}" for reason in plan["cannot_succeed"]]
     return [*lines, "* the items of this system"]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.definition lab.execution "
+    "campaigns.campaign campaigns.state campaigns.measuring campaigns.noise_floor commands.table "
+))
 # endregion
 
 # region commands/lab_log.py
 # =============================================================================
 # `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
 # =============================================================================
+section("commands.lab_log", r'''
+from argparse import ArgumentTypeError, Namespace
 
 RUNS_SHOWN = 30
 FAILURES_SHOWN = 5
@@ -44543,13 +46186,19 @@ def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
         lines.append(f"    {visible(line['item'], 60)}{nth}  {line['status'].replace('_', ' ')}{reason}{number}")
         lines += [f"      {key}: {visible(line[key], 200)}" for key in ("feedback", "output") if key in line]
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio stats.aggregates lab.workspace lab.system "
+    "lab.runstore lab.aggregation lab.reading commands.table commands.run_system "
+))
 # endregion
 
 # region commands/campaign_words.py
 # =============================================================================
 # What the commands of a campaign share: how it is named, and what is found.
 # =============================================================================
+section("commands.campaign_words", r'''
+from argparse import Namespace
+from typing import NamedTuple
 
 OF_CAMPAIGN = Argument("--campaign", "C", "which campaign (the one that is open)", {"default": ""})
 OF_SYSTEM = Argument("--system", "ID", "the open campaign of this system", {"default": ""})
@@ -44566,38 +46215,22 @@ def campaign_named(args: Namespace) -> Found:
     """The campaign that *args* name. Raises InputError (`no_campaign`) and UsageError."""
     workspace = find_workspace()
     return Found(workspace, find_campaign(workspace, args.system, args.campaign))
-
+''', (
+    "lab.workspace campaigns.campaign commands.table "
+))
 # endregion
 
 # region commands/run.py
 # =============================================================================
 # `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 # =============================================================================
+section("commands.run", r'''
+import os
+import re
+from argparse import ArgumentTypeError, Namespace
 
 NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
-
-
-def count_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
-    return int(text)
-
-
-def positive_number(unit: str) -> Callable[[str], float]:
-    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
-
-    def number_argument(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < 1e7:
-            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
-        return value
-
-    return number_argument
 
 
 def retry_reasons(text: str) -> tuple[str, ...]:
@@ -44675,6 +46308,8 @@ STAGE_ARGUMENTS = [
 def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
     if args.system:
+        load_section("commands.run_system")
+
         return run_of_system(args, improvement_options(args))
     beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
     if beyond:
@@ -44693,6 +46328,8 @@ def command_run(args: Namespace) -> Answer:
     if args.shard:
         args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
     if args.check:
+        load_section("commands.check_runner")
+
         return checked_runner(run_request(args, project, args.stage or "check", REFUSE))
     if args.estimate:
         return estimate_answer(args, project)
@@ -44889,13 +46526,20 @@ def run_again(args: Namespace, options: list[str]) -> str:
     if args.rest:
         words += ["--", *redact_arguments(args.rest, environment_secrets(os.environ))]
     return visible(" ".join(map(quote, words)), None)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+    "foundation.progress runs.observation runs.plan runs.journal runs.tally runs.budget runs.shards "
+    "runs.estimate runs.bridge commands.table commands.arguments commands.context "
+))
 # endregion
 
 # region commands/judging.py
 # =============================================================================
 # What commands that evaluate have in common: leave for judges and programs.
 # =============================================================================
+section("commands.judging", r'''
+import os
+from argparse import Namespace
 
 SHOWN_JUDGE_FAILURES = 3
 ALLOW_PROGRAMS = Argument("--allow-programs", "", "let evaluators of type command and program start programs")
@@ -44924,6 +46568,8 @@ def leave_of(args: Namespace, project: Project) -> Leave:
         return Leave(None, False, args.allow_programs, args.jobs)
     if JUDGE not in types:
         raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    load_section("runs.bridge")
+
     cwd = os.getcwd()
     check_runner(command, cwd)
     return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)
@@ -44962,13 +46608,20 @@ def judging_data(meta: JsonObject) -> JsonObject:
 def unanswered_questions(meta: JsonObject) -> int:
     """How many questions about a stage no judge has answered."""
     return sum(int(rubric["unanswered"]) for rubric in meta.get("judges", {}).values())
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio runs.judges evaluators.judge "
+    "evaluators.outside commands.table commands.arguments commands.context "
+))
 # endregion
 
 # region commands/feedback.py
 # =============================================================================
 # `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 # =============================================================================
+section("commands.feedback", r'''
+import os
+from argparse import Namespace
+from collections.abc import Iterator
 
 FEEDBACK_FILE = "feedback.json"
 SEALED = "feedback_exported"
@@ -45062,13 +46715,19 @@ def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, Jso
     observed = iter_observations(improvement.stage_file(stage))
     for line, result in zip(observed, read_json_lines(improvement.stage_file(stage, RESULTS)), strict=True):
         yield line.value, result.value
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "runs.observation evaluators.stage_results policy.holdout policy.feedback commands.table "
+    "commands.context commands.openings "
+))
 # endregion
 
 # region commands/replaying.py
 # =============================================================================
 # Kept observations evaluated by other evaluators; nothing is run, nothing written.
 # =============================================================================
+section("commands.replaying", r'''
+import os
 
 
 def project_under(improvement: Improvement, path: str, own_place: bool = True) -> Project:
@@ -45121,13 +46780,23 @@ def replayed_tally(project: Project, stage: str) -> StageTally:
             cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
     repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage, repetitions, cases, list(unknown))
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.improvement cases.dataset "
+    "cases.evaluation_file runs.observation evaluators.suite evaluators.outside "
+    "evaluators.stage_results policy.comparison policy.derived policy.recommendation "
+    "commands.context "
+))
 # endregion
 
 # region commands/history.py
 # =============================================================================
 # `kaizen history init`, `record`, `promote`: what is kept, and how.
 # =============================================================================
+section("commands.history", r'''
+import os
+from argparse import Namespace
+from collections.abc import Callable
+from typing import NamedTuple
 
 HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
 RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
@@ -45232,6 +46901,8 @@ def recorded_project(args: Namespace) -> Project:
     if args.run:
         args.stage = args.run
         if args.baseline and args.baseline.startswith(RUN_PREFIX):
+            load_section("lab.engine_eval")
+
             run_evidence(args.baseline)
             args.baseline = args.baseline.removeprefix(RUN_PREFIX)
     return load_project(RUN_PREFIX + args.run if args.run else args.improvement)
@@ -45447,13 +47118,24 @@ def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
     if read_bytes(path) != content:
         raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
     return decision, Source("decision.yaml", content=content)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "cases.case cases.dataset cases.labels cases.decision runs.observation evaluators.stage_results "
+    "policy.recommendation history.ledger history.archive history.reading history.recording "
+    "history.promotion commands.table commands.context commands.reporting "
+))
 # endregion
 
 # region commands/agreement.py
 # =============================================================================
 # `kaizen agreement`: does the judge decide like the experts.
 # =============================================================================
+section("commands.agreement", r'''
+import os
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Callable, Container
+from typing import NamedTuple
 
 Said = Callable[[JsonObject], tuple[str | None, str]]
 OF_EVALUATOR = Argument("--of", "EVALUATOR", "the evaluator the labels are about (the judge block, else the only judge)")
@@ -45654,13 +47336,20 @@ def record_agreement(path: str, document: JsonObject) -> None:
     old = read_json_object(path).get("measured") if os.path.exists(path) else []
     kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
     write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.judge_block "
+    "cases.labels runs.observation evaluators.outcomes evaluators.standing evaluators.stage_results "
+    "policy.verdict policy.agreement policy.agreement_words commands.table commands.context "
+    "commands.verdicts "
+))
 # endregion
 
 # region commands/campaign_open.py
 # =============================================================================
 # `kaizen campaign open`: freezes the contract, seals the holdout, commits both.
 # =============================================================================
+section("commands.campaign_open", r'''
+from argparse import Namespace
 
 MANY = {"action": "append", "default": []}
 # Option, its key in the terms, and the least value it may have; 0 is excluded where it would mean nothing.
@@ -45738,13 +47427,19 @@ def opening_answer(reason: str, message: str, contract: JsonObject, notes: list[
     data: JsonObject = {"campaign": contract["campaign"], "commit": commit, "sealed": shown_path(sealed), "contract": contract}
     following = "kaizen next" if commit else "the same command without --dry-run"
     return Answer(0, reason, message, lines, {**data, "words": words, "notes": notes}, following)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace "
+    "campaigns.contract campaigns.admission campaigns.opening commands.table "
+))
 # endregion
 
 # region commands/campaign_report.py
 # =============================================================================
 # `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
 # =============================================================================
+section("commands.campaign_report", r'''
+import os
+from argparse import Namespace
 
 REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
 
@@ -45778,13 +47473,19 @@ def command_campaign_report(args: Namespace) -> Answer:
     lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
     data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
     return Answer(code, reason, headline.sentence, lines, data, f"open {shown_path(html)}")
-
+''', (
+    "foundation.errors foundation.text foundation.files lab.workspace campaigns.campaign "
+    "campaigns.state campaigns.story web.campaign_words web.campaign_markdown web.campaign_report "
+    "commands.table "
+))
 # endregion
 
 # region commands/conduct.py
 # =============================================================================
 # `kaizen keep`, `discard`, `note`: what becomes of a variant of a campaign.
 # =============================================================================
+section("commands.conduct", r'''
+from argparse import Namespace
 
 OF_VARIANT = Argument("variant", "V", "name of the variant")
 
@@ -45850,13 +47551,18 @@ def command_note(args: Namespace) -> Answer:
     campaign = campaign_named(args).campaign
     body = add_note(campaign, without_surrogates(args.text), args.variant)
     return Answer(0, "noted", f"noted in {campaign.id}", [], {"campaign": campaign.id, "note": body})
-
+''', (
+    "foundation.text foundation.jsonio campaigns.state campaigns.conduct commands.table "
+    "commands.campaign_words "
+))
 # endregion
 
 # region commands/create_system.py
 # =============================================================================
 # `kaizen create system ID`: a new system of the lab to fill in.
 # =============================================================================
+section("commands.create_system", r'''
+from argparse import Namespace
 
 
 @command(
@@ -45872,14 +47578,15 @@ def command_create_system(args: Namespace) -> Answer:
     message = f"made system {args.id}"
     following = f"git add -A && git commit -m 'system {args.id}', then kaizen run --system {args.id} --variant first"
     return Answer(0, "created", message, [message, *(f"  {name}" for name in files)], {"system": args.id, "files": files}, following)
-
+''', (
+    "foundation.files lab.workspace lab.scaffold commands.table "
+))
 # endregion
 
 # region commands/create_view.py
 # =============================================================================
 # `kaizen create view ID`: a page of answers or of items, to be adapted.
 # =============================================================================
-
 TRACE_VIEW = r"""// A page of what a run of SYSTEM answered, for people to read:
 //
 //     node kaizen/systems/SYSTEM/trace.js kaizen/.kaizen/runs/RUN/items.jsonl > page.html
@@ -45935,6 +47642,10 @@ if (typeof module !== "undefined") {
   }
 }
 """
+section("commands.create_view", r'''
+import os
+from argparse import Namespace
+
 VIEW_TEMPLATES = {"trace": TRACE_VIEW, "dataset-item": ITEM_VIEW}
 
 
@@ -45963,13 +47674,18 @@ def command_create_view(args: Namespace) -> Answer:
     what = "kaizen/.kaizen/runs/RUN/items.jsonl" if args.type == "trace" else system.dataset or "ITEMS.jsonl"
     message = f"made {shown}"
     return Answer(0, "created", message, [message], {"system": system.id, "file": shown}, f"node {shown} {what} > page.html")
-
+''', (
+    "foundation.errors foundation.files lab.workspace lab.system commands.table "
+))
 # endregion
 
 # region commands/dashboard.py
 # =============================================================================
 # `kaizen dashboard`: the history on one page.
 # =============================================================================
+section("commands.dashboard", r'''
+import os
+from argparse import Namespace
 
 
 @command(
@@ -46025,13 +47741,20 @@ def open_decision(history: History, run: HistoryRun, row: JsonObject) -> OpenDec
     if live is not None and live.evidence != row["evidence"]:
         return OpenDecision(row, f"{text}; its improvement has other evidence by now: review and record that", "", True)
     return OpenDecision(row, text, command.format("rejected" if obstacle else "accepted"), bool(obstacle))
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.decision "
+    "history.reading history.promotion history.validation web.dashboard_data web.dashboard_words "
+    "web.dashboard commands.table commands.context commands.history "
+))
 # endregion
 
 # region commands/decide.py
 # =============================================================================
 # `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 # =============================================================================
+section("commands.decide", r'''
+import os
+from argparse import Namespace
 
 # Environment variables that coding agents set for the programs they start.
 CODING_AGENTS = (
@@ -46089,14 +47812,16 @@ def command_decide(args: Namespace) -> Answer:
 def calling_agent() -> str:
     """The coding agent from inside which this program was started, '' when none is known."""
     return next((name for variable, name in CODING_AGENTS if os.environ.get(variable)), "")
-
+''', (
+    "foundation.errors foundation.clock foundation.text cases.decision commands.table "
+    "commands.context commands.reporting "
+))
 # endregion
 
 # region commands/demo.py
 # =============================================================================
 # `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 # =============================================================================
-
 DEMO_AGENT = r'''"""A small support agent for a shop: rules in place of a model, so that it runs anywhere.
 
     python agent.py baseline     the agent as it was
@@ -46197,6 +47922,11 @@ order up, and never before the customer has said yes to it.
 
 **What may change.** The agent's instructions. Not the tools, not the cases.
 """
+section("commands.demo", r'''
+import os
+import sys
+from argparse import Namespace
+
 DEMO_FOLDER = "kaizen-demo"
 DEMO_MARK = ".made-by-kaizen-demo"
 DEMO_NAME = "confirmation-before-action"
@@ -46268,13 +47998,18 @@ def make_demo_folder(folder: str) -> Improvement:
     for name, text in (("test_cases.jsonl", DEMO_CASES), ("evaluation.json", DEMO_EVALUATION), ("issue.md", DEMO_ISSUE)):
         write_file(improvement.path(name), text)
     return improvement
-
+''', (
+    "foundation.errors foundation.text foundation.files cases.improvement runs.bridge commands.table "
+    "commands.context commands.reporting "
+))
 # endregion
 
 # region commands/evaluate.py
 # =============================================================================
 # `kaizen evaluate`: what the evaluators say of every trial of a stage.
 # =============================================================================
+section("commands.evaluate", r'''
+from argparse import Namespace
 
 
 @command(
@@ -46367,13 +48102,19 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
         lines.append(f"  {name:<{width}}  {shown}")
         lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
     return [*lines, *[f"  note: {note}" for note in not_gating_notes(meta)], f"  written to {path}"]
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.progress "
+    "evaluators.label evaluators.standing evaluators.suite evaluators.stage_results policy.derived "
+    "commands.table commands.context commands.judging "
+))
 # endregion
 
 # region commands/evaluators.py
 # =============================================================================
 # `kaizen evaluators`: the catalogue of evaluator types.
 # =============================================================================
+section("commands.evaluators", r'''
+from argparse import Namespace
 
 
 @command(
@@ -46395,13 +48136,26 @@ def command_evaluators(args: Namespace) -> Answer:
         raise UsageError(f"there is no evaluator type {quoted(args.name)}", did_you_mean(args.name, EVALUATORS), "unknown_evaluator")
     kind = EVALUATORS[args.name]
     return Answer(0, "shown", f"{kind.name}: {kind.summary}", type_lines(kind), {"evaluator": type_document(kind)})
-
+''', (
+    "foundation.errors foundation.text evaluators.registry evaluators.envelope evaluators.catalogue "
+    "evaluators.combine evaluators.conduct evaluators.effects evaluators.errors evaluators.fields "
+    "evaluators.files evaluators.integrity evaluators.judge evaluators.label evaluators.leak "
+    "evaluators.limits evaluators.loops evaluators.numbers evaluators.parses evaluators.policy "
+    "evaluators.precedence evaluators.programs evaluators.provenance evaluators.refusal "
+    "evaluators.sequence evaluators.similarity evaluators.state evaluators.structure evaluators.text "
+    "evaluators.tool_schema evaluators.trajectory commands.table "
+))
 # endregion
 
 # region commands/export.py
 # =============================================================================
 # `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 # =============================================================================
+section("commands.export", r'''
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
 
 EXPORT_FORMATS = ("junit", "csv", "jsonl", "markdown")
 
@@ -46534,13 +48288,19 @@ def export_texts(
             yield from markdown_lines(source, tally, markdown_text)
     if kind == "junit":
         yield JUNIT_END
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio evaluators.stage_results "
+    "exporters.rows exporters.junit exporters.tables web.review_words web.review_markdown "
+    "commands.table commands.context commands.openings "
+))
 # endregion
 
 # region commands/gate.py
 # =============================================================================
 # `kaizen gate`: the recommendation as an exit code, for CI.
 # =============================================================================
+section("commands.gate", r'''
+from argparse import Namespace
 
 GATE_EXITS = {"eligible": EXIT_DONE, "rejected": EXIT_NO, "manual_review": EXIT_HUMAN}
 JUNIT = Argument("--junit", "FILE", "write a JUnit XML report to FILE")
@@ -46579,13 +48339,18 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio exporters.junit web.review commands.table "
+    "commands.context commands.reporting "
+))
 # endregion
 
 # region commands/history_replay.py
 # =============================================================================
 # `kaizen replay-decision` over a history: what would flip.
 # =============================================================================
+section("commands.history_replay", r'''
+import os
 
 
 def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
@@ -46682,13 +48447,19 @@ def history_flips(history: History, policy: str, replayed: list[JsonObject], fai
     reason = "incomplete" if failed else "flips" if flipped else "stays"
     lines = [visible(line, None) for line in lines]
     return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "cases.evaluation_file policy.replay history.reading history.restoring commands.table "
+    "commands.context commands.replaying "
+))
 # endregion
 
 # region commands/history_views.py
 # =============================================================================
 # `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
 # =============================================================================
+section("commands.history_views", r'''
+from argparse import Namespace
 
 MOVED_SHOWN = 10
 
@@ -46871,13 +48642,19 @@ def command_history_anchor(args: Namespace) -> Answer:
     history = load_history(required_history(args.history))
     digest = anchor_digest(history.entries)
     return Answer(0, "anchored", digest, [digest], {"anchor": digest, "entries": len(history.entries)})
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio history.ledger "
+    "history.archive history.reading history.validation commands.table commands.reporting "
+    "commands.history "
+))
 # endregion
 
 # region commands/idea.py
 # =============================================================================
 # `kaizen idea add`, `list`: hypotheses, written down before they are tried.
 # =============================================================================
+section("commands.idea", r'''
+from argparse import ArgumentTypeError, Namespace
 
 IDEA_STATUSES = ("open", "running", "discarded", "kept", "confirmed", "crashed", "parked")
 TEXTS_OF_IDEA = ("hypothesis", "title", "category", "component", "label", "source")
@@ -46969,13 +48746,21 @@ def idea_line(row: JsonObject) -> str:
     further += [f"tried as {listed(row['variants'], 5)}"] if row["variants"] else []
     title = visible(row["title"], 60)
     return visible(f"{row['id']:<5} {row['status']:<10} {row['category']:<14} {title:<60}  {listed(further)}".rstrip(), None)
-
+''', (
+    "foundation.text foundation.jsonio lab.workspace lab.system lab.execution campaigns.ideas "
+    "campaigns.state commands.table commands.campaign_words "
+))
 # endregion
 
 # region commands/import_cases.py
 # =============================================================================
 # `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 # =============================================================================
+section("commands.import_cases", r'''
+import os
+from argparse import Namespace
+from collections.abc import Callable
+from typing import NamedTuple
 
 
 class ImportFormat(NamedTuple):
@@ -47105,13 +48890,22 @@ def following_step(args: Namespace, improvement: str, gathered: Gathered) -> str
     trials = max((answer.get("trial", 1) for answer in gathered.answers), default=1)
     repetitions = f" --repetitions {trials}" if trials > 1 else ""
     return f"kaizen run {improvement} --stage {args.stage}{repetitions} --replay {improvement}/{args.stage}{RECORDED_SUFFIX}"
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "cases.case importers.gathered importers.tables importers.promptfoo_suite importers.inspect_log "
+    "importers.openai_evals importers.destination commands.table "
+))
 # endregion
 
 # region commands/improvement_files.py
 # =============================================================================
 # What `kaizen validate` asks of each file beside the cases and evaluation.json.
 # =============================================================================
+section("commands.improvement_files", r'''
+import os
+import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 VERSION_1 = Kind(lambda value: is_whole(value) and value == 1, "1, the version this program reads", shows_value=True)
 TRIAL_COUNT = Kind(lambda value: is_whole(value) and 1 <= value <= MAX_TRIALS, f"a whole number from 1 to {MAX_TRIALS:,}", shows_value=True)
@@ -47303,13 +49097,19 @@ def check_other_files(improvement: Improvement, dataset: Dataset, breaches: Brea
         except InputError as error:
             note_unreadable(shown, error, breaches)
     return checked
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.journals "
+    "foundation.shapes cases.improvement cases.dataset cases.evaluation_file cases.labels "
+    "cases.decision runs.observation evaluators.outcomes evaluators.judgements "
+))
 # endregion
 
 # region commands/init.py
 # =============================================================================
 # `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 # =============================================================================
+section("commands.init", r'''
+from argparse import Namespace
 
 
 @command(
@@ -47346,13 +49146,19 @@ def workspace_answer() -> Answer:
     message = f"made the workspace {folder}" if made else f"the workspace {folder} is there already; nothing was changed"
     lines = [message, *(f"  {name}" for name in files)]
     return Answer(0, "created" if made else "existing", message, lines, {"workspace": folder, "files": files}, "kaizen create system ID")
-
+''', (
+    "foundation.files cases.scaffold lab.workspace commands.table "
+))
 # endregion
 
 # region commands/judge.py
 # =============================================================================
 # `kaizen judge`: the verdict on one case, or on every trial of a stage.
 # =============================================================================
+section("commands.judge", r'''
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator
 
 STATUS_WORDS = {PASS: "pass", FAIL: "fail", ERROR: "not measured", NOT_APPLICABLE: "does not apply"}
 SHOWN_TRIALS = 10
@@ -47492,13 +49298,19 @@ def row_line(verdict: JsonObject) -> str:
     action = f", action {visible(verdict['recommended_action'])}" if verdict["recommended_action"] else ""
     scores = f"score {share_text(verdict['score'])}, confidence {share_text(verdict['confidence'])}"
     return f"  {shown}: {verdict['verdict']}, {REASON_WORDS[verdict['because']]} ({scores}{action})"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.judge_block evaluators.outcomes "
+    "policy.verdict commands.table commands.context commands.openings commands.verdicts "
+))
 # endregion
 
 # region commands/lab.py
 # =============================================================================
 # `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
 # =============================================================================
+section("commands.lab", r'''
+import os
+from argparse import Namespace
 
 CAMPAIGN = Argument("--campaign", "C", f"what the variant belongs to ({DEFAULT_CAMPAIGN})", {"default": DEFAULT_CAMPAIGN})
 
@@ -47587,13 +49399,18 @@ def landed_answer(landed: Landed, dirty: int, outer: Checkout, confirmed: bool |
     data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty, confirmed=confirmed, notes=notes)
     way = f"git merge {visible(landed.branch)}" if landed.branch else f"git apply {shown_path(landed.patch)}"
     return Answer(0, "landed", message, lines, data, f"look at it, then: {way}")
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace "
+    "lab.provenance lab.worktrees lab.landing campaigns.campaign campaigns.state commands.table "
+))
 # endregion
 
 # region commands/lab_compare.py
 # =============================================================================
 # `kaizen compare A B`: what the second run gains over the first, item by item.
 # =============================================================================
+section("commands.lab_compare", r'''
+from argparse import Namespace
 
 ITEMS_SHOWN = 10
 
@@ -47667,7 +49484,10 @@ def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[st
         notes.append(f"the figures are about {paired}, not about {a['metric']['aggregation']}")
     notes += ["fewer than 30: the interval is rough"] if 0 < found["n"] < 30 else []
     return notes
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.reading "
+    "lab.pairing commands.table commands.lab_log "
+))
 # endregion
 
 # region commands/label.py
@@ -47677,6 +49497,11 @@ def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[st
 # What the rater sees is the input, the context and what the agent answered: no evaluator's result,
 # no expected value, nobody else's label. Each label is on disk before the next case is shown.
 # =============================================================================
+section("commands.label", r'''
+import os
+import sys
+from argparse import Namespace
+from typing import Any
 
 MAX_RATER = 100
 SHOWN_TEXT = 4000  # characters of a text, until more is asked for
@@ -47959,13 +49784,19 @@ def typed_keys(descriptor: int, prompt: str) -> str:
         return os.read(descriptor, 64).decode("utf-8", "replace")
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.journals cases.case cases.labels runs.journal web.evidence commands.table "
+    "commands.context commands.openings commands.agreement "
+))
 # endregion
 
 # region commands/measuring.py
 # =============================================================================
 # `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
 # =============================================================================
+section("commands.measuring", r'''
+from argparse import Namespace
 
 REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_INCOMPLETE}
 
@@ -48015,13 +49846,18 @@ def command_look(args: Namespace) -> Answer:
     workspace, campaign = campaign_named(args)
     answer = take_look(workspace, campaign)
     return Answer(EXIT_DONE, "looked", "the holdout was asked", [encode_compact({"answer": answer})], {"answer": answer}, "kaizen next")
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio campaigns.state campaigns.replicating "
+    "campaigns.looking commands.table commands.campaign_words "
+))
 # endregion
 
 # region commands/merge.py
 # =============================================================================
 # `kaizen merge`: makes one stage of the shards that several machines have run.
 # =============================================================================
+section("commands.merge", r'''
+from argparse import Namespace
 
 
 @command(
@@ -48047,13 +49883,18 @@ def command_merge(args: Namespace) -> Answer:
     code, reason = (EXIT_INCOMPLETE, "unusable_trials") if unusable else (EXIT_DONE, "merged")
     following = f"kaizen evaluate {args.improvement} --stage {stage}"
     return Answer(code, reason, message, [message, f"  written to {written}"], data, following)
-
+''', (
+    "foundation.errors foundation.text cases.improvement runs.observation runs.shards commands.table "
+    "commands.context "
+))
 # endregion
 
 # region commands/next.py
 # =============================================================================
 # `kaizen next`: the next step of a campaign, for a session that remembers nothing.
 # =============================================================================
+section("commands.next", r'''
+from argparse import Namespace
 
 ENVELOPE_MARGIN = 200  # bytes of punctuation and exit code around the document, at most
 
@@ -48088,13 +49929,18 @@ def next_lines(why: str, action: str, document: JsonObject) -> list[str]:
     lines += [f"  stop: {listed([code.replace('_', ' ') for code in document['stop']])}"] if document["stop"] else []
     lines += [f"  failing: {each['label']} ({each['n']} of {each['of']})" for each in memory["failures_top"][:3]]
     return lines + [f"  lesson: {lesson}" for lesson in memory["lessons"][-3:]]
-
+''', (
+    "foundation.text foundation.jsonio campaigns.next_step commands.table commands.campaign_words "
+))
 # endregion
 
 # region commands/noise.py
 # =============================================================================
 # `kaizen noise`: the unchanged agent, or the leader of a campaign, against itself.
 # =============================================================================
+section("commands.noise", r'''
+import os
+from argparse import Namespace
 
 SHOWN_UNSTABLE = 10
 NOISE_STAGE = "noise"  # replaced by each call
@@ -48122,6 +49968,8 @@ NOISE_STAGE = "noise"  # replaced by each call
 def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
     if args.system:
+        load_section("commands.system_noise")
+
         return noise_of_system(args)
     if args.improvement is None:
         raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
@@ -48233,13 +50081,21 @@ def evaluator_noise_lines(document: JsonObject) -> list[str]:
 def rate_words(rate: float | None) -> str:
     """'12.5 %', 'not measured'."""
     return "not measured" if rate is None else f"{100 * rate:.1f} %"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.improvement runs.journal runs.bridge "
+    "evaluators.judge evaluators.judgements evaluators.standing evaluators.outside "
+    "evaluators.stage_results evaluators.rejudging policy.reliability_words policy.noise "
+    "commands.table commands.arguments commands.context commands.run commands.judging "
+))
 # endregion
 
 # region commands/optimize.py
 # =============================================================================
 # `kaizen optimize`: a program proposes new texts from feedback; none is run.
 # =============================================================================
+section("commands.optimize", r'''
+import os
+from argparse import Namespace
 
 PROPOSAL_FOLDER = "optimization"
 PROPOSAL_FILE = "proposal.json"
@@ -48366,13 +50222,20 @@ def candidate_line(entry: JsonObject) -> str:
         held = f" and {counted(copied['holdout_cases'], 'holdout case')}" if copied["holdout_cases"] else ""
         line += f"; MEMORISED: holds text of {counted(len(copied['cases']), 'open case')}{held}"
     return line
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.redact foundation.process cases.dataset cases.components policy.optimizer "
+    "commands.table commands.arguments commands.context commands.openings commands.feedback "
+))
 # endregion
 
 # region commands/pareto.py
 # =============================================================================
 # `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
 # =============================================================================
+section("commands.pareto", r'''
+import os
+from argparse import Namespace
 
 PARETO_FILES = {"json": "pareto.json", "html": "pareto.html"}
 VARIANT = Argument(
@@ -48417,6 +50280,8 @@ def weighed_project(args: Namespace) -> Project:
     if args.improvement is None and not runs:
         raise UsageError("IMPROVEMENT is missing", "name an improvement, or runs: --variant NAME=run:ID")
     for run in runs:
+        load_section("lab.engine_eval")
+
         run_evidence(run)
     args.variant = [option.replace(f"={RUN_PREFIX}", "=", 1) for option in args.variant]
     args.baseline = args.baseline.removeprefix(RUN_PREFIX)
@@ -48498,13 +50363,22 @@ def variant_lines(document: JsonObject) -> list[str]:
         lines.append(f"  {visible(entry['name'], 30):<{width}}  {entry['status'].replace('_', ' '):<14}  {', '.join(numbers)}")
         lines += [f"  {'':<{width}}    {visible(reason['text'], 300)} ({reason['code']})" for reason in entry["reasons"]]
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "evaluators.stage_results policy.comparison policy.objectives web.review_words web.pareto_page "
+    "commands.table commands.context "
+))
 # endregion
 
 # region commands/plan.py
 # =============================================================================
 # `kaizen plan`: how many cases and trials it takes, before they are run.
 # =============================================================================
+section("commands.plan", r'''
+import os
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
+from typing import Any
 
 USUAL_CASES = (20, 50, 100, 200, 500)
 USUAL_TRIALS = (1, 3, 5, 10)
@@ -48573,6 +50447,8 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
     if args.system:
+        load_section("commands.system_noise")
+
         return plan_of_system(args)
     if args.improvement is None:
         raise UsageError("there is nothing to plan", "name an improvement, or a system with --system ID")
@@ -48638,13 +50514,19 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
         wanted = ", ".join(f"{entry['cases']:,} at {counted(entry['trials'], 'trial')}" for entry in document["needed"])
         lines.append(f"to see a change of {100 * document['effect']:.1f} points: {wanted} (with a tenth more for the exact test)")
     return [*lines, *[f"note: {source}" for source in document["sources"]], *(["* the cases of this improvement"] if own else [])]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio policy.reliability policy.plan "
+    "commands.table commands.arguments commands.context commands.reporting "
+))
 # endregion
 
 # region commands/promote.py
 # =============================================================================
 # `kaizen promote`: the fixed cases become permanent regression tests.
 # =============================================================================
+section("commands.promote", r'''
+import os
+from argparse import Namespace
 
 ACCEPTED = ("accepted", "accepted_with_conditions")
 
@@ -48747,13 +50629,18 @@ def append_cases(path: str, cases: list[JsonObject]) -> None:
         stream.write(before + (b"\n" if before and not before.endswith(b"\n") else b""))
         for case in cases:
             stream.write(encode_compact(case).encode("utf-8") + b"\n")
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "cases.case cases.evaluation_file commands.table commands.context "
+))
 # endregion
 
 # region commands/reliability.py
 # =============================================================================
 # `kaizen reliability`: how sure the change is, and what it would take to be surer.
 # =============================================================================
+section("commands.reliability", r'''
+from argparse import Namespace
 
 RELIABILITY_FILE = "reliability.json"
 
@@ -48898,13 +50785,20 @@ def reliability_group_lines(entry: JsonObject) -> list[str]:
     lines = ["    " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     more = [f"    and {counted(found['left_out'], 'smaller group')}"] if found["left_out"] else []
     return [head, *lines, *more]
-
+''', (
+    "foundation.text foundation.files foundation.jsonio stats.intervals evaluators.standing "
+    "policy.derived policy.reliability policy.reliability_words commands.table commands.context "
+    "commands.reporting "
+))
 # endregion
 
 # region commands/replay_decision.py
 # =============================================================================
 # `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
 # =============================================================================
+section("commands.replay_decision", r'''
+import os
+from argparse import Namespace
 
 SHOWN_MOVES = 10
 
@@ -48954,13 +50848,19 @@ def command_replay_decision(args: Namespace) -> Answer:
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
     lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
-
+''', (
+    "foundation.errors foundation.text foundation.files evaluators.standing policy.replay "
+    "history.reading commands.table commands.context commands.reporting commands.replaying "
+    "commands.history commands.history_replay "
+))
 # endregion
 
 # region commands/review.py
 # =============================================================================
 # `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
 # =============================================================================
+section("commands.review", r'''
+from argparse import Namespace
 
 
 @command(
@@ -48988,13 +50888,18 @@ def command_review(args: Namespace) -> Answer:
     data["reasons"] = shown_reasons(comparison, hidden)
     following = f"open {paths['html']}, then: {decide_command(project.improvement)}"
     return Answer(0, comparison["recommendation"], headline(comparison), lines, {**data, "files": paths}, following)
-
+''', (
+    "foundation.jsonio commands.table commands.context commands.openings commands.reporting "
+))
 # endregion
 
 # region commands/status.py
 # =============================================================================
 # `kaizen status`: what is at work, what can be gone on with, what stands in the way.
 # =============================================================================
+section("commands.status", r'''
+import os
+from argparse import Namespace
 
 PATHS_SHOWN = 10
 RESUMABLE_SHOWN = 5
@@ -49117,13 +51022,19 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
     more = len(data["resumable"]) - RESUMABLE_SHOWN
     lines += [f"  and {more} more that can be resumed"] if more > 0 else []
     return lines + [f"  cannot be trusted: {visible(each, 300)}" for each in data["problems"]]
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace lab.system "
+    "lab.runstore lab.preflight lab.reading commands.table "
+))
 # endregion
 
 # region commands/test.py
 # =============================================================================
 # `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 # =============================================================================
+section("commands.test", r'''
+import os
+from argparse import Namespace
 
 SHOWN_FAILURES = 10
 
@@ -49235,13 +51146,23 @@ def failed_line(result: JsonObject) -> str:
     first = deciding[0] if deciding else {"id": "outcome", "reason": "nothing was checked"}
     trial = f" (trial {result['trial']})" if result["trial"] > 1 else ""
     return f"{result['outcome']:<5} {visible(result['case_id'], 60)}{trial}  {visible(first['id'], 40)}: {visible(first['reason'], 160)}"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.evaluation_file runs.plan "
+    "runs.journal runs.bridge evaluators.judge evaluators.standing evaluators.outside "
+    "evaluators.stage_results policy.comparison policy.acceptance policy.derived "
+    "policy.recommendation commands.table commands.context commands.reporting commands.run "
+    "commands.judging commands.gate "
+))
 # endregion
 
 # region commands/validate.py
 # =============================================================================
 # `kaizen validate`: every file of an improvement checked, every breach with its place.
 # =============================================================================
+section("commands.validate", r'''
+from argparse import Namespace
+from collections import Counter
+from typing import NamedTuple
 
 SHOWN_TAGS = 20
 SHOWN_IDS = 10
@@ -49400,13 +51321,19 @@ def dataset_count_lines(holds: JsonObject) -> list[str]:
     lines = [f"  cases       {holds['count']:,}" + (f": {listed(splits)}" if splits else "") + f"; {holds['critical']:,} critical"]
     tags = [f"{visible(tag, 40)} {number:,}" for tag, number in holds["tags"].items()]
     return [*lines, *([f"  tags        {listed(tags, SHOWN_TAGS)}"] if tags else [])]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.improvement cases.case cases.dataset "
+    "cases.evaluation_file evaluators.suite evaluators.stage_results commands.table "
+    "commands.improvement_files "
+))
 # endregion
 
 # region commands/worktree.py
 # =============================================================================
 # `kaizen worktree add`, `list`, `gc`: trees for variants that are made side by side.
 # =============================================================================
+section("commands.worktree", r'''
+from argparse import Namespace
 
 SLOTS = Argument("--slots", "N", "trees at a time (config.json; else 3, or 1 if a metric is time or cost)", {"type": int, "default": 0})
 
@@ -49502,14 +51429,16 @@ def wanted_trees(trees: list[Worktree], labels: list[str], is_all: bool) -> list
         if label not in by_label:
             raise UsageError(f"there is no work tree {quoted(label)}", did_you_mean(label, by_label))
     return trees if is_all else [by_label[label] for label in dict.fromkeys(labels)]
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace lab.system "
+    "lab.git lab.provenance lab.worktrees commands.table commands.lab "
+))
 # endregion
 
 # region cli/parser.py
 # =============================================================================
 # The command line: one argparse parser, for the command that was named.
 # =============================================================================
-
 MAIN_HELP = r"""Kaizen: prove that a change to an AI agent is an improvement, before you ship it.
 
   kaizen demo                                          see it work, nothing to install
@@ -49529,6 +51458,10 @@ An agent is any program: it reads one JSON request on standard input and prints
 
 kaizen COMMAND --help explains a command; kaizen --help lists them all.
 """
+section("cli.parser", r'''
+import argparse
+from typing import NoReturn
+
 
 
 class HelpShown(Exception):
@@ -49574,18 +51507,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
+    known = places("COMMANDS")
     if argv[0] in ("-h", "--help", "help"):
-        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+        if len(argv) > 1 and (argv[1] in known or subcommands(argv[1])):
             return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
-    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
+    name = " ".join(argv[:2]) if argv[0] not in known and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
-    if name not in COMMANDS and subcommands(argv[0]):
+    if name not in known and subcommands(argv[0]):
         refuse_incomplete(argv[0], argv[1:])
-    if name not in COMMANDS:
-        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
-    entry = COMMANDS[name]
+    if name not in known:
+        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, known))
+    entry = command_named(name)
     before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
@@ -49610,14 +51544,14 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
 
 def subcommands(word: str) -> list[str]:
     """The commands of two words whose first is *word*."""
-    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+    return [name for name in places("COMMANDS") if name.startswith(f"{word} ")]
 
 
 def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
     """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
-    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    known = {name.split(" ")[1]: name for name in subcommands(word)}
     if set(behind) & {"-h", "--help"}:
-        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        rows = [f"  kaizen {name:<20} {places('COMMANDS')[name][2]}" for name in known.values()]
         raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
     if behind and not behind[0].startswith("-"):
         raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
@@ -49629,19 +51563,27 @@ def main_help(is_full: bool) -> str:
     if not is_full:
         return MAIN_HELP
     lines = [MAIN_HELP.rstrip("\n")]
-    for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+    known = places("COMMANDS")
+    for group in dict.fromkeys(each for _, each, _ in known.values()):
         lines += ["", f"{group}:"]
-        entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        width = max(15, *(len(entry.name) for entry in entries))
-        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
+        names = sorted(name for name in known if known[name][1] == group)
+        width = max(15, *map(len, names))
+        lines += [f"  {name:<{width}} {known[name][2]}" for name in names]
     return "\n".join(lines) + "\n"
-
+''', (
+    "foundation.errors foundation.text commands.table "
+))
 # endregion
 
 # region cli/main.py
 # =============================================================================
 # Entry point: every ending becomes output and an exit status.
 # =============================================================================
+section("cli.main", r'''
+import os
+import sys
+from collections.abc import Iterable
+from typing import TextIO
 
 ROWS_AT_ONCE = 100_000  # characters
 
@@ -49789,9 +51731,12 @@ def innermost_frame(error: BaseException) -> str:
             found = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
         trace = trace.tb_next
     return found
-
+''', (
+    "foundation.errors foundation.files foundation.identity foundation.jsonio foundation.redact "
+    "commands.table cli.parser "
+))
 # endregion
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(__getattr__("main")())
