@@ -1,6 +1,11 @@
 """What tests of opened campaigns share: a lab with thirty cases, and `kaizen campaign open` beside it."""
 
 import json
+import os
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
 
 import lab_fixture
 import repositories
@@ -10,13 +15,26 @@ from support import read_json, read_lines, write, write_lines
 import kaizen
 
 MUTABLE = "mutable:\n  - agent.py\n  - prompts/**\n"
+PROMPT = """\
+You are a support agent for a parcel service. Be polite, be brief, and never promise what the depot cannot keep.
+If the customer names a parcel number, look it up first. If the parcel is late, say which depot has it and on which shelf.
+Answer in the language of the customer. Do not invent numbers; when you do not know, say that you do not know.
+"""
+CODE = """\
+import json, sys
+def trace(parcel):
+    depots = {"north": 1, "south": 2}
+    found = [depot for depot in depots if str(parcel).startswith(str(depots[depot]))]
+    return {"depot": found[0] if found else None, "shelf": parcel % 97}
+print(json.dumps([trace(number) for number in json.load(sys.stdin)]))
+"""
 PLACES = "Aarhus Bergen Cadiz Dover Essen Faro Ghent Hamar Izmir Jena Kiel Lyon Malmo Nantes Oslo Porto Quimper Riga Sofia Turin".split()
 PLACES += "Ulm Vigo Wels Xanten York Zadar Arles Bonn Celje Delft".split()
 
 
 def parcel_case(number, **more):
     """A case whose texts stand nowhere else."""
-    place = PLACES[number % len(PLACES)]
+    place = PLACES[number % 30] + (PLACES[number * 7 % 30].lower() if number >= 30 else "")
     text = f"My parcel number {7000 + number} to {place} went missing after the depot on day {number}, can you trace it for me please?"
     return {"id": f"p{number}", "input": text, "expected": f"Traced: {place} depot shelf {number}", "tags": [("late", "lost")[number % 2]], **more}
 
@@ -91,4 +109,37 @@ class Openings(lab_fixture.Lab):
         return kaizen.read_checkout(str(self.repo))
 
 
-__all__ = ["Openings", "holdout_cases", "parcel_case", "read_json", "read_lines", "write", "write_lines"]
+class Opened(Openings):
+    """The same with a campaign that has opened on fourteen cases from outside: opened once, then copied; its sealed place is shared."""
+
+    made_opened: "Path | None" = None
+
+    def setUp(self):
+        super().setUp()
+        made = Opened.made_opened
+        if made is None:
+            Opened.made_opened = made = Path(tempfile.mkdtemp(prefix="kaizen-opened-"))
+            unittest.addModuleCleanup(Opened.forget_opened)
+            self.variant(prompts__system_txt=PROMPT + parcel_case(1)["input"], agent_py=CODE)
+            self.open("--holdout", self.outside(holdout_cases()), sealed=made / "sealed")
+            shutil.copytree(self.repo, made / "repo", symlinks=True)
+            shutil.copytree(made / "sealed", made / "as sealed")
+        else:
+            os.chdir(self.folder)
+            shutil.rmtree(self.repo)
+            self.copy_repository(made / "repo")
+            os.chdir(self.repo)
+            shutil.rmtree(made / "sealed", ignore_errors=True)
+            shutil.copytree(made / "as sealed", made / "sealed")
+        self.sealed = made / "sealed"
+        self.campaign = kaizen.load_campaign(self.workspace, "c1")
+        self.base = self.campaign.events[0]["body"]["commit"]
+
+    @staticmethod
+    def forget_opened():
+        if Opened.made_opened is not None:
+            shutil.rmtree(Opened.made_opened)
+            Opened.made_opened = None
+
+
+__all__ = ["CODE", "PROMPT", "Opened", "Openings", "holdout_cases", "parcel_case", "read_json", "read_lines", "write", "write_lines"]

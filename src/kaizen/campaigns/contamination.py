@@ -103,6 +103,7 @@ def value_marks(text: str) -> set[str]:
     found.update(whole_marks(words, squeezed))
     for form in disguised(text):
         words = plain_words(form)
+        found.update("w" + run for run in word_runs(words[:SHINGLE_WORDS], SHINGLE_WORDS))
         found.update(whole_marks(words, "".join(words)[:DISGUISED_LETTERS]))
     return found
 
