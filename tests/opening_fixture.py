@@ -34,7 +34,7 @@ PLACES += "Ulm Vigo Wels Xanten York Zadar Arles Bonn Celje Delft".split()
 
 def parcel_case(number, **more):
     """A case whose texts stand nowhere else."""
-    place = PLACES[number % 30] + (PLACES[number * 7 % 30].lower() if number >= 30 else "")
+    place = PLACES[number % 30] + (PLACES[number * 7 % 30].lower()[::-1] if number >= 30 else "")
     text = f"My parcel number {7000 + number} to {place} went missing after the depot on day {number}, can you trace it for me please?"
     return {"id": f"p{number}", "input": text, "expected": f"Traced: {place} depot shelf {number}", "tags": [("late", "lost")[number % 2]], **more}
 

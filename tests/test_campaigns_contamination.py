@@ -96,6 +96,14 @@ class Pieces(unittest.TestCase):
         self.assertEqual(self.found(index, f'LABELS = ["missing information"]\nPROMPT = "{phrase}"'), [])
         self.assertEqual(self.found(index, f"{phrase} {texts[3]}"), ["i3"])
 
+    def test_a_phrase_of_the_task_counts_as_one_wherever_it_stands(self):
+        phrase = "went missing on its way from the depot to the shop, can you trace it for me please"
+        openings = sentences(8, 9, 1, 9)
+        index = kaizen.ItemIndex(case_of(number, input=f"{text} {phrase}") for number, text in enumerate(openings))
+        self.assertEqual(self.found(index, f"Customers say that something {phrase}."), [])
+        marks = kaizen.sealed_marks([case_of(10, input=phrase)], [case_of(1, input=f"ab {phrase}")], [], "s")
+        self.assertFalse({kaizen.mark_digest(b"s", mark) for mark in kaizen.file_marks(phrase, marks["sizes"])} & {*marks["cases"][0]})
+
     def test_one_question_asked_of_many_is_still_found(self):
         index = kaizen.ItemIndex(case_of(number, input="when does the shop in Oslo open again", expected="x") for number in range(5))
         self.assertEqual(len(self.found(index, "when does the shop in Oslo open again")), 5)
