@@ -174,6 +174,7 @@ LAYERS = {
         "campaigns.conduct",
         "campaigns.standing",
         "campaigns.next_step",
+        "campaigns.story",
     ],
     "exporters": [
         "exporters.rows",
@@ -206,6 +207,9 @@ LAYERS = {
         "web.dashboard_words",
         "web.dashboard_plot",
         "web.dashboard",
+        "web.campaign_words",
+        "web.campaign_markdown",
+        "web.campaign_report",
     ],
     "commands": [
         "commands.table",
