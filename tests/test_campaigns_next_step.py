@@ -263,7 +263,8 @@ class Document(CampaignLab):
     def test_a_variant_that_is_kept_leads_back_to_propose_and_each_command_is_accepted(self):
         self.history.begin()
         commit = self.variant("v001")
-        self.measured("v001", commit)
+        scores = {item["id"]: [float(number > 5)] * 3 for number, item in enumerate(LABELLED)}
+        self.measured("v001", commit, scores=scores)
         told = self.say("next")
         self.assertEqual(told["command"][:3], ["kaizen", "keep", "v001"])
         self.say(*told["command"][1:])

@@ -17,7 +17,6 @@ from kaizen.campaigns.standing import (
     campaign_stops,
     failures_by_label,
     is_look_due,
-    is_overfit,
     is_unresolved,
     leader_scores,
     mean_score,
@@ -283,9 +282,6 @@ class Steps:
 
     def look(self) -> "Step | None":
         """The leader has gained enough for a question to the holdout."""
-        if is_overfit(self.state):
-            why = "two looks said no to a gain that they would have seen: development items may have been learnt by heart"
-            return Step(CLOSE_ACTION, ["kaizen", "campaign", "close", *self.named], why)
         if not is_look_due(self.state):
             return None
         why = f"the leader has gained {self.state.leader_gain()[0]:+.3g} over the reference, enough for a look to see"
