@@ -9,9 +9,11 @@
 """
 
 import os
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from kaizen.campaigns.campaign import open_campaigns
+from kaizen.campaigns.contamination import ItemIndex, committed_texts, file_marks, marks_text, sealed_marks, without_marks
 from kaizen.campaigns.contract import (
     ContractTerms,
     EarlierContract,
@@ -22,7 +24,7 @@ from kaizen.campaigns.contract import (
     next_campaign_number,
 )
 from kaizen.campaigns.history_search import HistoryHits, line_questions, search_history
-from kaizen.campaigns.sealed import read_holdout_file
+from kaizen.campaigns.sealed import new_seal, read_holdout_file
 from kaizen.campaigns.splitting import ADVISED_HOLDOUT, draw_holdout, question_text, refuse_small_sides, split_share
 from kaizen.cases.case import Case, is_holdout
 from kaizen.cases.dataset import CASES_FILE, add_cases, dataset_fingerprint, is_inside, load_dataset
@@ -30,6 +32,7 @@ from kaizen.cases.evaluation_file import load_evaluation
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breaches, RefusedError, UsageError
 from kaizen.foundation.files import list_folder, read_bytes, shown_path
+from kaizen.foundation.globs import glob_test
 from kaizen.foundation.jsonio import JsonObject, sha256_hex
 from kaizen.foundation.text import counted, listed, quoted
 from kaizen.lab.definition import load_whole_system
@@ -69,6 +72,8 @@ class Opening(NamedTuple):
     dataset: str
     kept: bytes | None
     history: HistoryHits
+    canary: str
+    marks: JsonObject
     notes: list[str]
 
 
@@ -101,6 +106,10 @@ def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
     dataset, own = own_dataset(system), workspace.path(own_dataset(system))
     kept = kept_lines(read_bytes(own), shown_path(own), sides)
     history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout)
+    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable)))
+    salt, canary = os.urandom(SALT_LENGTH).hex(), f"kaizen-canary-{os.urandom(SALT_LENGTH).hex()}"
+    marks = sealed_marks(sides.holdout, sides.development, files, os.urandom(SALT_LENGTH).hex())
+    proofs = {"marks_sha256": sha256_hex(marks_text(marks)), "canary_sha256": sha256_hex(canary)}
     locked = locked_hashes(workspace, system)
     refuse_uncommitted(workspace, locked, dataset)
     if kept is not None:
@@ -116,11 +125,16 @@ def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
         inherited_looks(earlier, sides.holdout),
         seal_level(workspace, request, history, sides.holdout),
         str(checkout.head),
-        os.urandom(SALT_LENGTH).hex(),
+        {**new_seal(sides.holdout, salt), **proofs},
     )
     contract["campaign"] = f"c{next_campaign_number(workspace, earlier)}"
     notes = opening_notes(request, sides, contract)
-    return Opening(workspace, system, checkout, sealed, contract, sides.holdout, dataset, kept, history, notes)
+    known = len(known_questions(sides.holdout, files))
+    if known:
+        notes.append(f"the input of {counted(known, 'holdout case')} stands in files that variants may change")
+    if without_marks(marks):
+        notes.append(f"{counted(without_marks(marks), 'holdout case')} too short to be recognised when a variant copies it")
+    return Opening(workspace, system, checkout, sealed, contract, sides.holdout, dataset, kept, history, canary, marks, notes)
 
 
 def checked_sealed_place(workspace: Workspace, checkout: Checkout, name: str) -> str:
@@ -183,9 +197,17 @@ def case_sides(workspace: Workspace, system: System, checkout: Checkout, request
         message = f"{shown_path(workspace.path(own_dataset(system)))}: no case is held out, though cases have a split"
         hint = 'give fresh cases "split": "holdout", or name a file outside the repository: --holdout FILE'
         raise RefusedError(message, hint, "no_holdout")
-    drawn = set(draw_holdout(own, split_share(request.split, len(own)), workspace.config["seed"]))
+    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable))
+    known = known_questions(own, files)  # as an example in a prompt is
+    drawn = set(draw_holdout(own, split_share(request.split, len(own)), workspace.config["seed"], known))
     kept = [case._replace(document={**case.document, "split": "development"}) for case in own if case.id not in drawn]
     return CaseSides(kept + included, as_holdout([case for case in own if case.id in drawn]), True)
+
+
+def known_questions(cases: list[Case], files: Iterable[str]) -> set[str]:
+    """The ids of those of *cases* whose input stands in one of the texts *files*."""
+    index = ItemIndex(case._replace(document={"input": case.document["input"]}) for case in cases)
+    return {name for text in files for name in index.found(file_marks(text, index.sizes))}
 
 
 def as_holdout(cases: list[Case]) -> list[Case]:
@@ -264,15 +286,15 @@ def seal_level(workspace: Workspace, request: OpeningRequest, history: HistoryHi
     """How well the holdout will be kept: what git knows cannot be sealed, another user's folder is, and a statement is a statement."""
     if history.cases:
         where = "stand in the history of the repository, where the agent can read them"
-        return SealLevel(0, f"{history.cases} of {counted(len(holdout), 'case')} {where}")
+        return SealLevel("honour", f"{history.cases} of {counted(len(holdout), 'case')} {where}")
     if history.gap:
-        return SealLevel(0, f"the history of the repository could not be searched: {history.gap}")
+        return SealLevel("honour", f"the history of the repository could not be searched: {history.gap}")
     owner = os.stat(workspace.root).st_uid
     if hasattr(os, "geteuid") and os.geteuid() != owner:
-        return SealLevel(2, "the folder belongs to another user than the repository, and admits nobody else")
+        return SealLevel("other_user", "the folder belongs to another user than the repository, and admits nobody else")
     if request.guarded:
-        return SealLevel(1, f"stated, not verified: {'; '.join(request.guarded)}")
-    return SealLevel(0, "whoever runs the agent can read the folder; nothing but its honour keeps it from doing so")
+        return SealLevel("guarded", f"stated, not verified: {'; '.join(request.guarded)}")
+    return SealLevel("honour", "whoever runs the agent can read the folder; nothing but its honour keeps it from doing so")
 
 
 def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObject) -> list[str]:
@@ -285,6 +307,6 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
         notes.append(f"{counted(size, 'case')} in the holdout: a look can confirm large gains only; {ADVISED_HOLDOUT} or more are advised")
     if request.holdout_file:
         notes.append(f"{shown_path(request.holdout_file)} still holds the cases: keep it where no agent reads, or remove it")
-    if contract["holdout"]["level"] == 0:
+    if contract["holdout"]["level"] == "honour":
         notes.append("seal level honour: an agent that looks for the holdout can read it, and Kaizen could not tell")
     return notes

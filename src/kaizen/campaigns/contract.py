@@ -17,7 +17,7 @@ from kaizen.campaigns.campaign import (
     load_campaign,
 )
 from kaizen.campaigns.rules import LABEL_TRIALS
-from kaizen.campaigns.sealed import LOOK, SEALED_CONTRACT, SEALED_LOOKS, SEALED_MARK, case_question_hash, new_seal
+from kaizen.campaigns.sealed import LOOK, SEALED_CONTRACT, SEALED_LOOKS, SEALED_MARK, case_question_hash
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.cases.case import Case
 from kaizen.foundation.chain import read_chain
@@ -31,7 +31,6 @@ from kaizen.lab.system import SYSTEMS_FOLDER, System
 from kaizen.lab.workspace import WORKSPACE_FOLDER, Workspace
 
 STOP_RULES = {"plateau": 12, "categories": 3, "saturation": 0.95}
-LEVEL_NAMES = ("honour", "guarded", "other_user", "remote")
 GUARD_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,100}\Z")
 
 
@@ -62,9 +61,9 @@ class Inherited(NamedTuple):
 
 
 class SealLevel(NamedTuple):
-    """How well the holdout is kept, 0 to 3, and why it is not more in one sentence."""
+    """How well the holdout is kept, `honour`, `guarded` or `other_user`, and why it is that in one sentence."""
 
-    level: int
+    level: str
     reason: str
 
 
@@ -220,7 +219,7 @@ def build_contract(
     inherited: Inherited,
     level: SealLevel,
     base_commit: str,
-    salt: str,
+    seal: JsonObject,
 ) -> JsonObject:
     """The contract, without `campaign`, which is known when its folder is made."""
     number, alpha = look_terms(terms, inherited)
@@ -247,9 +246,8 @@ def build_contract(
         "holdout": {
             "cases": len(holdout),
             "clusters": len(set(cluster_names(holdout).values())),
-            "seal": new_seal(holdout, salt),
+            "seal": seal,
             "level": level.level,
-            "level_name": LEVEL_NAMES[level.level],
             "level_reason": level.reason,
         },
         "inherited": {"looks": inherited.looks, "yes": inherited.yes, "from": list(inherited.sources)},
@@ -292,7 +290,7 @@ def contract_words(contract: JsonObject) -> list[str]:
         f"may change: {listed([quoted(each) for each in contract['mutable']])}; {counted(len(contract['locked']), 'file')} locked",
         f"claims: {counted(looks['number'], 'look')} at {counted(holdout['cases'], 'sealed case')}, "
         f"{counted(looks['trials'], 'trial')} each; the chance of any false claim is at most {looks['alpha']:g}",
-        f"seal: {holdout['level_name']}; {holdout['level_reason']}",
+        f"seal: {holdout['level']}; {holdout['level_reason']}",
     ]
     lines += [f"must not get worse: {listed(guards)}"] if guards else []
     if inherited["from"]:

@@ -15,6 +15,7 @@ import os
 
 from kaizen.campaigns.admission import Opening, OpeningRequest, prepare_opening
 from kaizen.campaigns.campaign import CONTRACT_FILE, JOURNAL_FILE, OPENED, Campaign, campaigns_folder, contract_path, load_campaign
+from kaizen.campaigns.contamination import marks_text
 from kaizen.campaigns.contract import contract_text
 from kaizen.campaigns.sealed import (
     SEALED_CASES,
@@ -53,7 +54,6 @@ from kaizen.lab.worktrees import KAIZEN_REFS
 
 PLAN_FILE, PLANNED_DATASET = "opening.json", "opening.dataset"
 OPEN_LOCK = "open.lock"
-SECRET_BYTES = 16
 SEALED_NAMES = (SEALED_CASES, SEALED_CONTRACT, SEALED_MARK, SEALED_MARKS, SEALED_LOOKS, SEALED_RETIRED)
 
 
@@ -120,12 +120,12 @@ def seal_opening(opening: Opening) -> None:
         os.chmod(opening.sealed, 0o700)
     except OSError as error:
         refuse_writing(opening.sealed, error)
-    canary = f"kaizen-canary-{os.urandom(SECRET_BYTES).hex()}"
-    lines = [encode_compact(sealed_case(case.document, canary)) + "\n" for case in opening.holdout]
+    lines = [encode_compact(sealed_case(case.document, opening.canary)) + "\n" for case in opening.holdout]
     text = contract_text(opening.contract)
     name, digest = opening.contract["campaign"], sha256_hex(text)
-    mark = {"kind": SEALED_KIND, "version": 1, "campaign": name, "contract_sha256": digest, "canary": canary}
-    for file, content in ((SEALED_CASES, "".join(lines)), (SEALED_CONTRACT, text), (SEALED_MARK, encode_readable(mark) + "\n")):
+    mark = {"kind": SEALED_KIND, "version": 1, "campaign": name, "contract_sha256": digest, "canary": opening.canary}
+    contents = {SEALED_CASES: "".join(lines), SEALED_MARKS: marks_text(opening.marks), SEALED_CONTRACT: text}
+    for file, content in {**contents, SEALED_MARK: encode_readable(mark) + "\n"}.items():
         write_file(os.path.join(opening.sealed, file), content)
     sync_folder(opening.sealed)
     sync_folder(os.path.dirname(opening.sealed))

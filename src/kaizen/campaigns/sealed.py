@@ -221,7 +221,7 @@ def ledger(campaign: Campaign) -> list[JsonObject]:
 
 def looks_so_far(campaign: Campaign) -> tuple[int, int]:
     """(looks spent, yes answers) of *campaign*, with what it inherited: the next look is number spent + 1. Raises as `ledger` does."""
-    inherited = campaign.contract["inherited"]
+    inherited = campaign.events[0]["body"]["inherited"]
     own = ledger(campaign)
     return inherited["looks"] + len(own), inherited["yes"] + sum(look["answer"] == "yes" for look in own)
 

@@ -47,6 +47,7 @@ class CampaignVariant:
         self.replicate: JsonObject | None = None
         self.keep: JsonObject | None = None
         self.is_parked = False
+        self.replicates = 0  # how often it was replicated
         self.runs: list[str] = []
 
     def is_memorised(self) -> bool:
@@ -237,6 +238,7 @@ class CampaignState:
         """The verdict of fresh passes of candidate and leader."""
         variant = self.variant(body["variant"])
         self.replicated += variant.replicate is None
+        variant.replicates += 1
         variant.replicate, variant.commit = body, str(body.get("commit") or variant.commit)
         verdict = str(body.get("verdict") or "incomplete")
         variant.verdict = REPLICATED_AS.get(verdict, verdict)
@@ -337,7 +339,7 @@ def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObjec
 
 def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:
     """How many looks are spent, as the ledger or the journal says, whichever has more; the ledger is written first."""
-    inherited = state.opened.get("inherited") or {}
+    inherited = state.contract.get("inherited") or state.opened.get("inherited") or {}
     own = max([state.looks, ledger], key=len)
     done = int(inherited.get("looks") or 0) + len(own)
     yes = int(inherited.get("yes") or 0) + sum(each.get("answer") == "yes" for each in own)

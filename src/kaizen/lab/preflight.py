@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
-from kaizen.foundation.text import counted, slug
+from kaizen.foundation.text import counted, slug, visible
 from kaizen.lab.provenance import Checkout, checkout_obstacle, dirty_obstacle, dirty_paths, read_checkout
 from kaizen.lab.system import System
 from kaizen.lab.workspace import STORE_NAME, WORKSPACE_FOLDER, Workspace, make_store
@@ -80,3 +81,18 @@ def checked_tree(workspace: Workspace) -> Checkout:
     if obstacle:
         raise obstacle
     return checkout
+
+
+def tree_document(workspace: Workspace) -> JsonObject:
+    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
+    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
+    try:
+        checkout = read_checkout(workspace.root)
+        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
+        obstacle = checkout_obstacle(checkout)
+        if obstacle:
+            raise obstacle
+        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
+    except RefusedError as error:
+        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
+    return found
