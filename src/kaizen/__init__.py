@@ -170,6 +170,7 @@ LAYERS = {
         "campaigns.opening",
         "campaigns.ideas",
         "campaigns.state",
+        "campaigns.story",
         "campaigns.arms",
         "campaigns.measuring",
         "campaigns.screening",
@@ -180,7 +181,6 @@ LAYERS = {
         "campaigns.conduct",
         "campaigns.standing",
         "campaigns.next_step",
-        "campaigns.story",
     ],
     "exporters": [
         "exporters.rows",
