@@ -19,9 +19,9 @@ TOUCH_NO_CASE = ("demo", "evaluators", "init", "create system", "worktree add", 
 # test_lab_execution: holdout cases are never asked and only counted; test_lab_reading: nor shown when they were open once
 # test_campaigns_ideas, …_conduct, …_next_step, …_closing
 OF_THE_LOOP = ("idea add", "idea list", "keep", "discard", "note", "next", "campaign status", "campaign list", "campaign close")
+# Played by a whole campaign with canaries in its holdout (test_campaigns_*).
+OF_CAMPAIGNS = ("campaign open", "campaign report", "replicate", "look")
 OF_THE_LAB = ("resume", "log", "show", "compare", "status", "create view")
-# Played by a whole campaign, with canaries in its holdout.
-OF_CAMPAIGNS = ("campaign open", "campaign report")
 
 RUNNER = f"""
 import json, sys

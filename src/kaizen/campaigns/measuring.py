@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from kaizen.campaigns.arms import discard_export, exported, judge_of
 from kaizen.campaigns.campaign import Campaign, record, refuse_closed
+from kaizen.campaigns.splitting import cluster_names
 from kaizen.campaigns.state import CampaignState, campaign_state
 from kaizen.foundation.errors import InputError, Interrupted, RefusedError
 from kaizen.foundation.jsonio import JsonObject, fingerprint
@@ -93,8 +94,8 @@ class Bench(NamedTuple):
         return campaign_state(self.campaign)
 
     def clusters(self) -> dict[str, str]:
-        """The cluster of each item that has one."""
-        return {name: case.document["cluster"] for name, case in self.items.cases.items() if case.document.get("cluster")}
+        """{item: what it belongs to}: its cluster, or its question."""
+        return cluster_names(self.items.cases.values())
 
     def tagged(self, label: str) -> tuple[str, ...]:
         """The items with the tag *label*, in the campaign's order."""
@@ -142,6 +143,7 @@ def make_bench(
     """The bench of *campaign* for who holds it; as `open_bench`."""
     place = os.path.join(store_folder, "judge") if store_folder else folders.make()
     if store_folder:
+        make_store(workspace._replace(store_folder=store_folder))
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
@@ -303,7 +305,7 @@ class ArmRuns:
                 tell_end(self.bench.campaign, run.writer.document())
         return [str(run.writer.document()["state"]) for run in self.runs]
 
-    def scores(self, role: str, passes: int) -> dict[str, list[float]]:
+    def scores(self, role: str, passes: "int | None" = None) -> dict[str, list[float]]:
         """The scores of the arm *role* in the first *passes* passes."""
         return arm_scores(self.bench.store, self.ids()[role], passes)
 
@@ -332,22 +334,29 @@ def arm_runs(bench: Bench, arms: Sequence[Arm], measure: Measure, base: str = ""
 # --- Scores ----------------------------------------------------------------------------
 
 
-def arm_scores(store: RunStore, run: str, passes: int | None = None) -> dict[str, list[float]]:
-    """{item: its score in each pass} of *run*, of its first *passes*; more is better, and 0 to 1 where the metric has a range.
+def scaled_score(line: JsonObject, document: JsonObject) -> float | None:
+    """The score of an answer of the run of *document*: more is better, and 0 to 1 where the metric has a range; None without one.
 
-    Where counts are what counts, 1 without a mistake and 0 with one. An item without a measurement is left out.
+    Where counts are what counts, 1 without a mistake and 0 with one.
     """
-    document = store.read(run)
     metric, limits = document["metric"], document["campaign"]["range"]
+    value = pair_value(line, metric["name"], metric["aggregation"]) if is_answered(line) else None
+    if value is None or metric["aggregation"] in COUNT_AGGREGATIONS:
+        return value
+    is_lower = metric["direction"] == "lower"
+    low, high = limits or ((0.0, 0.0) if is_lower else (0.0, 1.0))
+    return (high - value if is_lower else value - low) / ((high - low) or 1.0)
+
+
+def arm_scores(store: RunStore, run: str, passes: int | None = None) -> dict[str, list[float]]:
+    """{item: its score in each pass} of *run*, of its first *passes*, as `scaled_score`; an item without a measurement is left out."""
+    document = store.read(run)
     numbers = run_passes(document)[:passes]
-    is_lower = metric["direction"] == "lower" and metric["aggregation"] not in COUNT_AGGREGATIONS
     found: dict[str, list[tuple[int, float]]] = {}
     for line in answered_lines(store, document):
-        value = pair_value(line, metric["name"], metric["aggregation"])
-        if value is not None and line["pass"] in numbers:
-            low, high = limits or ((0.0, 0.0) if is_lower else (0.0, 1.0))
-            scaled = (high - value if is_lower else value - low) / ((high - low) or 1.0)
-            found.setdefault(line["item"], []).append((line["pass"], scaled))
+        score = scaled_score(line, document)
+        if score is not None and line["pass"] in numbers:
+            found.setdefault(line["item"], []).append((line["pass"], score))
     return {item: [score for _, score in sorted(scores)] for item, scores in found.items()}
 
 

@@ -87,6 +87,9 @@ class RunOptions(NamedTuple):
     hypothesis: str = ""
     is_diagnostic: bool = False
     max_items: int | None = None
+    idea: str = ""
+    label: str = ""
+    predict: float | None = None
 
 
 class RunOutcome(NamedTuple):
@@ -226,10 +229,18 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
     """(patch id, patch) of what HEAD changes since the commit of the system's best run; (None, '') when that is not known."""
     try:
         base = str(store.read(system.best_run)["commit"]["hash"]) if system.best_run else ""
+    except InputError:
+        return None, ""
+    return patch_since(checkout, base)
+
+
+def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
+    """(patch id, patch) of what HEAD changes since the commit *base*; (None, '') when that is not known."""
+    try:
         if not base:
             return None, ""
         return patch_id(checkout, base), git_answer(checkout.root, "diff", "--no-ext-diff", "--no-textconv", base, str(checkout.head))
-    except (GitError, InputError):
+    except GitError:
         return None, ""
 
 

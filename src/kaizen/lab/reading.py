@@ -17,6 +17,7 @@ from kaizen.lab.session import final_answers, is_answered
 from kaizen.lab.system import COUNT_AGGREGATIONS, load_system
 from kaizen.lab.workspace import Workspace
 
+RACE_STOPPED = "race_stopped"  # why a screen was given up: it has said what it can
 UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
 SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
 PART_SHOWN = 1000  # characters of what an item said
@@ -238,7 +239,7 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
         key, state = (document["system"], document["variant"]), document["state"]
         if state == DONE:
             settled.add(key)
-        elif state not in (PLANNED, RUNNING, UNREADABLE) and key not in settled:
+        elif state not in (PLANNED, RUNNING, UNREADABLE) and document.get("reason") != RACE_STOPPED and key not in settled:
             command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
             kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
             commit = document["commit"]["hash"]
