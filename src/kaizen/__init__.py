@@ -181,6 +181,7 @@ LAYERS = {
         "campaigns.conduct",
         "campaigns.standing",
         "campaigns.next_step",
+        "campaigns.closing",
     ],
     "exporters": [
         "exporters.rows",

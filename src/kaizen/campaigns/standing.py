@@ -88,7 +88,7 @@ def campaign_counts(state: CampaignState, dev_score: float | None, signs: Sequen
         can_afford_more=not is_unresolved(state),
         equal_crashes=state.equal_crashes,
         taints=state.taints,
-        integrity=tuple(str(each.get("kind")) for each in state.integrity if not each.get("variant")),
+        integrity=tuple(str(each.get("kind")) for each in state.unsettled()),
         is_stop_file="STOP" in signs,
     )
 
@@ -118,7 +118,7 @@ def situation_document(state: CampaignState, dev_score: float | None) -> JsonObj
         "luck_line": state.luck_line(),
         "variants": len(state.screened()),
         "expected_false_keeps": state.false_keeps(),
-        "looks": {"left": count.left, "done": count.done, "yes": count.yes, "next_level": count.next_level, "mde": state.look_mde(count.next_level)},
+        "looks": {**count._asdict(), "mde": state.look_mde(count.next_level)},
         "left": budget_left(state),
     }
     told: JsonObject = rounded_floats(found)

@@ -23,6 +23,7 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
 
@@ -119,6 +120,7 @@ class CampaignState:
         self.notes: list[JsonObject] = []
         self.integrity: list[JsonObject] = []
         self.accepted: list[JsonObject] = []
+        self.settled = 0  # of the breaches of integrity
         self.closed: JsonObject | None = None
 
     # --- What follows ------------------------------------------------------------------
@@ -184,6 +186,10 @@ class CampaignState:
             return KEPT
         return DISCARDED_IDEA if last.decision else RUNNING_IDEA
 
+    def unsettled(self) -> list[JsonObject]:
+        """The breaches of integrity that no person has looked at since."""
+        return self.integrity[self.settled :]
+
     # --- Events ------------------------------------------------------------------------
 
     def variant(self, name: object) -> CampaignVariant:
@@ -237,6 +243,7 @@ class CampaignState:
         """The verdict of a screen; a variant screened again keeps its place."""
         variant = self.variant(body["variant"])
         is_first = variant.screen is None
+        variant.commit = str(body.get("commit") or variant.commit)
         variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
         variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
         self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
@@ -302,12 +309,17 @@ class CampaignState:
         self.notes.append(body)
 
     def see_integrity(self, body: JsonObject, time: str) -> None:
-        """Something that makes the record untrustworthy."""
+        """Something that makes the record untrustworthy; a variant that it is about is void."""
         self.integrity.append(body)
+        if body.get("variant") and body.get("verdict") == VOID_VERDICT:
+            variant = self.variant(body["variant"])
+            variant.commit, variant.verdict = str(body.get("commit") or variant.commit), VOID_VERDICT
 
     def see_accepted(self, body: JsonObject, time: str) -> None:
-        """A person has accepted something."""
+        """A person has accepted something; of breaches of integrity all that there were."""
         self.accepted.append(body)
+        if body.get("what") == INTEGRITY_ACCEPTED:
+            self.settled = len(self.integrity)
 
     def see_closed(self, body: JsonObject, time: str) -> None:
         """The end."""

@@ -17,6 +17,8 @@ from kaizen.lab.runstore import FolderStore
 from kaizen.lab.watch import content_sha256
 from kaizen.lab.workspace import Workspace, find_workspace
 
+NOISE_TOLD = ("passes", "items", "flip_rate", "se_pass", "run_variance", "mde", "is_resolvable", "accepted")
+
 
 @command(
     "campaign list",
@@ -89,13 +91,13 @@ def status_document(workspace: Workspace, campaign: Campaign, found: NextStep) -
         "reference": state.reference._asdict(),
         "leader": {**state.leader._asdict(), "stored_runs": state.stored},
         "situation": found.document["situation"],
-        "noise": {key: noise.get(key) for key in ("passes", "items", "flip_rate", "se_pass", "run_variance", "mde", "is_resolvable", "accepted")},
+        "noise": {key: noise.get(key) for key in NOISE_TOLD},
         "looks": {**state.look_count._asdict(), "answers": [each.get("answer") for each in state.looks]},
         "budget": {"allowed": contract["budget"], "used": spent._asdict(), "left": found.document["situation"]["left"]},
         "drift": {"pending": state.is_drifted, "zs": state.drift_zs},
         "verdicts": verdict_counts(state),
         "integrity": integrity_document(workspace, campaign, state),
-        "seal": {"level": contract["holdout"]["level"], "reason": contract["holdout"]["level_reason"], "cases": contract["holdout"]["cases"]},
+        "seal": {key: contract["holdout"][key] for key in ("level", "level_reason", "cases")},
         "stop": found.document["stop"],
         "should_continue": found.document["should_continue"],
         "action": found.step.action,
@@ -145,13 +147,13 @@ def campaign_lines(message: str, data: JsonObject) -> list[str]:
         ("reference", f"{data['reference']['variant']}, {data['reference']['commit'][:12]}"),
         ("leader", f"{data['leader']['variant']}, {data['leader']['commit'][:12]}, fresh gain over the reference {gain}"),
         ("noise", noise_words(noise, situation)),
-        ("luck line", f"the best of {situation['variants']} useless variants would seem to gain {number_or_unknown(situation['luck_line'])}"),
+        ("luck line", f"{number_or_unknown(situation['luck_line'])}: what the best of {situation['variants']} useless ones seems to gain"),
         ("variants", listed([f"{number} {verdict.replace('_', ' ')}" for verdict, number in data["verdicts"].items()], 20)),
         ("false keeps", f"{situation['expected_false_keeps']:.2g} expected if nothing worked"),
         ("looks", f"{looks['left']} of {looks['number']} left, {looks['yes']} yes{level}"),
         ("budget", listed(budget_words(data["budget"]))),
         ("drift", "the leader's trials have to be measured anew" if data["drift"]["pending"] else ""),
-        ("seal", f"{data['seal']['level']}{': ' + data['seal']['reason'] if data['seal']['reason'] else ''}; {integrity['sealed_place']}"),
+        ("seal", f"{data['seal']['level']}{': ' + data['seal']['level_reason'] if data['seal']['level_reason'] else ''}; {integrity['sealed_place']}"),
         ("stop", listed([code.replace("_", " ") for code in data["stop"]])),
         ("at work", listed([f"{each['id']} ({each['answered']} of {each['planned']})" for each in data["live"]])),
         ("integrity", listed([str(each.get("message")) for each in integrity["events"]], 5)),
