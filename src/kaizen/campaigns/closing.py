@@ -89,9 +89,9 @@ def look_store(campaign: Campaign, look: int) -> FolderStore:
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
-    """What the answers of a look say, in units of the metric, more being better: means, gain, SE, bound and estimate at its level, plain 95 % interval.
+    """What the answers of a look say, in units of the metric, more being better.
 
-    Where they cannot be read all that is None, with a reason.
+    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
     """
     told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
     unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
@@ -106,7 +106,8 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    noise, trials, width, level = state.noise or {}, int(state.contract["looks"]["trials"]), score_width(state.contract), float(look["level"])
+    noise, trials = state.noise or {}, int(state.contract["looks"]["trials"])
+    width, level = score_width(state.contract), float(look["level"])
     terms = float(noise.get("run_variance") or 0.0), (trials, trials), int(noise.get("passes") or 0)
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
     numbers = {
@@ -127,9 +128,9 @@ def score_width(contract: JsonObject) -> float:
 
 
 def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
-    """{bound, estimate, gain, se, level, looks} of the reference over the baseline: sums over the looks that said yes; None when nothing is claimed.
+    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
 
-    A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
+    Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
     """
     if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
         return None

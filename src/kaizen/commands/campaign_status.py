@@ -153,7 +153,7 @@ def campaign_lines(message: str, data: JsonObject) -> list[str]:
         ("looks", f"{looks['left']} of {looks['number']} left, {looks['yes']} yes{level}"),
         ("budget", listed(budget_words(data["budget"]))),
         ("drift", "the leader's trials have to be measured anew" if data["drift"]["pending"] else ""),
-        ("seal", f"{data['seal']['level']}{': ' + data['seal']['level_reason'] if data['seal']['level_reason'] else ''}; {integrity['sealed_place']}"),
+        ("seal", "; ".join(filter(None, [data["seal"]["level"], data["seal"]["level_reason"], integrity["sealed_place"]]))),
         ("stop", listed([code.replace("_", " ") for code in data["stop"]])),
         ("at work", listed([f"{each['id']} ({each['answered']} of {each['planned']})" for each in data["live"]])),
         ("integrity", listed([str(each.get("message")) for each in integrity["events"]], 5)),
