@@ -220,6 +220,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     campaigns/story.py           The story of a campaign: every variant, bets and claims apart, what is not known.
 #     campaigns/arms.py            Private exports of commits: each arm of a comparison works in a tree of its own.
 #     campaigns/measuring.py       Passes of the arms of a comparison, interleaved, each arm a run of its own; resumable.
+#     campaigns/screening.py       A run inside a campaign: may it begin, and what does one pass say of the variant.
+#     campaigns/replicating.py     Fresh passes of a promising variant and the leader: whether it may be kept.
+#     campaigns/noise_floor.py     The noise of the leader, and what it takes to see the effect that is wanted.
+#     campaigns/looking.py         A look: leader against reference on the sealed holdout; yes, no or void.
 #     campaigns/notes.py           What a campaign writes into the tree: the best run in system.md, and lessons.md.
 #     campaigns/conduct.py         Keep and discard: a variant becomes the leader, or the branch goes back to it.
 #     campaigns/standing.py        What is told of a campaign's state: situation, why it must stop, what was learnt.
@@ -270,6 +274,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run_system.py       `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
+#     commands/system_noise.py     `kaizen noise --system` and `kaizen plan --system`: what a campaign can see.
 #     commands/lab_log.py          `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
 #     commands/campaign_words.py   What the commands of a campaign share: how it is named, and what is found.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
@@ -300,9 +305,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
 #     commands/lab_compare.py      `kaizen compare A B`: what the second run gains over the first, item by item.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
+#     commands/measuring.py        `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
 #     commands/next.py             `kaizen next`: the next step of a campaign, for a session that remembers nothing.
-#     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
+#     commands/noise.py            `kaizen noise`: the unchanged agent, or the leader of a campaign, against itself.
 #     commands/optimize.py         `kaizen optimize`: a program proposes new texts from feedback; none is run.
 #     commands/pareto.py           `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
 #     commands/plan.py             `kaizen plan`: how many cases and trials it takes, before they are run.
@@ -30310,6 +30316,9 @@ class RunOptions(NamedTuple):
     hypothesis: str = ""
     is_diagnostic: bool = False
     max_items: int | None = None
+    idea: str = ""
+    label: str = ""
+    predict: float | None = None
 
 
 class RunOutcome(NamedTuple):
@@ -30449,10 +30458,18 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
     """(patch id, patch) of what HEAD changes since the commit of the system's best run; (None, '') when that is not known."""
     try:
         base = str(store.read(system.best_run)["commit"]["hash"]) if system.best_run else ""
+    except InputError:
+        return None, ""
+    return patch_since(checkout, base)
+
+
+def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
+    """(patch id, patch) of what HEAD changes since the commit *base*; (None, '') when that is not known."""
+    try:
         if not base:
             return None, ""
         return patch_id(checkout, base), git_answer(checkout.root, "diff", "--no-ext-diff", "--no-textconv", base, str(checkout.head))
-    except (GitError, InputError):
+    except GitError:
         return None, ""
 
 
@@ -30654,6 +30671,7 @@ def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
 # items or by another eval than the newest run that can be ranked. What is not known is unavailable, with its reason.
 # =============================================================================
 
+RACE_STOPPED = "race_stopped"  # why a screen was given up: it has said what it can
 UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
 SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
 PART_SHOWN = 1000  # characters of what an item said
@@ -30875,7 +30893,7 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
         key, state = (document["system"], document["variant"]), document["state"]
         if state == DONE:
             settled.add(key)
-        elif state not in (PLANNED, RUNNING, UNREADABLE) and key not in settled:
+        elif state not in (PLANNED, RUNNING, UNREADABLE) and document.get("reason") != RACE_STOPPED and key not in settled:
             command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
             kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
             commit = document["commit"]["hash"]
@@ -33903,8 +33921,8 @@ class Bench(NamedTuple):
         return campaign_state(self.campaign)
 
     def clusters(self) -> dict[str, str]:
-        """The cluster of each item that has one."""
-        return {name: case.document["cluster"] for name, case in self.items.cases.items() if case.document.get("cluster")}
+        """{item: what it belongs to}: its cluster, or its question."""
+        return cluster_names(self.items.cases.values())
 
     def tagged(self, label: str) -> tuple[str, ...]:
         """The items with the tag *label*, in the campaign's order."""
@@ -33952,6 +33970,7 @@ def make_bench(
     """The bench of *campaign* for who holds it; as `open_bench`."""
     place = os.path.join(store_folder, "judge") if store_folder else folders.make()
     if store_folder:
+        make_store(workspace._replace(store_folder=store_folder))
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
@@ -34113,7 +34132,7 @@ class ArmRuns:
                 tell_end(self.bench.campaign, run.writer.document())
         return [str(run.writer.document()["state"]) for run in self.runs]
 
-    def scores(self, role: str, passes: int) -> dict[str, list[float]]:
+    def scores(self, role: str, passes: "int | None" = None) -> dict[str, list[float]]:
         """The scores of the arm *role* in the first *passes* passes."""
         return arm_scores(self.bench.store, self.ids()[role], passes)
 
@@ -34142,22 +34161,29 @@ def arm_runs(bench: Bench, arms: Sequence[Arm], measure: Measure, base: str = ""
 # --- Scores ----------------------------------------------------------------------------
 
 
-def arm_scores(store: RunStore, run: str, passes: int | None = None) -> dict[str, list[float]]:
-    """{item: its score in each pass} of *run*, of its first *passes*; more is better, and 0 to 1 where the metric has a range.
+def scaled_score(line: JsonObject, document: JsonObject) -> float | None:
+    """The score of an answer of the run of *document*: more is better, and 0 to 1 where the metric has a range; None without one.
 
-    Where counts are what counts, 1 without a mistake and 0 with one. An item without a measurement is left out.
+    Where counts are what counts, 1 without a mistake and 0 with one.
     """
-    document = store.read(run)
     metric, limits = document["metric"], document["campaign"]["range"]
+    value = pair_value(line, metric["name"], metric["aggregation"]) if is_answered(line) else None
+    if value is None or metric["aggregation"] in COUNT_AGGREGATIONS:
+        return value
+    is_lower = metric["direction"] == "lower"
+    low, high = limits or ((0.0, 0.0) if is_lower else (0.0, 1.0))
+    return (high - value if is_lower else value - low) / ((high - low) or 1.0)
+
+
+def arm_scores(store: RunStore, run: str, passes: int | None = None) -> dict[str, list[float]]:
+    """{item: its score in each pass} of *run*, of its first *passes*, as `scaled_score`; an item without a measurement is left out."""
+    document = store.read(run)
     numbers = run_passes(document)[:passes]
-    is_lower = metric["direction"] == "lower" and metric["aggregation"] not in COUNT_AGGREGATIONS
     found: dict[str, list[tuple[int, float]]] = {}
     for line in answered_lines(store, document):
-        value = pair_value(line, metric["name"], metric["aggregation"])
-        if value is not None and line["pass"] in numbers:
-            low, high = limits or ((0.0, 0.0) if is_lower else (0.0, 1.0))
-            scaled = (high - value if is_lower else value - low) / ((high - low) or 1.0)
-            found.setdefault(line["item"], []).append((line["pass"], scaled))
+        score = scaled_score(line, document)
+        if score is not None and line["pass"] in numbers:
+            found.setdefault(line["item"], []).append((line["pass"], score))
     return {item: [score for _, score in sorted(scores)] for item, scores in found.items()}
 
 
@@ -34234,6 +34260,884 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
         if limit is not None and more and (used + more > limit or used >= limit):
             message = f"the budget of {campaign.id} is spent: {used:.6g} of {limit:.6g} {name} are used, and {more:.4g} more are needed"
             raise RefusedError(message, "close the campaign with: kaizen campaign close", "budget_spent")
+
+# endregion
+
+# region campaigns/screening.py
+# =============================================================================
+# A run inside a campaign: may it begin, and what does one pass say of the variant.
+#
+# Beyond what lab/preflight.py asks, in this order, the first that fails is told:
+#
+#     budget_spent       variants, evaluations, money or hours of the contract are used up
+#     locked_changed     a locked file, or what system.md says of scoring, is not that of the opening (integrity)
+#     out_of_scope       the diff to the leader leaves the mutable globs
+#     duplicate          a complete run of this epoch had this tree, or this patch to this leader
+#     contaminated       an added line holds text of the holdout (integrity)
+#     hypothesis_missing a run that is no diagnostic has neither --hypothesis nor --idea
+#
+# A screen is one pass in the frozen random order against the leader's stored trials, given up when the
+# race is lost, and fresh paired trials on the items of the label that the hypothesis names.
+# =============================================================================
+
+OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
+UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
+
+
+class Screened(NamedTuple):
+    """What became of a run inside a campaign: run.json with notes, the body of its screen event (None without a verdict), its campaign."""
+
+    outcome: RunOutcome
+    purpose: str
+    screen: JsonObject | None
+    campaign: Campaign
+
+
+# --- Preflight -------------------------------------------------------------------------
+
+
+def scoring_change(workspace: Workspace, here: System, bench: Bench) -> str | None:
+    """What of the tree at hand decides the score and is not as it was when the campaign opened, in one sentence; None for nothing."""
+    name = system_notes(bench.campaign)
+    before, _ = front_matter(git_answer(workspace.root, "show", f"{opening_commit(bench.campaign)}:./{name}"), name)
+    after, _ = front_matter(git_answer(workspace.root, "show", f"HEAD:./{name}"), name)
+    for key in sorted(before.keys() | after.keys()):
+        if key != "best_run" and before.get(key) != after.get(key):
+            return f"system.md has another `{key}` than when the campaign opened"
+    locked, now = bench.campaign.contract["locked"], locked_hashes(workspace, here)
+    path = next((path for path in sorted(locked.keys() | now.keys()) if locked.get(path) != now.get(path)), None)
+    return None if path is None else f"the locked file {quoted(path)} is not the one with which the campaign opened"
+
+
+def variant_paths(workspace: Workspace, campaign: Campaign, checkout: Checkout, base: str) -> list[str]:
+    """The paths, relative to the root, that HEAD changed since the commit *base*, without those that are the engine's own and notes."""
+    prefix = os.path.relpath(workspace.root, os.path.realpath(checkout.root))
+    own = f"{WORKSPACE_FOLDER}/{SYSTEMS_FOLDER}/{campaign.system}"
+    is_own = glob_test(f"{own}/{name}" for name in OWN_GLOBS)
+    return [path for path in (os.path.relpath(each, prefix) for each in changed_paths(checkout, base)) if not is_own(path)]
+
+
+def refuse_out_of_scope(campaign: Campaign, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`out_of_scope`) for a path that no mutable glob means."""
+    is_mutable = glob_test(campaign.contract["mutable"])
+    beyond = [quoted(path) for path in paths if not is_mutable(path)]
+    if beyond:
+        message = f"{listed(beyond, 5)} may not change in {campaign.id}: only {listed(map(quoted, campaign.contract['mutable']), 10)} may"
+        raise RefusedError(message, "take that change back, commit, and run again", "out_of_scope")
+
+
+def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, base: str) -> None:
+    """Raises RefusedError (`duplicate`) when a complete, full run of this epoch had this tree, or this patch to the same leader."""
+    for run, body in state.runs.items():
+        if body.get("purpose") not in (SCREENING, BASELINE_RUN) or body.get("state") != DONE:
+            continue
+        is_same = body["tree"] == tree
+        if not is_same and patch and body["patch_id"] == patch:
+            with suppress(InputError):
+                is_same = bench.store.read(run)["campaign"].get("base") == base
+        if is_same:
+            message = f"{run} measured just this, as {visible(body['variant'], 60)}: asking until the score is right is no measurement"
+            raise RefusedError(message, "change something, or: kaizen replicate for fresh trials of a promising variant", "duplicate")
+
+
+def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) -> RunOptions:
+    """*options* with the hypothesis and label of the idea. Raises RefusedError, UsageError or InputError when they do not go together."""
+    idea = state.ideas.get(options.idea)
+    if options.idea and idea is None:
+        raise InputError(f"there is no idea {quoted(options.idea)} in {bench.campaign.id}", "kaizen idea list shows them", "no_idea")
+    own = str((idea or {}).get("label") or "")
+    if idea is not None and options.label and options.label != own:
+        message = f"--label {quoted(options.label)}: {options.idea} was written down with {quoted(own) if own else 'no label'}"
+        raise UsageError(message, "the label is frozen with the idea; another label is another idea")
+    label = options.label or own
+    hypothesis = options.hypothesis or str((idea or {}).get("hypothesis") or "")
+    if not hypothesis:
+        hint = 'write it down first: kaizen idea add, then --idea I; or --hypothesis "if …, then …, because …"'
+        raise RefusedError("a run inside a campaign needs a hypothesis: say what is tried and why", hint, "hypothesis_missing")
+    if label and len(bench.tagged(label)) < LABEL_ITEMS:
+        message = f"the label {quoted(label)} has {counted(len(bench.tagged(label)), 'development item')}, and needs {LABEL_ITEMS}"
+        raise InputError(message, "run without a label, or name a larger one", "label_too_small")
+    return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
+
+
+def purpose_of(state: CampaignState, options: RunOptions, paths: Sequence[str]) -> str:
+    """What the run is for. Raises RefusedError: not_baseline, no_baseline, no_noise."""
+    if options.is_diagnostic or options.max_items is not None:
+        return DIAGNOSTIC_RUN
+    if options.variant == UNCHANGED:
+        if paths:
+            message = f"{quoted(UNCHANGED)} is the unchanged system, and {counted(len(paths), 'path')} changed since the opening"
+            raise RefusedError(message, "name the variant otherwise, or run it from the commit of the opening", "not_baseline")
+        return BASELINE_RUN
+    if state.baseline is None:
+        hint = f"from the unchanged tree: kaizen run --system {state.contract['system']} --variant {UNCHANGED}"
+        raise RefusedError("there is no baseline yet to compare a variant with", hint, "no_baseline")
+    if not state.stored:
+        hint = f"kaizen noise --system {state.contract['system']}"
+        raise RefusedError("there are no stored trials of the leader to compare a variant with", hint, "no_noise")
+    return SCREENING
+
+
+# --- The run ---------------------------------------------------------------------------
+
+
+def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) -> Screened:
+    """Records, executes and judges a run of the commit at hand. Raises RefusedError when the preflight forbids it."""
+    refuse_windows()
+    refuse_closed(campaign)
+    here = load_whole_system(workspace, options.system)
+    with held_locks(workspace, here), WorkFolders() as folders:
+        refuse_signs(workspace)
+        bench, state, checkout = bench_in_tree(workspace, campaign, here, folders, options)
+        base = state.leader.commit
+        paths = variant_paths(workspace, campaign, checkout, base)
+        unfinished = unfinished_run(bench, state, options, str(checkout.head))
+        if unfinished:
+            return go_on(bench, checkout, unfinished, False)
+        purpose = purpose_of(state, options, paths)
+        refuse_out_of_scope(campaign, paths)
+        tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
+        if purpose != DIAGNOSTIC_RUN:
+            refuse_duplicate(bench, state, tree, patch or "", base)
+        memorised = contamination(bench, checkout, options, base)
+        if purpose == SCREENING:
+            options = checked_hypothesis(bench, state, options)
+        evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
+        items = bench.order()[: options.max_items]
+        document = run_document(bench.judge, bench.system, options, checkout, bench.items, evaluator)
+        of = campaign_fields(campaign, Measure(purpose, f"{purpose}\n{checkout.head}", items, idea=options.idea, label=options.label))
+        document |= {
+            "patch_id": patch,
+            "population": {**document["population"], "selected_item_ids": list(items)},
+            "seed": campaign.contract["seed"],
+            "campaign": {**of, "base": base, "memorised": memorised, "predict": options.predict},
+        }
+        run = bench.store.create(document)
+        tell_start(campaign, bench.store.read(run))
+        with bench.store.writing(run) as writer:
+            writer.event("planned", commit=checkout.head, tree=tree)
+            if text:
+                write_file(writer.file("diff.patch"), text.encode("utf-8", "surrogateescape"))
+            outcome = execute_here(bench, checkout, writer, False)
+        return judged(bench, outcome)
+
+
+def bench_in_tree(
+    workspace: Workspace, campaign: Campaign, here: System, folders: WorkFolders, options: RunOptions
+) -> tuple[Bench, CampaignState, Checkout]:
+    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, locked_changed."""
+    state = campaign_state(campaign)
+    is_new = options.variant not in state.variants and not options.is_diagnostic and options.variant != UNCHANGED
+    refuse_spent(campaign, state, int(campaign.contract["dataset"]["items"]), int(is_new))
+    checkout = checked_tree(workspace)
+    bench = make_bench(workspace, campaign, checkout, folders)
+    changed = scoring_change(workspace, here, bench)
+    if changed:
+        report_integrity(campaign, "locked_changed", changed, variant=options.variant, commit=checkout.head)
+        raise RefusedError(changed, "put it back as it was committed; another eval or dataset is another campaign", "locked_changed")
+    return bench, state, checkout
+
+
+def unfinished_run(bench: Bench, state: CampaignState, options: RunOptions, commit: str) -> str:
+    """The screen of this variant and commit that was broken off, or ended before it was judged; '' for none."""
+    if options.is_diagnostic or options.max_items is not None:
+        return ""
+    judged_runs = {event["body"]["run"] for event in bench.campaign.events if event["type"] in ("screen", "baseline")}
+    for run, body in reversed(state.runs.items()):
+        is_same = (body.get("variant"), body.get("commit")) == (options.variant, commit) and body["purpose"] in (SCREENING, BASELINE_RUN)
+        if is_same and run not in judged_runs:
+            return run
+    return ""
+
+
+def execute_here(bench: Bench, checkout: Checkout, writer: RunWriter, has_new_chance: bool) -> RunOutcome:
+    """Has the run that *writer* holds answered in the tree at hand; a screen is given up when its race is lost."""
+    document = writer.document()
+    evaluator = ITEM_EVALUATORS[bench.system.kind](bench.judge, bench.system)
+    copy_locked(bench.judge, writer)
+    watch = TreeWatch(checkout, {bench.workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
+    with open_session(Place(bench.judge, bench.workspace.root, watch), bench.system, bench.store, writer, bench.limits) as session:
+        if document["campaign"]["purpose"] == SCREENING:
+            session.gives_up = ScreenRace(bench, document, session).end
+        end = ask_rounds(session, evaluator, planned_items(document, bench.items), has_new_chance)
+    finish_run(session, end, evaluator)
+    tell_end(bench.campaign, writer.document())
+    return RunOutcome(writer.document(), run_notes(writer, bench.items))
+
+
+def resume_in_campaign(workspace: Workspace, campaign: Campaign, run: str, is_restart: bool) -> Screened:
+    """Goes on with a run of *campaign*, or begins it anew, and judges it. Raises RefusedError when state or tree forbid it."""
+    refuse_windows()
+    refuse_closed(campaign)
+    here = load_whole_system(workspace, campaign.system)
+    with held_locks(workspace, here), WorkFolders() as folders:
+        refuse_signs(workspace)
+        options = RunOptions(campaign.system, UNCHANGED)
+        bench, _, checkout = bench_in_tree(workspace, campaign, here, folders, options)
+        return go_on(bench, checkout, run, is_restart)
+
+
+def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Screened:
+    """Goes on with *run* from its own commit, and judges it."""
+    before = bench.store.read(run)
+    own = before["campaign"]["purpose"]
+    if own not in (SCREENING, BASELINE_RUN, DIAGNOSTIC_RUN):
+        hint = f"kaizen {'noise --system ' + bench.campaign.system if own == 'noise' else own + ' ' + before['variant']}"
+        raise RefusedError(f"{run} is a part of a measurement that its own command goes on with", hint, "part_of_measurement")
+    if before["commit"]["hash"] != checkout.head:
+        commit = str(before["commit"]["hash"])[:12]
+        message = f"{run} was made from commit {commit}, and HEAD is {str(checkout.head)[:12]}"
+        raise RefusedError(message, f"check that commit out, here or in a worktree: git switch --detach {commit}", "other_commit")
+    tell_start(bench.campaign, before)
+    is_over = before["state"] == DONE or before.get("reason") == RACE_STOPPED
+    is_judged = any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in bench.campaign.events)
+    if is_over and not is_judged and own != DIAGNOSTIC_RUN:
+        tell_end(bench.campaign, before)
+        return judged(bench, RunOutcome(before, []))
+    refuse_state({**before, "state": DONE} if is_over else before, is_restart)
+    if is_restart:
+        bench.store.restart(run)
+    with bench.store.writing(run) as writer:
+        writer.event("resumed", after=before["state"], restart=is_restart, mended=writer.notes)
+        kill_marked(RUN_MARK + b"=" + str(before["mark"]).encode())
+        outcome = execute_here(bench, checkout, writer, before["state"] in (INCOMPLETE, TIMED_OUT))
+    return judged(bench, outcome)
+
+
+# --- The race --------------------------------------------------------------------------
+
+
+def race_end(order: Sequence[str], candidate: Scores, stored: Scores, effect: float, has_label: bool) -> int | None:
+    """After how many items of *order* the race is lost, of scores in 0 to 1; None while it is not.
+
+    Where a label is named the wish is only that nothing is harmed, and no rest can make the variant hopeless. An item that is not
+    measured yet ends what can be said: what comes in another order would not be blind to it.
+    """
+    paired = [item for item in order if stored.get(item)]
+    means = {item: sum(stored[item]) / len(stored[item]) for item in paired}
+    headroom = None if has_label else sum(1 - mean for mean in means.values())
+    race = FutilityRace(0.0 if has_label else effect, headroom)
+    for number, item in enumerate(paired, 1):
+        if not candidate.get(item):
+            return None
+        if race.add(candidate[item][0] - means[item], 1 - means[item]):
+            return number
+    return None
+
+
+class ScreenRace:
+    """The race of a screen while its answers come in."""
+
+    def __init__(self, bench: Bench, document: JsonObject, session: RunSession) -> None:
+        self.session, self.document, self.effect = session, document, scaled_effect(bench.campaign.contract)
+        self.stored = merged_scores(bench.store, bench.state().stored)
+        self.seen = 0
+
+    def end(self) -> RunEnd | None:
+        """The end of the run when the race is lost."""
+        if len(self.session.last) == self.seen or not can_race(self.document):
+            return None
+        self.seen = len(self.session.last)
+        found = {key[0]: scaled_score(line, self.document) for key, line in self.session.last.items()}
+        scores = {item: [score] for item, score in found.items() if score is not None}
+        label = self.document["campaign"]["label"]
+        number = race_end(self.document["population"]["selected_item_ids"], scores, self.stored, self.effect, bool(label))
+        return None if number is None else RunEnd(INCOMPLETE, RACE_STOPPED, f"given up after {counted(number, 'item')}: the race is lost")
+
+
+def can_race(document: JsonObject) -> bool:
+    """True when differences of scores lie within -1 to 1."""
+    return document["campaign"]["range"] is not None or document["metric"]["aggregation"] in COUNT_AGGREGATIONS
+
+
+# --- The verdict -----------------------------------------------------------------------
+
+
+def judged(bench: Bench, outcome: RunOutcome) -> Screened:
+    """What the run says, which is recorded. Raises Interrupted when it was broken off."""
+    document, campaign = outcome.document, bench.campaign
+    purpose, run = str(document["campaign"]["purpose"]), str(document["id"])
+    if document["state"] == BROKEN_OFF:
+        raise Interrupted(f"{run}: stopped by a signal; kaizen resume {run} goes on")
+    if purpose == BASELINE_RUN and document["state"] == DONE:
+        if bench.state().baseline is None:
+            record(campaign, "baseline", run=run, commit=document["commit"]["hash"])
+        return Screened(outcome, purpose, None, campaign)
+    if purpose != SCREENING:
+        return Screened(outcome, purpose, None, campaign)
+    body = screen_body(bench, document)
+    record(campaign, "screen", **body)
+    return Screened(outcome, purpose, body, campaign)
+
+
+def screen_body(bench: Bench, document: JsonObject) -> JsonObject:
+    """The body of the screen event of the run of *document*; its fresh label trials are measured here."""
+    state, own, run = bench.state(), document["campaign"], str(document["id"])
+    leader = state.leader
+    body: JsonObject = {"variant": document["variant"], "commit": document["commit"]["hash"], "run": run, "label_runs": None}
+    body |= {"idea": own["idea"], "label": own["label"] or None, "predict": own["predict"], "leader": leader.variant}
+    body |= {"leader_commit": leader.commit, **dict.fromkeys(("n", "gain", "se", "z", "label_n", "label_gain", "label_z"))}
+    body |= {"verdict": "", "reasons": [], "memorised": own["memorised"], "race_stopped": False}
+    raced = document["reason"] == RACE_STOPPED
+    if document["state"] != DONE and not raced:
+        return {**body, "verdict": UNFINISHED_VERDICTS[document["state"]], "reasons": [document["reason"]]}
+    check_recorded(bench.campaign, bench.store, [run, *state.stored])
+    candidate, stored = arm_scores(bench.store, run), merged_scores(bench.store, state.stored)
+    order = document["population"]["selected_item_ids"]
+    number = race_end(order, candidate, stored, scaled_effect(bench.campaign.contract), bool(own["label"])) if can_race(document) else None
+    if number is not None:
+        candidate = {item: candidate[item] for item in [item for item in order if stored.get(item)][:number]}
+    overall = difference_of(state, bench.clusters(), candidate, stored, (1, passes_of(bench.store, state.stored)))
+    body |= {"n": overall.n, "gain": overall.gain, "se": overall.se, "z": overall.z, "race_stopped": number is not None}
+    label = None
+    if own["label"] and number is None and (overall.z is None or overall.z > -1):
+        label_runs, label = label_trials(bench, document, state)
+        body |= {"label_runs": label_runs, "label_n": label.n, "label_gain": label.gain, "label_z": label.z}
+    ruling = screen_verdict(overall, label)
+    if number is not None and ruling.verdict != "worse":
+        ruling = Ruling("no_signal", (RACE_STOPPED,))
+    return {**body, "verdict": ruling.verdict, "reasons": list(ruling.reasons)}
+
+
+def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tuple[list[str], Difference]:
+    """(runs of candidate and leader, how they differ) of fresh paired trials on the items of the label; not measured when a run failed."""
+    own, leader, commit = document["campaign"], state.leader, str(document["commit"]["hash"])
+    arms = [Arm("candidate", document["variant"], commit), Arm("leader", leader.variant, leader.commit)]
+    measure = Measure(LABEL_RUN, f"label\n{commit}\n{leader.commit}", bench.tagged(own["label"]), idea=own["idea"], label=own["label"])
+    trials = int(bench.campaign.contract["label_trials"])
+    with arm_runs(bench, arms, measure, leader.commit) as pair:
+        pair.measure(trials)
+        is_whole = set(pair.finish()) == {DONE}
+        runs = pair.ids()
+    check_recorded(bench.campaign, bench.store, list(runs.values()))
+    scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
+    return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
+
+
+def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: str) -> int:
+    return 0
+
+# endregion
+
+# region campaigns/replicating.py
+# =============================================================================
+# Fresh passes of a promising variant and the leader: whether it may be kept.
+#
+# One pass first, which may end it; then up to three, and once up to six where the evidence is close.
+# Only these passes count: what the screen saw chose the variant, and is left out. Guards are asked on
+# the same data. The leader's fresh trials are compared with its stored ones: whether the world drifted.
+# =============================================================================
+
+Values = dict[str, list["float | None"]]
+SIDES = ("candidate", "leader")
+GAVE_UP = "first_pass"
+
+
+def replicated(workspace: Workspace, campaign: Campaign, name: str) -> JsonObject:
+    """The body of the replicate event of the variant *name*, measured now, gone on with, or as it was when all was measured.
+
+    Raises InputError (`no_variant`), and RefusedError: not_promising, discarded, is_leader, and what forbids measuring.
+    """
+    state = campaign_state(campaign)
+    variant = state.variants.get(name)
+    if variant is None or variant.screen is None:
+        known = [each.name for each in state.screened()]
+        raise InputError(f"no variant {quoted(name)} was screened in {campaign.id}", did_you_mean(name, known) or "", "no_variant")
+    commit, leader = str(variant.screen["commit"]), state.leader
+    before = variant.replicate if variant.replicate and variant.replicate["leader_commit"] == leader.commit else None
+    if before and before["commit"] == commit and before["verdict"] not in (EXTEND, "incomplete"):
+        tell_drift(campaign, name)
+        return before
+    if variant.decision or commit == leader.commit:
+        what = "is the leader" if commit == leader.commit else f"was {variant.decision}"
+        raise RefusedError(f"{visible(name, 60)} {what}: there is nothing to replicate", "kaizen next says what to do", "decided")
+    if variant.screen["verdict"] != PROMISING:
+        message = f"{visible(name, 60)} was screened as {variant.screen['verdict']}: fresh trials are for promising variants"
+        raise RefusedError(message, "kaizen next says what to do", "not_promising")
+    with open_bench(workspace, campaign) as bench:
+        if before is None:
+            refuse_spent(campaign, state, 2 * len(bench.items.cases))
+        body = replicate_body(bench, state, variant.screen, bool(before and before["verdict"] == EXTEND))
+        record(campaign, "replicate", **body)
+    tell_drift(campaign, name)
+    return body
+
+
+def tell_drift(campaign: Campaign, name: str) -> None:
+    """Records drift when the replications since the last baseline show it."""
+    zs = campaign_state(campaign).drift_zs
+    if drift(zs):
+        record(campaign, "drift", z=zs[-1], variant=name)
+
+
+def replicate_body(bench: Bench, state: CampaignState, screen: JsonObject, is_extended: bool) -> JsonObject:
+    """The body of the event: what was measured of the variant of *screen*, and the verdict."""
+    terms, leader, label = bench.campaign.contract["replicate"], state.leader, str(screen["label"] or "")
+    arms = [Arm("candidate", screen["variant"], screen["commit"]), Arm("leader", leader.variant, leader.commit)]
+    key = f"replicate\n{screen['commit']}\n{leader.commit}"
+    of = Measure(REPLICATE_RUN, key, bench.order(), idea=str(screen["idea"] or ""), label=label)
+    runs: dict[str, list[str]] = {role: [] for role in SIDES}
+    states, has_given_up = set(), False
+    with arm_runs(bench, arms, of, leader.commit) as pair:
+        if pair.measure(1):
+            one = difference_of(state, bench.clusters(), pair.scores("candidate", 1), pair.scores("leader", 1), (1, 1))
+            has_given_up = first_pass_gives_up(one, bool(label))
+            if not has_given_up:
+                pair.measure(terms["passes"])
+        states.update(pair.finish())
+        add_runs(runs, pair.ids())
+    if is_extended and states == {DONE}:
+        with arm_runs(bench, arms, of._replace(first=terms["passes"] + 1), leader.commit) as more:
+            more.measure(terms["extended"] - terms["passes"])
+            states.update(more.finish())
+            add_runs(runs, more.ids())
+    check_recorded(bench.campaign, bench.store, [*runs["candidate"], *runs["leader"], *state.stored])
+    body: JsonObject = {"variant": screen["variant"], "commit": screen["commit"], "leader": leader.variant, "leader_commit": leader.commit}
+    return {**body, "label": label or None, **judged_replicate(bench, state, runs, label, states == {DONE}, has_given_up, is_extended)}
+
+
+def add_runs(runs: dict[str, list[str]], ids: Mapping[str, str]) -> None:
+    """Adds the runs *ids* by role."""
+    for role, run in ids.items():
+        runs[role].append(run)
+
+
+def judged_replicate(
+    bench: Bench, state: CampaignState, runs: dict[str, list[str]], label: str, is_whole: bool, has_given_up: bool, is_extended: bool
+) -> JsonObject:
+    """The numbers that the runs give, and the verdict that rests on them."""
+    contract, clusters, effect = bench.campaign.contract, bench.clusters(), scaled_effect(bench.campaign.contract)
+    candidate, leader = (merged_scores(bench.store, runs[role]) for role in SIDES)
+    passes = min(passes_of(bench.store, runs[role]) for role in SIDES)
+
+    def difference(items: "Sequence[str] | None") -> Difference:
+        left, right = (each if items is None else only(each, items) for each in (candidate, leader))
+        return difference_of(state, clusters, left, right, (passes, passes))
+
+    overall, items = difference(None), set(bench.tagged(label)) if label else set()
+    of_label = difference(sorted(items)) if label else None
+    rest = difference(sorted(candidate.keys() - items)) if label else None
+    stored = merged_scores(bench.store, state.stored)
+    drifted = difference_of(state, clusters, leader, stored, (passes, max(1, passes_of(bench.store, state.stored))))
+    guards = [measured_guard(bench, each, runs) for each in contract["guards"]]
+    lost = critical_losses(candidate, leader, critical_items(bench))
+    lines = net_lines(bench.checkout, state.leader.commit, candidate_commit(bench, runs))
+    smaller = simplify_verdict(overall, effect, lines, costs(bench, runs))
+    guarded = guard_verdict(guards, lost, not is_extended and passes < contract["replicate"]["extended"])
+    ruling = replicate_verdict(overall, of_label, rest, effect, passes, is_extended)
+    verdict, reasons = ruling.verdict, list(ruling.reasons)
+    if not is_whole:
+        verdict, reasons = "incomplete", ["run_failed"]
+    elif has_given_up:
+        verdict, reasons = "not_replicated", [GAVE_UP]
+    elif verdict in (KEEPABLE, EXTEND) and guarded.verdict == "guard_failed":
+        verdict, reasons = "guard_failed", list(guarded.reasons)
+    elif verdict == KEEPABLE and guarded.verdict == "undecided":
+        verdict, reasons = EXTEND, list(guarded.reasons)
+    is_asked = is_whole and not has_given_up
+    return {
+        "runs": runs,
+        "passes": passes,
+        "n": overall.n, "gain": overall.gain, "se": overall.se, "z": overall.z, "p": overall.p_greater,
+        "interval": None if overall.interval_low is None else [overall.interval_low, overall.interval_high],
+        "label_z": of_label.z if of_label else None,
+        "label_gain": of_label.gain if of_label else None,
+        "rest_z": rest.z if rest else None,
+        "guards": [guard_row(guard, guarded.states[guard.name]) for guard in guards] if is_asked else [],
+        "lost_items": sorted({*lost, *consistent_losses(candidate, leader)}) if is_asked else [],
+        "drift_z": drifted.z if is_whole and state.stored else None,
+        "verdict": verdict,
+        "reasons": reasons,
+        "can_simplify": is_asked and guarded.verdict == "passed" and smaller.verdict == "simplified",
+    }
+
+
+def candidate_commit(bench: Bench, runs: Mapping[str, Sequence[str]]) -> str:
+    """The commit of the candidate."""
+    return str(bench.store.read(runs["candidate"][0])["commit"]["hash"])
+
+
+def critical_items(bench: Bench) -> list[str]:
+    """The items that must never be lost: those with the tag, or the field, `critical`."""
+    cases = bench.items.cases
+    return [name for name in cases if cases[name].document.get("critical") or "critical" in (cases[name].document.get("tags") or ())]
+
+
+# --- Guards ----------------------------------------------------------------------------
+
+
+def arm_values(store: RunStore, runs: Sequence[str], name: str) -> Values:
+    """{item: the value of the metric *name* in each answer}; None where it is missing or no number."""
+    found: Values = {}
+    for run in runs:
+        document = store.read(run)
+        metric = document["metric"]
+        for line in answered_lines(store, document):
+            value = line_value(line, name, metric["name"], metric["aggregation"] in COUNT_AGGREGATIONS)
+            known = float(value) if isinstance(value, bool) or is_number(value) else None
+            found.setdefault(line["item"], []).append(known)
+    return found
+
+
+def measured_guard(bench: Bench, guard: JsonObject, runs: Mapping[str, Sequence[str]]) -> Guard:
+    """The guard of the contract as the runs of both arms measured it; of cost and latency the margin is a share."""
+    name = str(guard["metric"])
+    candidate, leader = (arm_values(bench.store, runs[role], name) for role in SIDES)
+    if guard.get("hard"):
+        values = [value for each in candidate.values() for value in each]
+        failed = sum(any(value is not None and value < 1 for value in each) for each in candidate.values())
+        return Guard(name, is_hard=True, failed=None if not values or None in values and not failed else failed)
+    if name in LINE_METRICS:
+        return Guard(name, amount_difference(candidate, leader, bench.clusters()), math.log1p(float(guard["margin"])))
+    sides = [{item: [value for value in values if value is not None] for item, values in each.items()} for each in (candidate, leader)]
+    if any(None in values for each in (candidate, leader) for values in each.values()):
+        return Guard(name, None, float(guard["margin"]))
+    sign = -1.0 if guard.get("direction") == "lower" else 1.0
+    oriented = [{item: [sign * value for value in values] for item, values in each.items()} for each in sides]
+    return Guard(name, paired_difference(oriented[0], oriented[1], bench.clusters()), float(guard["margin"]))
+
+
+def guard_row(guard: Guard, outcome: str) -> JsonObject:
+    """What the event says of a guard."""
+    row: JsonObject = {"metric": guard.name, "outcome": outcome}
+    if guard.is_hard:
+        return {**row, "hard": True, "failed": guard.failed}
+    difference = guard.difference or Difference(0, 0)
+    return {**row, "margin": guard.margin, "gain": difference.gain, "se": difference.se, "n": difference.n}
+
+
+def costs(bench: Bench, runs: Mapping[str, Sequence[str]]) -> float | None:
+    """What the candidate costs as a share of what the leader does, by answer; None where a price is not known."""
+    means = []
+    for role in SIDES:
+        values = [value for each in arm_values(bench.store, runs[role], "cost_usd").values() for value in each]
+        known = [value for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return None
+        means.append(math.fsum(known) / len(known))
+    return means[0] / means[1] if means[1] else None
+
+# endregion
+
+# region campaigns/noise_floor.py
+# =============================================================================
+# The noise of the leader, and what it takes to see the effect that is wanted.
+# =============================================================================
+
+TYPICAL_SCATTER = 0.16  # mean variance of a trial of an item: pass rates of Beta(1.2, 0.8)
+PLANNED_ITEMS = (50, 100, 200, 400)
+PLANNED_EFFECTS = (0.03, 0.05, 0.08, 0.12)
+
+
+# --- Measuring it ----------------------------------------------------------------------
+
+
+def measured_noise(workspace: Workspace, campaign: Campaign, passes: int, accepted: str) -> JsonObject:
+    """The body of the noise event: measured now, or the one that is known while the leader's stored trials hold.
+
+    *accepted* is what a person says to a floor that is too high; it is recorded. Raises IncompleteError when a pass failed, and what
+    forbids measuring.
+    """
+    state = campaign_state(campaign)
+    if state.noise is not None and state.stored and not state.is_drifted:
+        if accepted and state.noise["accepted"] != accepted:
+            record(campaign, "noise", **{**state.noise, "runs": state.stored, "accepted": accepted})
+        return campaign_state(campaign).noise or {}
+    leader = state.leader
+    with open_bench(workspace, campaign) as bench:
+        number = sum(event["type"] == "noise" for event in campaign.events)
+        of = Measure(NOISE_RUN, f"noise\n{number}\n{leader.commit}", bench.order())
+        with arm_runs(bench, [Arm("leader", leader.variant, leader.commit)], of) as runs:
+            if all(run.writer.document()["state"] == "planned" for run in runs.runs):
+                refuse_spent(campaign, state, passes * len(bench.items.cases))
+            runs.measure(passes)
+            states, ids = runs.finish(), list(runs.ids().values())
+            scores = runs.scores("leader")
+    if states != [DONE]:
+        message = f"{ids[0]}: {states[0]}; the noise is not known before all passes are measured"
+        raise IncompleteError(message, f"see what failed: kaizen show {ids[0]}; then call kaizen noise again", states[0])
+    check_recorded(campaign, bench.store, ids)
+    body = {"runs": ids, "passes": passes, **noise_body(campaign.contract, scores), "accepted": accepted or None}
+    record(campaign, "noise", **body)
+    return body
+
+
+def noise_body(contract: JsonObject, scores: dict[str, list[float]]) -> JsonObject:
+    """What the passes in *scores* say: flips, run variance, smallest gain that is seen, whether that is good enough."""
+    floor = noise_floor(scores)
+    mean = math.fsum(math.fsum(each) / len(each) for each in scores.values()) / len(scores) if scores else None
+    mde = {str(trials): value for trials, value in (floor.mde or {}).items()}
+    planned = floor.mde_at(floor.items, int(contract["replicate"]["passes"])) if floor.items else None
+    return {
+        "items": floor.items,
+        "flip_rate": floor.flip_rate,
+        "se_pass": floor.se_pass,
+        "run_variance": floor.run_variance,
+        "mde": mde,
+        "score": mean,
+        "is_resolvable": not noise_forbids(planned, scaled_effect(contract), target_gap(contract, mean)),
+    }
+
+
+def target_gap(contract: JsonObject, mean: float | None) -> float | None:
+    """How far the *mean* score, as a share of the range, is from the target; None without one."""
+    metric, target = contract["metric"], contract["target"]
+    low, high = metric.get("minimum"), metric.get("maximum")
+    if target is None or mean is None:
+        return None
+    is_lower = metric["direction"] == "lower"
+    if None in (low, high):
+        return float(-target - mean if is_lower else target - mean)
+    return float(((high - target) if is_lower else (target - low)) / (high - low) - mean)
+
+
+# --- Planning --------------------------------------------------------------------------
+
+
+class PlanBasis(NamedTuple):
+    """What a plan rests on: the floor, in words whence, items, holdout cases, looks, the effect wanted, costs and seconds of an answer."""
+
+    floor: NoiseFloor
+    source: str
+    items: int
+    holdout: int
+    looks: int
+    alpha: float
+    trials: int
+    passes: int
+    effect: float
+    score: float | None
+    variants: int
+    cost: float | None
+    seconds: float | None
+
+
+def known_floor(state: CampaignState) -> NoiseFloor | None:
+    """The noise floor that was measured; None before."""
+    noise = state.noise
+    if noise is None or noise["se_pass"] is None:
+        return None
+    return NoiseFloor(int(noise["items"]), int(noise["passes"]), noise["flip_rate"], noise["se_pass"], noise["run_variance"])
+
+
+def typical_floor(items: int) -> NoiseFloor:
+    """The noise floor of typical pass/fail items where nothing was measured."""
+    return NoiseFloor(items, 0, None, math.sqrt(TYPICAL_SCATTER / items), 0.0)
+
+
+def items_needed(floor: NoiseFloor, effect: float, trials: int, level: float) -> int | None:
+    """Items with *trials* passes a side that show *effect* with power 0.8 in a one-sided test at *level*; None where no number does.
+
+    Of items that pass with a probability of Beta(1.2, 0.8), for 10 points with 3 trials:
+
+    >>> items_needed(typical_floor(100), 0.1, 3, 0.05)
+    66
+    """
+    if floor.se_pass is None or floor.run_variance is None or effect <= 0:
+        return None
+    wanted = (effect / (normal_point(1 - level) + normal_point(POWER))) ** 2 * trials / 2 - floor.run_variance
+    return math.ceil(floor.se_pass**2 * floor.items / wanted) if wanted > 0 else None
+
+
+def campaign_plan(basis: PlanBasis) -> JsonObject:
+    """What can be seen with how much, what it costs by proposal and by item, and why a campaign cannot succeed ([] when it can)."""
+    floor, level = basis.floor, look_level(basis.alpha, basis.looks, 1, 0)
+    sizes = sorted({*PLANNED_ITEMS, basis.items})
+    effects = sorted({*PLANNED_EFFECTS, *([basis.effect] if basis.effect > 0 else [])})
+    screened = normal_tail(SCREEN_Z)  # of useless variants this share goes on to be replicated
+    proposal = basis.items * (1 + screened * 2 * basis.passes)
+    look = 2 * basis.trials * basis.holdout
+    answers = basis.variants * proposal + basis.looks * look
+    mde = floor.mde_at(basis.items, basis.passes)
+    look_mde = floor.mde_at(basis.holdout, basis.trials, level) if basis.holdout else None
+    reasons = ["unresolvable"] if noise_forbids(mde, basis.effect, None) else []
+    if look_mde is not None and basis.score is not None and look_mde > 1 - basis.score:
+        reasons.append("look_cannot_see")
+    return {
+        "source": basis.source,
+        "items": basis.items,
+        "holdout": basis.holdout,
+        "effect": basis.effect,
+        "mde": [{"items": n, **{str(trials): floor.mde_at(n, trials) for trials in MDE_TRIALS}} for n in sizes],
+        "items_needed": {str(trials): items_needed(floor, basis.effect, trials, ONE_SIDED) for trials in MDE_TRIALS},
+        "look": {
+            "level": level,
+            "trials": basis.trials,
+            "mde": look_mde,
+            "power": [{"effect": each, "power": floor.power_at(each, basis.holdout, basis.trials, level)} for each in effects]
+            if basis.holdout
+            else [],
+            "cases_needed": items_needed(floor, basis.effect, basis.trials, level),
+        },
+        "answers": {"per_proposal": round(proposal), "per_look": look, "campaign": round(answers)},
+        "cost_usd": amounts(basis.cost, proposal, look, answers),
+        "seconds": amounts(basis.seconds, proposal, look, answers),
+        "cannot_succeed": reasons,
+    }
+
+
+def amounts(each: float | None, proposal: float, look: float, answers: float) -> JsonObject | None:
+    """What so many answers take at *each* apiece: by item, proposal, look, and in all; None when that is not known."""
+    if each is None:
+        return None
+    return {"per_item": each, "per_proposal": each * proposal, "per_look": each * look, "campaign": each * answers}
+
+# endregion
+
+# region campaigns/looking.py
+# =============================================================================
+# A look: leader against reference on the sealed holdout; yes, no or void.
+#
+#     begun   look 3, its level, both commits       in the ledger before anything is measured
+#     look    the answer                            spends the look that was begun
+#
+# A look that was broken off goes on where it was, with the commits and the answers that it has in the sealed place: who kills it gets
+# no other draw. Where the sealed place cannot be written its runs lie in a temporary folder, and are gone
+# with the process: such a look is void when it was broken off. Whatever else goes wrong is void too.
+# =============================================================================
+
+BEGUN, VOID = "begun", "void"
+LOOKS_FOLDER = "looks"
+PASSED_ON = ("sealed_missing", "sealed_unreadable")  # a look is not spent where the holdout cannot be reached
+SIGN_REASONS = tuple(reason for _, reason, _, _ in SIGNS)
+
+
+class VoidLook(Exception):
+    """A look that says nothing; its text is a stable code."""
+
+
+def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False) -> str:
+    """`yes`, `no` or `void`: whether the leader is better than the reference, on the holdout, at the level of this look.
+
+    Only with *is_closing* is the last look taken. Raises RefusedError, and spends nothing: no_looks_left, look_reserved,
+    nothing_to_claim, and what forbids measuring here. Raises Interrupted when it was stopped; the same call goes on.
+    """
+    with ExitStack() as held:
+        holding_campaign(held, workspace, campaign)
+        told = untold_look(campaign)
+        if told is not None:
+            return told
+        state = campaign_state(campaign)
+        begun = begun_look(campaign)
+        obstacle = sealed_obstacle(campaign)
+        if obstacle and obstacle.reason in PASSED_ON:
+            raise obstacle
+        is_new = begun is None
+        if begun is None:
+            begun = begin_look(campaign, state, is_closing)
+        answer, reason = VOID, "broken_off"
+        if is_new or begun["kept"]:
+            answer, reason = measured_answer(workspace, campaign, state, begun)
+        commits = begun["leader_commit"], begun["reference_commit"]
+        append_look(campaign, answer, begun["level"], *commits, void_reason=reason)
+        return untold_look(campaign) or answer
+
+
+def begun_look(campaign: Campaign) -> JsonObject | None:
+    """The look that was begun and has no answer yet."""
+    events = read_chain(campaign.file(LOOKS_FILE))
+    body: JsonObject = events[-1]["body"] if events and events[-1]["type"] == BEGUN else {}
+    return body or None
+
+
+def begin_look(campaign: Campaign, state: CampaignState, is_closing: bool) -> JsonObject:
+    """The body of the ledger's line that a look begins, which is on disk. Raises RefusedError when none may be taken."""
+    terms = campaign.contract["looks"]
+    spent, yes = looks_so_far(campaign)
+    if spent >= terms["number"]:
+        message = f"all {counted(terms['number'], 'look')} of {campaign.id} are spent"
+        raise RefusedError(message, f"close it: kaizen campaign close --campaign {campaign.id}", "no_looks_left")
+    if terms["number"] - spent <= LOOKS_FOR_CLOSE and not is_closing:
+        message = f"the last look of {campaign.id} is kept for its close"
+        raise RefusedError(message, f"close it: kaizen campaign close --campaign {campaign.id}", "look_reserved")
+    if state.leader.commit == state.reference.commit:
+        hint = "keep a variant first: kaizen next says which"
+        raise RefusedError("the leader is what was confirmed last: there is nothing to claim", hint, "nothing_to_claim")
+    body = {"look": spent + 1, "yes_before": yes, "level": look_level(terms["alpha"], terms["number"], spent + 1, yes)}
+    sides = {"leader": state.leader.variant, "reference": state.reference.variant}
+    commits = {"leader_commit": state.leader.commit, "reference_commit": state.reference.commit}
+    is_kept = sealed_obstacle(campaign) is None and can_write_sealed(campaign)
+    with writing_journal(campaign, LOOKS_FILE) as log:
+        event = log.append(BEGUN, {**body, **sides, **commits, "kept": is_kept, "copied": is_kept})
+    if is_kept:
+        copy_ledger(campaign)
+    found: JsonObject = event["body"]
+    return found
+
+
+def untold_look(campaign: Campaign) -> str | None:
+    """The answer of the last look in the ledger that the journal does not have yet, and now has; None when it has all."""
+    told = sum(event["type"] == "look" for event in campaign.events)
+    answer = None
+    begun = [event["body"] for event in read_chain(campaign.file(LOOKS_FILE)) if event["type"] == BEGUN]
+    for number, body in enumerate(ledger(campaign)):
+        if number >= told:
+            answer = str(body["answer"])
+            kept = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")
+            names = next(each for each in begun if each["look"] == body["look"])
+            record(campaign, "look", **{key: body[key] for key in kept}, leader=names["leader"], reference=names["reference"])
+    return answer
+
+
+# --- Measuring -------------------------------------------------------------------------
+
+
+def measured_answer(workspace: Workspace, campaign: Campaign, state: CampaignState, begun: JsonObject) -> tuple[str, str]:
+    """(answer, why it is void or '') of the look *begun*. Raises Interrupted, and RefusedError for PAUSE and STOP, as it may go on."""
+    try:
+        with look_bench(workspace, campaign, begun) as (bench, cases):
+            return look_compared(bench, state, begun, cases), ""
+    except Interrupted:
+        raise
+    except VoidLook as error:
+        return VOID, str(error)
+    except RefusedError as error:
+        if error.reason in SIGN_REASONS:
+            raise
+        if error.reason == "sealed_changed":
+            report_integrity(campaign, "sealed_changed", error.message)
+        return VOID, error.reason
+    except Exception as error:  # whatever it says may hold text of the holdout
+        return VOID, type(error).__name__
+
+
+@contextmanager
+def look_bench(workspace: Workspace, campaign: Campaign, begun: JsonObject) -> Iterator[tuple[Bench, dict[str, Case]]]:
+    """While the block runs, (the bench in the sealed place or a temporary folder, the sealed cases). Raises RefusedError."""
+    cases = open_sealed(campaign)
+    lines = [{key: value for key, value in case.document.items() if key != "split"} for case in cases.values()]
+    data = b"".join(encode_compact(line).encode("utf-8") + b"\n" for line in lines)
+    with WorkFolders() as folders:
+        if begun["kept"]:
+            folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(begun["look"]))
+            make_folder(folder)
+        else:
+            folder = folders.make()
+        others = {str(campaign.contract["dataset"]["path"]): data}
+        yield make_bench(workspace, campaign, read_checkout(workspace.root), folders, folder, others), cases
+
+
+def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: dict[str, Case]) -> str:
+    """The answer that fresh trials of both sides give. Raises VoidLook when one is not whole, or the leader has seen the holdout."""
+    refuse_contaminated(bench, begun)
+    trials = int(bench.campaign.contract["looks"]["trials"])
+    arms = [Arm("leader", begun["leader"], begun["leader_commit"]), Arm("reference", begun["reference"], begun["reference_commit"])]
+    items = tuple(name for name in bench.order() if name in cases)
+    with arm_runs(bench, arms, Measure(LOOK_RUN, f"look\n{begun['look']}", items)) as pair:
+        pair.measure(trials)
+        states = pair.finish()
+        leader, reference = pair.scores("leader"), pair.scores("reference")
+    failed = next((each for each in states if each != DONE), None)
+    if failed:
+        raise VoidLook(failed)
+    noise = state.noise or {}
+    variance, passes = float(noise.get("run_variance") or 0.0), int(noise.get("passes") or 0)
+    found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
+    return look_answer(found.p, float(begun["level"]))
+
+
+def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
+    """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
 
 # endregion
 
@@ -43081,6 +43985,17 @@ def items_argument(text: str) -> int:
     return int(text)
 
 
+def gain_argument(text: str) -> float:
+    """*text* as a finite number. Raises ArgumentTypeError."""
+    try:
+        found = float_or_none(float(text))
+    except ValueError:
+        found = None
+    if found is None:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number")
+    return found
+
+
 SYSTEM_ARGUMENTS = [
     Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
     Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
@@ -43089,6 +44004,9 @@ SYSTEM_ARGUMENTS = [
     Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
     Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
     Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
+    Argument("--idea", "I", "in a campaign: the idea that is tried, as `kaizen idea add` called it", {"default": ""}),
+    Argument("--label", "L", "in a campaign: the failure label that the hypothesis names", {"default": ""}),
+    Argument("--predict", "P", "in a campaign: the gain that is expected, in units of the metric", {"type": gain_argument}),
 ]
 
 
@@ -43101,7 +44019,15 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
         raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
     title, description, hypothesis = (without_surrogates(text) for text in (args.title, args.description, args.hypothesis))
     options = RunOptions(args.system, args.variant, title, description, hypothesis, bool(args.diagnostic), args.max_items)
-    return outcome_answer(start_run(find_workspace(), options))
+    options = options._replace(idea=args.idea, label=args.label, predict=args.predict)
+    workspace = find_workspace()
+    campaigns = open_campaigns(workspace, options.system)
+    if campaigns:
+        return screened_answer(campaign_run(workspace, campaigns[-1], options))
+    beyond = [f"--{name}" for name in ("idea", "label", "predict") if getattr(args, name)]
+    if beyond:
+        raise UsageError(f"{listed(beyond)}: no campaign of {options.system} is open", "they belong to one: kaizen campaign open")
+    return outcome_answer(start_run(workspace, options))
 
 
 @command(
@@ -43116,7 +44042,11 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 )
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
-    return outcome_answer(resume_run(find_workspace(), args.run, bool(args.restart)))
+    workspace = find_workspace()
+    own = FolderStore(workspace).read(args.run).get("campaign")
+    if own:
+        return screened_answer(resume_in_campaign(workspace, load_campaign(workspace, own["id"]), args.run, bool(args.restart)))
+    return outcome_answer(resume_run(workspace, args.run, bool(args.restart)))
 
 
 def outcome_answer(outcome: RunOutcome) -> Answer:
@@ -43149,6 +44079,156 @@ def further_words(document: JsonObject) -> list[str]:
         f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
         *cost,
     ]
+
+
+# --- Inside a campaign -----------------------------------------------------------------
+
+SCREEN_WORDS = {
+    "promising": "promising: fresh trials are worth it",
+    "worse": "worse",
+    "no_signal": "no signal",
+    "incomplete": "not judged, because too much is missing",
+    "crashed": "not judged, because the run crashed",
+    "tainted": "not judged, because what was measured is not one commit",
+}
+
+
+def screened_answer(screened: Screened) -> Answer:
+    """What is said of a run inside a campaign: what became of it, the verdict in one sentence, and what comes next."""
+    answer = outcome_answer(screened.outcome)
+    body, system = screened.screen, screened.campaign.system
+    if body is None:
+        is_baseline = screened.purpose == BASELINE_RUN and answer.code == EXIT_DONE
+        return answer._replace(next=f"kaizen noise --system {system}") if is_baseline else answer
+    name, verdict = visible(body["variant"], 60), str(body["verdict"])
+    sentence = f"{name} is {SCREEN_WORDS[verdict]}"
+    if body["gain"] is not None:
+        scale = "" if body["z"] is None else f", z {body['z']:.2f}"
+        sentence += f"; gain {body['gain']:+.4g} over {visible(body['leader'], 60)} on {counted(body['n'], 'item')}{scale}"
+    if body["label_z"] is not None:
+        sentence += f"; on {quoted(body['label'])} {body['label_gain']:+.4g}, z {body['label_z']:.2f}"
+    notes = ["the race was lost, so the rest was not asked"] if body["race_stopped"] else []
+    if body["memorised"]:
+        notes.append(f"holds text of {counted(body['memorised'], 'development item')}: it may have learnt the answers")
+    following = {"promising": f"kaizen replicate {name}"}.get(verdict, f'kaizen discard {name} --lesson "…"')
+    is_judged = verdict in ("promising", "worse", "no_signal")
+    lines = [sentence, *[f"  note: {note}" for note in notes], *[f"  {line.strip()}" for line in answer.lines]]
+    kept = answer._replace(message=sentence, lines=lines, data={**answer.data, "screen": body})
+    return kept._replace(code=EXIT_DONE, reason=verdict, next=following) if is_judged else kept
+
+# endregion
+
+# region commands/system_noise.py
+# =============================================================================
+# `kaizen noise --system` and `kaizen plan --system`: what a campaign can see.
+# =============================================================================
+
+CANNOT = {
+    "unresolvable": "the noise hides twice the effect that is wanted, whatever the variants do",
+    "look_cannot_see": "what a look can see is more than what there is left to gain",
+}
+
+
+def noise_of_system(args: Namespace) -> Answer:
+    """The noise floor of the campaign; exit 1 when it hides what is wanted and nobody has accepted that."""
+    workspace = find_workspace()
+    campaign = find_campaign(workspace, args.system, args.campaign)
+    body = measured_noise(workspace, campaign, args.passes, args.accept)
+    floor = f"SE of a pass {points(body['se_pass'])}, of whole passes {points(body['run_variance'] ** 0.5)}"
+    lines = [f"{points(body['flip_rate'], '%')} of {counted(body['items'], 'item')} flip over {body['passes']} passes; {floor}"]
+    seen = ", ".join(f"{points(value)} with {counted(int(trials), 'trial')}" for trials, value in body["mde"].items())
+    lines.append(f"  smallest gain seen four times out of five (one-sided 5 %): {seen}")
+    data: JsonObject = {"noise": body}
+    if body["is_resolvable"]:
+        return Answer(EXIT_DONE, "measured", lines[0], lines, data, "kaizen next")
+    if body["accepted"]:
+        lines.append("  too high for the effect wanted; accepted by a person")
+        return Answer(EXIT_DONE, "accepted", lines[0], lines, data, "kaizen next")
+    lines.append(f"  too high: the effect wanted is {points(scaled_effect(campaign.contract))}; {CANNOT['unresolvable']}")
+    lines.append("  what helps: more items, more trials, a steadier judge, or a larger effect; they make another campaign")
+    hint = f'kaizen plan --system {campaign.system}, or a person: kaizen noise --system {campaign.system} --accept "who, and why"'
+    return Answer(EXIT_NO, "unresolvable", lines[0], lines, data, hint)
+
+
+def points(share: float | None, unit: str = "points") -> str:
+    """*share* in points: '4.5 points', 'not measured'."""
+    return "not measured" if share is None else f"{100 * share:.3g} {unit}"
+
+
+def plan_of_system(args: Namespace) -> Answer:
+    """What a campaign of the system can see and what it costs; exit 1 when it cannot succeed."""
+    workspace = find_workspace()
+    basis = plan_basis(workspace, args)
+    plan = campaign_plan(basis)
+    reasons = plan["cannot_succeed"]
+    message = f"a campaign on {counted(basis.items, 'item')} cannot succeed" if reasons else f"what {counted(basis.items, 'item')} can show"
+    following = "more items or trials, or a larger effect" if reasons else f"kaizen campaign open --system {args.system} --sealed DIR"
+    code, reason = (EXIT_NO, "cannot_succeed") if reasons else (EXIT_DONE, "planned")
+    return Answer(code, reason, message, plan_words(plan, basis), plan, following)
+
+
+def plan_campaign(workspace: Workspace, args: Namespace) -> Campaign | None:
+    """The campaign that the plan is about; None before one is open."""
+    if args.campaign:
+        return load_campaign(workspace, args.campaign)
+    found = open_campaigns(workspace, args.system)
+    return found[-1] if found else None
+
+
+def plan_basis(workspace: Workspace, args: Namespace) -> PlanBasis:
+    """What the plan rests on: the campaign's noise and costs, else the dataset and what is typical."""
+    campaign = plan_campaign(workspace, args)
+    effect = float(args.effect or 0.0)
+    if campaign is None:
+        items = len(load_items(workspace, load_whole_system(workspace, args.system)).cases)
+        source = "typical pass/fail items, nothing measured: kaizen noise --system tells, once a campaign is open"
+        return PlanBasis(typical_floor(items), source, items, args.holdout or items, 5, 0.05, 4, 3, effect, None, 40, None, None)
+    state, contract = campaign_state(campaign), campaign.contract
+    items, looks = int(contract["dataset"]["items"]), contract["looks"]
+    floor, spent = known_floor(state), state.spent()
+    source = f"{counted(floor.passes, 'pass', 'passes')} of the leader" if floor else "typical pass/fail items: kaizen noise measures it"
+    known = spent.evaluations or 0
+    return PlanBasis(
+        floor or typical_floor(items),
+        source,
+        items,
+        args.holdout or int(contract["holdout"]["cases"]),
+        int(looks["number"]),
+        float(looks["alpha"]),
+        int(looks["trials"]),
+        int(contract["replicate"]["passes"]),
+        effect or scaled_effect(contract),
+        (state.noise or {}).get("score"),
+        int(contract["budget"]["variants"] or 40),
+        spent.usd / known if known and spent.usd is not None and not spent.unknown_costs else None,
+        spent.hours * 3600 / known if known else None,
+    )
+
+
+def plan_words(plan: JsonObject, basis: PlanBasis) -> list[str]:
+    """The plan for a terminal."""
+    lines = [f"from {basis.source}", "smallest gain seen four times out of five, in points (one-sided 5 %), with 1, 3 and 6 trials:"]
+    for row in plan["mde"]:
+        own = " *" if row["items"] == basis.items else ""
+        lines.append(f"  {row['items']:>6,} items  " + "  ".join(f"{100 * row[key]:5.1f}" for key in ("1", "3", "6")) + own)
+    needed = [f"{number:,} at {counted(int(trials), 'trial')}" for trials, number in plan["items_needed"].items() if number]
+    if basis.effect > 0:
+        lines.append(f"to see {points(basis.effect)}: {listed(needed) or 'no number of'} items")
+    look = plan["look"]
+    cases = counted(basis.holdout, "holdout case")
+    lines.append(f"a look at {cases}, {look['trials']} trials each, level {look['level']:.4g}, says yes to")
+    lines += [f"  {points(row['effect'])}: {100 * row['power']:.0f} %" for row in look["power"]]
+    if look["cases_needed"]:
+        lines.append(f"  for four times out of five it needs {counted(look['cases_needed'], 'case')}")
+    answers = plan["answers"]
+    lines.append(f"answers: {answers['per_proposal']:,} a proposal, {answers['per_look']:,} a look, {answers['campaign']:,} in all")
+    for key, words, unit in (("cost_usd", money, "USD "), ("seconds", duration, "")):
+        each = plan[key]
+        if each:
+            told = [unit + words(each[name]) for name in ("per_item", "per_proposal", "campaign")]
+            lines.append(f"{'cost' if unit else 'time'}: {told[0]} an item, {told[1]} a proposal, {told[2]} in all")
+    lines += [f"cannot succeed: {CANNOT[reason]}" for reason in plan["cannot_succeed"]]
+    return [*lines, "* the items of this system"]
 
 # endregion
 
@@ -46837,6 +47917,62 @@ def typed_keys(descriptor: int, prompt: str) -> str:
 
 # endregion
 
+# region commands/measuring.py
+# =============================================================================
+# `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
+# =============================================================================
+
+REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_INCOMPLETE}
+
+
+@command(
+    "replicate",
+    "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept.",
+    [Argument("variant", "V", "name of the variant"), OF_CAMPAIGN, OF_SYSTEM],
+    "kaizen replicate v017",
+    group="lab",
+)
+def command_replicate(args: Namespace) -> Answer:
+    """Exit 0 keepable or worth more passes, 1 no, 4 a run failed."""
+    workspace, campaign = campaign_named(args)
+    body = replicated(workspace, campaign, args.variant)
+    verdict, name = str(body["verdict"]), visible(args.variant, 60)
+    sentence = f"{name}: {verdict.replace('_', ' ')}; {difference_words(body)} over {visible(body['leader'], 60)}"
+    lines = [f"{sentence}, {counted(body['n'] or 0, 'item')}, {counted(body['passes'], 'fresh pass', 'fresh passes')} each"]
+    lines += [f"  because: {listed([reason.replace('_', ' ') for reason in body['reasons']])}"] if body["reasons"] else []
+    if body["label_z"] is not None:
+        lines.append(f"  on the label {quoted(body['label'])}: gain {body['label_gain']:+.4g}, z {body['label_z']:.2f}")
+    lines += [f"  guard {visible(row['metric'], 60)}: {row['outcome'].replace('_', ' ')}" for row in body["guards"]]
+    lines += [f"  lost: {listed(map(visible, body['lost_items']), 10)}"] if body["lost_items"] else []
+    code = REPLICATE_CODES.get(verdict, EXIT_NO)
+    again = f'kaizen discard {name} --lesson "…"' if code == EXIT_NO else f"kaizen replicate {name}"
+    return Answer(code, verdict, lines[0], lines, {"replicate": body}, f"kaizen keep {name}" if verdict == KEEPABLE else again)
+
+
+def difference_words(body: JsonObject) -> str:
+    """'gain +0.04 (SE 0.02, z 2.00)', or that it was not measured."""
+    if body["gain"] is None:
+        return "gain not measured"
+    if body["se"] is None or body["z"] is None:
+        return f"gain {body['gain']:+.4g}"
+    return f"gain {body['gain']:+.4g} (SE {body['se']:.4g}, z {body['z']:.2f})"
+
+
+@command(
+    "look",
+    "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else.",
+    [OF_CAMPAIGN, OF_SYSTEM],
+    "kaizen look",
+    group="lab",
+)
+def command_look(args: Namespace) -> Answer:
+    """Exit 0 whatever the answer is; nothing but the answer differs."""
+    workspace, campaign = campaign_named(args)
+    answer = take_look(workspace, campaign)
+    return Answer(EXIT_DONE, "looked", "the holdout was asked", [encode_compact({"answer": answer})], {"answer": answer}, "kaizen next")
+
+# endregion
+
 # region commands/merge.py
 # =============================================================================
 # `kaizen merge`: makes one stage of the shards that several machines have run.
@@ -46912,7 +48048,7 @@ def next_lines(why: str, action: str, document: JsonObject) -> list[str]:
 
 # region commands/noise.py
 # =============================================================================
-# `kaizen noise`: the unchanged agent against itself.
+# `kaizen noise`: the unchanged agent, or the leader of a campaign, against itself.
 # =============================================================================
 
 SHOWN_UNSTABLE = 10
@@ -46923,19 +48059,27 @@ NOISE_STAGE = "noise"  # replaced by each call
     "noise",
     "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is.",
     [
-        IMPROVEMENT,
+        IMPROVEMENT._replace(options={"nargs": "?"}),
+        Argument("--system", "ID", "passes of the leader of the campaign of this system, in place of IMPROVEMENT", {"default": ""}),
+        Argument("--campaign", "C", "with --system: which campaign (the one that is open)", {"default": ""}),
+        Argument("--accept", "TEXT", "with --system: who accepts a floor that is too high, and why", {"default": ""}),
         Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
         Argument("--passes", "N", "how often each case runs, or the judge is asked (default: 3)", {"type": count_argument, "default": 3}),
         Argument("--rejudge", "", "run no agent; the command is the judge, asked --passes times about the evidence of the stage"),
         ALLOW_PROGRAMS,
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
-    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline\nkaizen noise refund --rejudge -- python judge.py",
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise --system refunds\nkaizen noise refund --stage baseline\n"
+    "kaizen noise refund --rejudge -- python judge.py",
     group="surer",
     rest="COMMAND [ARG…]",
 )
 def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
+    if args.system:
+        return noise_of_system(args)
+    if args.improvement is None:
+        raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
     check_stage_name(args.stage)
@@ -47363,7 +48507,10 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
     "plan",
     "Says which change each number of cases and trials could show, and what running them would cost; runs nothing.",
     [
-        IMPROVEMENT,
+        IMPROVEMENT._replace(options={"nargs": "?"}),
+        Argument("--system", "ID", "plan a campaign of this system, in place of IMPROVEMENT", {"default": ""}),
+        Argument("--campaign", "C", "with --system: which campaign (the one that is open)", {"default": ""}),
+        Argument("--holdout", "N", "with --system: cases of the holdout (the campaign's; else as many as items)", {"type": cases_argument}),
         BASELINE,
         CANDIDATE,
         Argument("--cases", "N", "a number of cases (repeatable; default: the improvement's, and 20 to 500)", repeated(cases_argument)),
@@ -47375,11 +48522,15 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         assumption("--alike", "R", "correlation of the change of two cases of one cluster", TYPICAL_LIKENESS),
         Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
     ],
-    "kaizen plan refund\nkaizen plan refund --effect 0.05 --jobs 4",
+    "kaizen plan refund\nkaizen plan --system refunds --effect 0.05\nkaizen plan refund --effect 0.05 --jobs 4",
     group="surer",
 )
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
+    if args.system:
+        return plan_of_system(args)
+    if args.improvement is None:
+        raise UsageError("there is nothing to plan", "name an improvement, or a system with --system ID")
     project = load_project(args.improvement)
     clusters = clusters_of(project.dataset.cases)
     units = units_of(project.dataset.cases, clusters)
