@@ -182,6 +182,7 @@ LAYERS = {
         "campaigns.standing",
         "campaigns.next_step",
         "campaigns.closing",
+        "campaigns.marks",
     ],
     "exporters": [
         "exporters.rows",
