@@ -181,6 +181,8 @@ LAYERS = {
         "campaigns.conduct",
         "campaigns.standing",
         "campaigns.next_step",
+        "campaigns.closing",
+        "campaigns.marks",
     ],
     "exporters": [
         "exporters.rows",

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from kaizen.campaigns.campaign import LOOKS_FILE, Campaign, record, writing_journal
+from kaizen.campaigns.contamination import scan_diff
 from kaizen.campaigns.measuring import (
     LOOK_RUN,
     Arm,
@@ -191,4 +192,11 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
 
 
 def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
-    """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
+    """Raises VoidLook when what the leader adds to the reference holds text of the holdout, which is recorded, or that cannot be told."""
+    found = scan_diff(bench.campaign, bench.checkout._replace(head=begun["leader_commit"]), begun["reference_commit"])
+    if found.canary or found.holdout_hits:
+        message = "what the leader adds to the reference holds text of the sealed holdout"
+        report_integrity(bench.campaign, "contaminated", message, variant=begun["leader"], commit=begun["leader_commit"], verdict=VOID)
+        raise VoidLook("contaminated")
+    if found.holdout_hits is None:
+        raise VoidLook("not_scanned")
