@@ -17,9 +17,12 @@ WORKING_FILES = (".jsonl", ".lock", ".meta.json")  # formats.md 1.7: cases, obse
 WORKING_NAMES = ("comparison.json", "evaluation.json")
 TOUCH_NO_CASE = ("demo", "evaluators", "init", "create system", "worktree add", "worktree list", "worktree gc", "lab open", "lab land")
 # test_lab_execution: holdout cases are never asked and only counted; test_lab_reading: nor shown when they were open once
+# Played by a whole campaign with canaries in its holdout (test_campaigns_*).
+OF_CAMPAIGNS = (
+    "campaign open",
+    "campaign report",
+)
 OF_THE_LAB = ("resume", "log", "show", "compare", "status", "create view")
-# Played by a whole campaign, with canaries in its holdout.
-OF_CAMPAIGNS = ("campaign report",)
 
 RUNNER = f"""
 import json, sys
