@@ -1,6 +1,7 @@
 """The rules of a campaign at their borders, on differences whose numbers are written down."""
 
 import unittest
+from types import SimpleNamespace
 
 from support import StrictTestCase, kaizen
 
@@ -212,6 +213,32 @@ class Looks(StrictTestCase):
     def test_overfitting_is_suspected_after_two_noes_and_twice_what_a_look_sees(self):
         for noes, gain, expected in ((2, 0.2, True), (1, 0.5, False), (2, 0.199, False), (3, None, False)):
             self.assertEqual(kaizen.overfit_suspected(noes, gain, 0.1), expected)
+
+
+class RunTerms(StrictTestCase):
+    """The variance of whole passes that a campaign goes by."""
+
+    def terms(self, noise, replicates=(), own=()):
+        variants = {str(number): SimpleNamespace(replicate=body) for number, body in enumerate(replicates)}
+        return kaizen.run_terms(SimpleNamespace(noise=noise, variants=variants), own)
+
+    def test_every_group_of_passes_counts_with_its_degrees_of_freedom(self):
+        noise = {"passes": 3, "excess": -0.001, "run_variance": 0.0}
+        given_up = {"passes": 1, "excess": []}
+        whole = {"passes": 3, "excess": [0.004, 0.001]}
+        # (2·-0.001 + 2·0.004 + 2·0.001) / 6, and with a group of four passes (… + 3·0.008) / 9
+        variance, passes = self.terms(noise, [None, given_up, whole])
+        self.assertAlmostEqual(variance, 0.008 / 6, 12)
+        self.assertEqual(passes, 7)
+        variance, passes = self.terms(noise, [whole], [kaizen.NoiseFloor(40, 4, excess=0.008)])
+        self.assertAlmostEqual(variance, 0.032 / 9, 12)
+        self.assertEqual(passes, 10)
+
+    def test_what_is_below_nothing_is_nothing(self):
+        self.assertEqual(self.terms({"passes": 3, "excess": -0.001}), (0.0, 3))
+        self.assertEqual(self.terms(None), (0.0, 1))
+        self.assertEqual(self.terms({"passes": 3, "run_variance": 0.002}), (0.002, 3))
+        self.assertEqual(self.terms({"passes": 3, "excess": 0.002}, [{"passes": 3, "excess": [None, None]}]), (0.002, 3))
 
 
 class Stopping(StrictTestCase):
