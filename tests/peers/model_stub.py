@@ -20,6 +20,7 @@ import http.server
 import json
 import threading
 import traceback
+import zlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,6 +72,11 @@ class Conversation(NamedTuple):
     results: dict[str, str]  # texts by id of the call
 
     @property
+    def mark(self) -> str:
+        """What makes the ids of this conversation differ from those of another, such as a sub-agent's."""
+        return f"{zlib.crc32(self.prompt.encode()):08x}"
+
+    @property
     def prompt(self) -> str:
         """The user's words."""
         return self.texts[-1]
@@ -116,14 +122,15 @@ class ModelStub:
         if self.raised or not self.asked:
             raise AssertionError("\n".join(self.raised) or "the client asked the model nothing")
 
-    def reply(self, conversation: Conversation) -> tuple[int, Reply]:
-        """The number of the round that is asked for, from 0, and what the script says in it."""
+    def reply(self, conversation: Conversation) -> tuple[str, Reply]:
+        """The name of the round that is asked for, and what the script says in it."""
         running, sent, number = self.script(conversation), None, 0
         while True:
             said = running.send(sent) if sent is not None else next(running)
-            ids = [call_id(number, place) for place, part in enumerate(parts(said)) if isinstance(part, Call)]
+            name = f"{conversation.mark}_{number}"
+            ids = [call_id(name, place) for place, part in enumerate(parts(said)) if isinstance(part, Call)]
             if not ids or not all(each in conversation.results for each in ids):
-                return number, said
+                return name, said
             sent, number = [conversation.results[each] for each in ids], number + 1
 
 
@@ -141,13 +148,13 @@ class Service(http.server.BaseHTTPRequestHandler):
             return self.refuse(Refusal(404, "not_found_error", f"the stub has no {path}"))
         read, stream = APIS[path]
         try:
-            number, said = stub.reply(read(body))
+            name, said = stub.reply(read(body))
         except Exception:  # shown by check(); the client gets a refusal that it does not repeat
             stub.raised.append(traceback.format_exc())
             said = Refusal(400, "invalid_request_error", "the script raised")
         if isinstance(said, Refusal):
             return self.refuse(said)
-        lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in stream(number, parts(said), body["model"]))
+        lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in stream(name, parts(said), body["model"]))
         return self.answer(200, "text/event-stream", lines.encode())
 
     def refuse(self, refusal: Refusal) -> None:
@@ -173,9 +180,9 @@ def parts(said: Reply) -> list[str | Call]:
     return list(said) if isinstance(said, list) else [] if isinstance(said, Refusal) else [said]
 
 
-def call_id(number: int, place: int) -> str:
+def call_id(name: str, place: int) -> str:
     """The id of the call at *place* of the reply of a round."""
-    return f"call_{number}_{place}"
+    return f"call_{name}_{place}"
 
 
 def text_of(content: object) -> str:
@@ -201,14 +208,14 @@ def read_messages(body: dict[str, Any]) -> Conversation:
     return Conversation("claude", texts, [tool["name"] for tool in body.get("tools", [])], results)
 
 
-def stream_messages(number: int, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
+def stream_messages(name: str, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
     """The events of one reply."""
     used = {"input_tokens": INPUT_TOKENS, "cache_creation_input_tokens": 0, "cache_read_input_tokens": CACHED_TOKENS, "output_tokens": 1}
-    message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None}
+    message = {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None}
     yield {"type": "message_start", "message": {**message, "stop_sequence": None, "usage": used}}
     for place, part in enumerate(said):
         if isinstance(part, Call):
-            block = {"type": "tool_use", "id": call_id(number, place), "name": part.name, "input": {}}
+            block = {"type": "tool_use", "id": call_id(name, place), "name": part.name, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(part.arguments)}
         else:
             block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": part}
@@ -236,17 +243,17 @@ def read_responses(body: dict[str, Any]) -> Conversation:
     return Conversation("codex", texts, [tool.get("name", tool["type"]) for tool in body.get("tools", [])], results)
 
 
-def stream_responses(number: int, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
+def stream_responses(name: str, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
     """The events of one reply."""
-    answer = {"id": f"resp_{number}", "object": "response", "model": model}
+    answer = {"id": f"resp_{name}", "object": "response", "model": model}
     yield {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}}
     items = []
     for place, part in enumerate(said):
         if isinstance(part, Call):
             arguments = json.dumps(part.arguments)
-            item = {"type": "function_call", "id": f"fc_{number}_{place}", "call_id": call_id(number, place), "name": part.name, "arguments": arguments}
+            item = {"type": "function_call", "id": f"fc_{name}_{place}", "call_id": call_id(name, place), "name": part.name, "arguments": arguments}
         else:
-            item = {"type": "message", "id": f"msg_{number}_{place}", "role": "assistant", "content": [{"type": "output_text", "text": part}]}
+            item = {"type": "message", "id": f"msg_{name}_{place}", "role": "assistant", "content": [{"type": "output_text", "text": part}]}
         items.append({**item, "status": "completed"})
         yield {"type": "response.output_item.done", "output_index": place, "item": items[-1]}
     usage = {
