@@ -100,7 +100,7 @@ def post(url, body):
                 return reply.status, reply.read().decode("utf-8", "replace")
         except urllib.error.HTTPError as error:
             with error:
-                said = error.read(2000).decode("utf-8", "replace").replace(secret or "\0", "…")
+                said = error.read(2000).decode("utf-8", "replace").replace(secret.split(" ")[-1] or "\0", "…")
             status, problem, can_repeat = error.code, f"the agent's service answered {error.code}: {said}", error.code in BUSY
             asked = seconds_to_wait(error.headers.get("Retry-After"))
         except OSError as error:
