@@ -132,19 +132,19 @@ def answer_of(events, code, is_over, prompt):
         waited = failed is not None and events[-1] is failed
         reason = f"; it was trying again after {failed.get('error')} ({failed.get('error_status')})" if waited else ""
         message = f"not finished after {SECONDS:g} s{reason}"
-        return {**answer, "error": {"type": "timeout", "message": message, "class": "environment" if waited else "agent"}}
+        return {"error": {"type": "timeout", "message": message, "class": "environment" if waited else "agent"}, **answer}
     answer |= measured(result)
     kind, said = result.get("subtype"), result.get("result") or "; ".join(map(str, result.get("errors") or [])) or "no reason was given"
     if kind in LIMITS:
         texts = [step["text"] for step in answer["steps"][1:] if step["kind"] == "message" and "parent" not in step]
-        return {**answer, "output": texts[-1] if texts else "", "finish_reason": LIMITS[kind]}
+        return {"output": texts[-1] if texts else "", "finish_reason": LIMITS[kind], **answer}
     if failed and failed.get("is_api_error_message") and result.get("is_error"):
-        return {**answer, "error": {"type": failed.get("error") or "api_error", "message": said, "class": "environment"}}
+        return {"error": {"type": failed.get("error") or "api_error", "message": said, "class": "environment"}, **answer}
     if result.get("is_error") or kind != "success":
-        return {**answer, "error": {"type": str(kind), "message": said}}
+        return {"error": {"type": str(kind), "message": said}, **answer}
     stop = result.get("stop_reason")
     output = result["structured_output"] if "structured_output" in result else result.get("result")
-    return {**answer, "output": output, **({"finish_reason": FINISHED.get(stop, stop)} if stop else {})}
+    return {"output": output, **({"finish_reason": FINISHED.get(stop, stop)} if stop else {}), **answer}
 
 
 def main():

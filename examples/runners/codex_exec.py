@@ -150,16 +150,16 @@ def answer_of(events, code, is_over, prompt):
     if used:
         answer["usage"] = {name: sum(each[name] for each in used) for name in USAGE if all(name in each for each in used)}
     if is_over:
-        return {**answer, "error": {"type": "timeout", "message": f"not finished after {SECONDS:g} s", "class": "agent"}}
+        return {"error": {"type": "timeout", "message": f"not finished after {SECONDS:g} s", "class": "agent"}, **answer}
     failed = about.get("turn.failed", {}).get("error") or ("turn.completed" not in about and about.get("error"))
     if failed:  # told in words only: the model's service, a quota, the network; or that the agent has read too much
         message = failed.get("message") or "no reason was given"
         blame = "agent" if "context window" in message else "environment"
-        return {**answer, "error": {"type": "turn_failed", "message": message, "class": blame}}
+        return {"error": {"type": "turn_failed", "message": message, "class": blame}, **answer}
     if "turn.completed" not in about:  # it never began, such as for an option that it does not know: not the agent's failure
         sys.exit(f"codex ended with {code} and without a result")
     texts = [step["text"] for step in steps if step["kind"] == "message"]
-    return {**answer, "output": texts[-1] if texts else "", "finish_reason": "stop"}
+    return {"output": texts[-1] if texts else "", "finish_reason": "stop", **answer}
 
 
 def main():

@@ -2,7 +2,7 @@
 
     def script(conversation):
         results = yield conversation.shell("python3 -m unittest")   # a call; `results` are the texts that its tools gave
-        yield "It passes." if "OK" in results[0] else "It fails."   # a text ends the turn
+        yield "It passes." if printed(results[0]).endswith("OK") else "It fails."   # a text ends the turn
 
     with ModelStub(script) as stub:
         environment = surroundings(home, stub.environment(home))    # both clients now talk to the script
@@ -28,15 +28,9 @@ from typing import Any, NamedTuple
 INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS = 1000, 200, 50  # of each reply; cached ones come on top for Anthropic, are part for OpenAI
 KEY = "sk-stub-0123456789abcdef"
 MODEL = {"claude": "claude-sonnet-4-5", "codex": "stub-model"}
-CODEX_CONFIG = """model = "{model}"
-model_provider = "stub"
-[model_providers.stub]
-name = "stub"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "STUB_KEY"
-request_max_retries = 0
-stream_max_retries = 0
+CODEX_CONFIG = """model = "{model}" # of the stub
+model_provider = "stub" # of the stub
+model_providers.stub = {{ name = "stub", base_url = "{url}/v1", wire_api = "responses", env_key = "STUB_KEY", request_max_retries = 0, stream_max_retries = 0 }} # of the stub
 """
 
 
@@ -88,6 +82,11 @@ class Conversation(NamedTuple):
         return Call("exec_command", {"cmd": command, "yield_time_ms": 30000})
 
 
+def printed(result: str) -> str:
+    """What a command printed, out of the result of `Conversation.shell` in either client, which say more around it."""
+    return result.partition("\n\n<system-reminder>")[0].rpartition("\nOutput:\n")[2].rstrip("\n")
+
+
 Reply = str | Call | Refusal | list[str | Call]
 Script = Callable[[Conversation], Generator[Reply, list[str], None]]
 
@@ -110,11 +109,12 @@ class ModelStub:
         self.server.server_close()
 
     def environment(self, home: Path) -> dict[str, str]:
-        """Writes Codex's config.toml below *home*; the variables that bring both clients here."""
+        """Puts the stub at the head of Codex's config.toml below *home*; the variables that bring both clients here."""
         config = home / ".codex" / "config.toml"
         config.parent.mkdir(parents=True, exist_ok=True)
-        before = config.read_text() if config.exists() else ""
-        config.write_text(CODEX_CONFIG.format(model=MODEL["codex"], url=self.url) + before)
+        before = config.read_text().splitlines(keepends=True) if config.exists() else []
+        others = [line for line in before if not line.endswith("# of the stub\n")]
+        config.write_text(CODEX_CONFIG.format(model=MODEL["codex"], url=self.url) + "".join(others))
         return {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_MODEL": MODEL["claude"], "STUB_KEY": KEY}
 
     def check(self) -> None:
