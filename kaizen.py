@@ -52,8 +52,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     stats/agreement.py           Agreement beyond chance: kappa with its interval, Fleiss, Krippendorff, the human band.
 #     stats/multiple.py            Many variants at once: adjusted p-values, informative cases needed, the Pareto front.
 #     stats/planning.py            How many cases and trials it takes: cases needed, smallest effect seen, power.
-#     stats/sequential.py          Looking early without false alarms: an e-process over case differences.
-#     stats/looks.py               Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
+#     stats/paired_runs.py         Passes of two versions over the same items: gain, noise floor, look, non-inferiority.
+#     stats/sequential.py          Looking early without false alarms: e-processes, a race, a live interval.
+#     stats/looks.py               Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 #
 #   cases
 #     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
@@ -205,6 +206,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #
 #   campaigns
 #     campaigns/campaign.py        A campaign: its frozen contract, its journal, and where both lie.
+#     campaigns/rules.py           From variant to claim: the rules of a campaign, each a function of what was measured.
+#     campaigns/state.py           Where a campaign stands: all that follows from its journal, its ideas and its ledger.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -321,7 +324,7 @@ import stat
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain, combinations, compress, pairwise
@@ -6127,14 +6130,313 @@ def binomial_below(n: int, share: float, most: int) -> float:
 
 # endregion
 
+# region stats/paired_runs.py
+# =============================================================================
+# Passes of two versions over the same items: gain, noise floor, look, non-inferiority.
+#
+# Scores are numbers of which more is better, in [0, 1] where a range is declared; {item: scores of its
+# trials}. The trials of an item are averaged; the unit is the cluster, or the item where it names none.
+# =============================================================================
+
+Scores = Mapping[str, Sequence[float]]
+
+ONE_SIDED = 0.05  # the level of the smallest detectable effect of a search
+MDE_TRIALS = (1, 3, 6)  # trials for which a noise floor states it
+GUARD_CONFIDENCE = 0.9  # one-sided, of non-inferiority
+
+
+class Difference(NamedTuple):
+    """How a candidate differs from a reference: a gain above 0 is better. Source of the formulas: `paired_difference`.
+
+    `n` items in `units` clusters; `se` holds the scatter of the items (`se_items`) and of whole passes; z = gain / se; `p_greater`
+    is one-sided for "better", `p_less` for "worse". What is None has its `reason`: `no_comparable_cases` (all but n and units),
+    `fewer_than_two_comparable_cases` (all but the gain). `no_discordant_pairs`: every item came out the same, and p is 1.
+    """
+
+    n: int
+    units: int
+    gain: float | None = None
+    se_items: float | None = None
+    se: float | None = None
+    z: float | None = None
+    df: float | None = None
+    p_greater: float | None = None
+    p_less: float | None = None
+    interval_low: float | None = None
+    interval_high: float | None = None
+    reason: str | None = None
+
+
+def clustered_items(shared: Sequence[str], clusters: Mapping[str, str]) -> list[list[str]]:
+    """*shared* by cluster, in order of appearance; an item without a cluster stands alone."""
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for item in shared:
+        groups.setdefault((item in clusters, clusters.get(item, item)), []).append(item)
+    return list(groups.values())
+
+
+def shared_items(candidate: Scores, reference: Scores) -> list[str]:
+    """The items that both sides measured, sorted; those of one side alone are left out."""
+    return sorted(item for item in candidate if candidate[item] and reference.get(item))
+
+
+def paired_difference(
+    candidate: Scores,
+    reference: Scores,
+    clusters: Mapping[str, str],
+    run_variance: float = 0.0,
+    passes: tuple[int, int] = (1, 1),
+    aa_passes: int = 0,
+    confidence: float = 0.95,
+) -> Difference:
+    """The paired difference of two sides with its clustered standard error, Student's p and its interval at *confidence*.
+
+    gain = mean over items of d; SE_items^2 = G/(G-1) sum over clusters of (sum of (d - gain))^2 / n^2. A pass as a whole varies by
+    *run_variance* (from `noise_floor` of *aa_passes* passes), so SE^2 = SE_items^2 + run_variance (1/passes_c + 1/passes_r); degrees of
+    freedom by Satterthwaite from G - 1 and aa_passes - 1. Sources: E. Miller (2024), Adding error bars to evals, equations 3 and 7;
+    F. E. Satterthwaite (1946), An approximate distribution of estimates of variance components, Biometrics Bulletin 2, 110-114.
+
+    Where all items moved alike and no run variance is known, SE is 0 and says nothing of chance: p is then that of the sign-flip test
+    and z its normal quantile. The interval adds one unit that gained all and one that lost all where fewer than twelve units
+    differ, or all alike, so that it is never a point. R's t.test(c(1,0,0,1,1,0,0,-1), alternative = "greater"): t = 1, p = 0.1752:
+
+    >>> after, before = dict(enumerate("10011000")), dict(enumerate("00000001"))
+    >>> found = paired_difference({k: [float(v)] for k, v in after.items()}, {k: [float(v)] for k, v in before.items()}, {})
+    >>> found.gain, round(found.z, 9), found.df, round(found.p_greater, 4)
+    (0.25, 1.0, 7.0, 0.1753)
+    """
+    shared = shared_items(candidate, reference)
+    if not shared:
+        return Difference(0, 0, reason="no_comparable_cases")
+    d = {item: math.fsum(candidate[item]) / len(candidate[item]) - math.fsum(reference[item]) / len(reference[item]) for item in shared}
+    groups, n = clustered_items(shared, clusters), len(shared)
+    units, gain = len(groups), math.fsum(d.values()) / n
+    if units < 2:
+        return Difference(n, units, gain, reason="fewer_than_two_comparable_cases")
+    offsets = [math.fsum(d[item] - gain for item in group) for group in groups]
+    of_items = units / (units - 1) * math.fsum(offset * offset for offset in offsets) / (n * n)
+    if of_items <= EQUAL_VARIANCE * max(1.0, gain * gain):  # nothing but rounding
+        of_items = 0.0
+    of_runs = run_variance * (1 / passes[0] + 1 / passes[1])
+    variance = of_items + of_runs
+    informative = sum(any(d[item] for item in group) for group in groups)
+    # In [-1, 1] per unit, as the imaginary units are; wider where the scores have no declared range.
+    width = max(1.0, *map(abs, d.values()))
+    smoothed = smoothed_variance(of_items * units / width**2, units, gain * units / width, informative) * width**2 / units
+    reason = None if informative else "no_discordant_pairs"
+    if variance:
+        df = satterthwaite(((of_items, units - 1), (of_runs, max(1, aa_passes - 1))))
+        z = gain / math.sqrt(variance)
+        greater, less = student_tail(z, df), student_tail(-z, df)
+    else:
+        df = float(units - 1)
+        signs = SignFlip(0.5**units, 1.0, 1.0, None) if gain > 0 else SignFlip(1.0, 0.5**units, 1.0, None)
+        greater, less = (signs.greater, signs.less) if gain else (1.0, 1.0)
+        z = math.copysign(-normal_point(max(0.5**units, 1e-300)), gain) if gain else 0.0
+    half = student_at(1 - (1 - confidence) / 2, df) * math.sqrt(smoothed + of_runs)
+    return Difference(n, units, gain, math.sqrt(of_items), math.sqrt(variance), z, df, greater, less, gain - half, gain + half, reason)
+
+
+def student_at(probability: float, freedom: float) -> float:
+    """`student_point` with degrees of freedom of at least 1 rounded down to a tenth, so that few quantiles are searched for."""
+    return student_point(probability, math.floor(freedom * 10 + 1e-9) / 10)
+
+
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """The degrees of freedom of a sum of variances [(variance, its degrees of freedom)], of which one is above 0.
+
+    Two equal variances of 4 and 9 degrees: (1 + 1)^2 / (1/4 + 1/9) = 144/13:
+
+    >>> round(satterthwaite([(1.0, 4), (1.0, 9)]), 9) == round(144 / 13, 9)
+    True
+    """
+    return math.fsum(variance for variance, _ in parts) ** 2 / math.fsum(variance * variance / freedom for variance, freedom in parts)
+
+
+# --- The noise floor -------------------------------------------------------------------
+
+
+class NoiseFloor(NamedTuple):
+    """What passes of one unchanged version say of noise, over `items` measured in each of `passes` passes.
+
+    `flip_rate`: share of items that did not always come out the same. `se_pass`: SE of the mean of one pass from the scatter of trials.
+    `run_variance`: variance of whole passes beyond that. `mde`: {trials: the gain that is seen four times out of five}. None, with
+    `reason`, below two passes or without an item.
+    """
+
+    items: int
+    passes: int
+    flip_rate: float | None = None
+    se_pass: float | None = None
+    run_variance: float | None = None
+    mde: dict[int, float] | None = None
+    reason: str | None = None
+
+    def se_of(self, items: int, trials: int) -> float | None:
+        """The standard error of the difference of two equal versions on *items* such items, *trials* passes a side."""
+        if self.se_pass is None or self.run_variance is None:
+            return None
+        return math.sqrt(2 * (self.se_pass**2 * self.items / items + self.run_variance) / trials)
+
+    def mde_at(self, items: int, trials: int, level: float = ONE_SIDED) -> float | None:
+        """The smallest gain that *items* × *trials* show with power 0.8 in a one-sided test at *level*; 2.49 SE at 5 %.
+
+        A change that moves items both ways needs more. 100 items that pass with probability drawn from Beta(1.2, 0.8), once:
+
+        >>> round(NoiseFloor(100, 3, 0.0, 0.04, 0.0).mde_at(100, 1), 3)
+        0.141
+        """
+        se = self.se_of(items, trials)
+        return None if se is None else (normal_point(1 - level) + normal_point(POWER)) * se
+
+    def power_at(self, effect: float, items: int, trials: int, level: float) -> float | None:
+        """The probability that a one-sided test at *level* sees *effect*; None when that is unknown. 0.8 at the MDE:
+
+        >>> floor = NoiseFloor(100, 3, 0.0, 0.04, 0.0)
+        >>> round(floor.power_at(floor.mde_at(200, 3, 0.005), 200, 3, 0.005), 9)
+        0.8
+        """
+        se = self.se_of(items, trials)
+        return None if se is None else normal_tail(normal_point(1 - level) - effect / se) if se else float(effect > 0)
+
+
+def noise_floor(passes: Mapping[str, Sequence[float | None]]) -> NoiseFloor:
+    """The noise of passes over unchanged code, from {item: its score in each pass}; an item that lacks one is left out.
+
+    se_pass^2 = sum over items of the variance (divisor a - 1) of their a scores / n^2; run variance = max(0, variance of the means of the
+    passes - se_pass^2): E. Miller (2024), Adding error bars to evals, section 3. No item, fewer than two passes: None
+    (`no_valid_observations`, `fewer_trials_than_k`). Four items, two passes, of which one item flips:
+
+    >>> found = noise_floor({"a": [1, 1], "b": [0, 1], "c": [0, 0], "d": [1, 1]})
+    >>> found.flip_rate, found.se_pass == (0.5 / 16) ** 0.5, found.run_variance
+    (0.25, True, 0.0)
+    """
+    count = max(map(len, passes.values()), default=0)
+    known = [[score for score in scores if score is not None] for _, scores in sorted(passes.items())]
+    known = [scores for scores in known if len(scores) == count]
+    n = len(known)
+    if not n or count < 2:
+        return NoiseFloor(n, count, reason="no_valid_observations" if not n or not count else "fewer_trials_than_k")
+    of_trials = math.fsum(map(sample_variance, known)) / (n * n)
+    means = [math.fsum(scores[number] for scores in known) / n for number in range(count)]
+    of_runs = max(0.0, sample_variance(means) - of_trials)
+    floor = NoiseFloor(n, count, sum(len(set(scores)) > 1 for scores in known) / n, math.sqrt(of_trials), of_runs)
+    return floor._replace(mde={trials: floor.mde_at(n, trials) or 0.0 for trials in MDE_TRIALS})
+
+
+def sample_variance(values: Sequence[float]) -> float:
+    """The variance, with divisor n - 1, of at least two *values*."""
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+
+
+# --- A look ----------------------------------------------------------------------------
+
+
+class LookTest(NamedTuple):
+    """The p-value of a look, the larger of `p_sign_flip` and `p_student`; None, with the reason in `difference`, when it cannot be had."""
+
+    p: float | None
+    p_sign_flip: float | None
+    p_student: float | None
+    difference: Difference
+
+
+def unit_sums(candidate: Scores, reference: Scores, clusters: Mapping[str, str]) -> "list[Fraction]":
+    """The sum of the item differences of each cluster, exact: they add up to n times the gain of `paired_difference`."""
+    from fractions import Fraction
+
+    def centre(scores: Sequence[float]) -> Fraction:
+        return sum((Fraction(repr(score)) for score in scores), Fraction(0)) / len(scores)
+
+    groups = clustered_items(shared_items(candidate, reference), clusters)
+    return [sum((centre(candidate[item]) - centre(reference[item]) for item in group), Fraction(0)) for group in groups]
+
+
+def look_p_value(
+    candidate: Scores,
+    reference: Scores,
+    clusters: Mapping[str, str],
+    run_variance: float = 0.0,
+    passes: tuple[int, int] = (1, 1),
+    aa_passes: int = 0,
+    confidence: float = 0.95,
+) -> LookTest:
+    """The one-sided p for "candidate better": the larger of the sign-flip test's and Student's, both with the cluster as unit.
+
+    The sign-flip test is exact where the t test is rough (few units, few that differ); the t test knows of whole passes that vary.
+    Ten items that all improve: 1 of 1024; all of one cluster: cannot be had:
+
+    >>> scores = [{str(item): [float(side)] for item in range(10)} for side in (1, 0)]
+    >>> look_p_value(*scores, {}).p * 1024, look_p_value(*scores, dict.fromkeys(scores[0], "one")).p
+    (1.0, None)
+    """
+    found = paired_difference(candidate, reference, clusters, run_variance, passes, aa_passes, confidence)
+    if found.p_greater is None:
+        return LookTest(None, None, None, found)
+    counts: dict[Fraction, int] = {}
+    for total in unit_sums(candidate, reference, clusters):
+        counts[total] = counts.get(total, 0) + 1
+    exact = sign_flip(counts).greater
+    return LookTest(max(exact, found.p_greater), exact, found.p_greater, found)
+
+
+# --- Non-inferiority -------------------------------------------------------------------
+
+
+def non_inferior(difference: Difference, margin: float, confidence: float = GUARD_CONFIDENCE) -> bool | None:
+    """Whether the candidate is shown to lose less than *margin*: gain - t SE > -margin, one-sided; None when it was not measured.
+
+    Where a true loss is the whole margin it passes at most one time in ten. Source: G. Piaggio et al. (2012), Reporting of
+    noninferiority and equivalence randomized trials, JAMA 308, 2594-2604. An SE of 0 (every item moved alike) leaves gain > -margin.
+    With 30 degrees the t is 1.3104:
+
+    >>> made = Difference(31, 31, 0.0, 0.0076, 0.0076, 0.0, 30.0)
+    >>> non_inferior(made, 0.01), non_inferior(made, 0.0099), non_inferior(Difference(0, 0), 0.01)
+    (True, False, None)
+    """
+    if difference.gain is None or difference.se is None or difference.df is None:
+        return None
+    return difference.gain - student_at(confidence, difference.df) * difference.se > -margin
+
+
+def amount_difference(
+    candidate: Mapping[str, Sequence[float | None]], reference: Mapping[str, Sequence[float | None]], clusters: Mapping[str, str]
+) -> Difference:
+    """The paired difference of the logarithms of mean amounts (cost, latency) by item; a gain above 0 is cheaper.
+
+    Compare it with a margin such as ln 1.10. Items that cost nothing on both sides are equal. An item of which an amount is missing or
+    that costs nothing on one side only makes it `no_valid_observations`: a guard then fails closed. Half the cost is ln 2:
+
+    >>> sides = {"a": [0.5], "b": [1.0, 1.0]}, {"a": [1.0], "b": [2.0]}
+    >>> round(amount_difference(*sides, {}).gain, 9)
+    0.693147181
+    """
+    logs: list[dict[str, list[float]]] = [{}, {}]
+    for item in sorted(candidate.keys() & reference.keys()):
+        means = []
+        for amounts in (candidate[item], reference[item]):
+            known = [amount for amount in amounts if amount is not None and math.isfinite(amount) and amount >= 0]
+            means.append(math.fsum(known) / len(known) if known and len(known) == len(amounts) else None)
+        after, before = means
+        if after is None or before is None or (after > 0) != (before > 0):
+            return Difference(0, 0, reason="no_valid_observations")
+        for log, amount in zip(logs, (after, before), strict=True):
+            log[item] = [-math.log(amount) if amount else 0.0]
+    return paired_difference(logs[0], logs[1], clusters)
+
+# endregion
+
 # region stats/sequential.py
 # =============================================================================
-# Looking early without false alarms: an e-process over case differences.
+# Looking early without false alarms: e-processes, a race, a live interval.
 #
 # Chosen before the first look (`--sequential`); a result of fixed size never becomes sequential afterwards.
 # =============================================================================
 
 BETS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+RACE_BETS = tuple(number / 10 for number in range(1, 10))
+FUTILE = 10.0  # evidence at which a race is given up: 1 in 10 of those that are as good as wished
 
 
 class EProcess(NamedTuple):
@@ -6169,11 +6471,101 @@ def e_process(differences: Iterable[float], alpha: float = 0.05, variants: int =
             stop_at = number
     return EProcess(log_e, min(1.0, math.exp(-highest)), stop_at)
 
+
+def discordant_e_value(gained: int, lost: int) -> float:
+    """The evidence against "no more gained than lost" of pairs that differ, valid whenever one stops: at most 1 on average if that is so.
+
+    E = 2^(m+1) B(gained+1, lost+1) P(Bin(m+1, 1/2) <= gained): the likelihood of a win probability uniform on (1/2, 1) over that of 1/2;
+    J. Ville (1939). No pair: 1. One win and no loss: the mean of 2 q over that range, 3/2:
+
+    >>> round(discordant_e_value(0, 0), 9), round(discordant_e_value(1, 0), 9)
+    (1.0, 1.5)
+    """
+    m = gained + lost
+    term = below = 1
+    for k in range(gained):
+        term = term * (m + 1 - k) // (k + 1)
+        below += term
+    # 2^(m+1) times the probability is the sum of binomials; integers are exact where both are beyond a float.
+    return math.exp(math.lgamma(gained + 1) + math.lgamma(lost + 1) - math.lgamma(m + 2) + math.log(below))
+
+
+def betting_e_value(differences: Sequence[float], margin: float = 0.0) -> float:
+    """The evidence against "the mean difference is at most -*margin*" of *differences* in [-1, 1]; margin 0 asks for "better".
+
+    The mean over stakes of the product of 1 + stake (d + margin): I. Waudby-Smith, A. Ramdas (2024), as `e_process`; infinite where no
+    float holds it. Swap the signs for "worse". One difference of 0.5 at stakes 0.1 to 0.9:
+
+    >>> round(betting_e_value([0.5]), 9)
+    1.25
+    """
+    logs = [math.fsum(math.log1p(bet * (difference + margin)) for difference in differences) for bet in RACE_BETS]
+    largest = max(logs)
+    return math.exp(largest) * math.fsum(math.exp(log - largest) for log in logs) / len(logs) if largest < 700 else math.inf
+
+
+def paired_e_value(differences: Sequence[float]) -> float:
+    """The e-value of "better" for a comparison: of the pairs that differ where each is all or nothing, else by betting.
+
+    >>> paired_e_value([1.0, 0.0]) == discordant_e_value(1, 0), paired_e_value([0.5]) == betting_e_value([0.5])
+    (True, True)
+    """
+    if all(difference in (-1, 0, 1) for difference in differences):
+        return discordant_e_value(sum(difference > 0 for difference in differences), sum(difference < 0 for difference in differences))
+    return betting_e_value(differences)
+
+
+class FutilityRace:
+    """Whether to go on with a pass while its differences come in, in an order blind to them.
+
+    `add` says True from the item on at which the evidence against "the mean gain is at least *min_effect*" reaches 10: that happens to at
+    most one in ten of those that are as good (`betting_e_value`, signs swapped). *headroom*, the sum over all items of
+    what each can gain at most, also stops it once the gain cannot end above 0.
+
+    >>> race = FutilityRace(0.05)
+    >>> [race.add(-1.0) for _ in range(5)]
+    [False, False, False, False, True]
+    """
+
+    def __init__(self, min_effect: float, headroom: float | None = None) -> None:
+        self.min_effect, self.headroom = min_effect, headroom
+        self.stakes = [1.0] * len(RACE_BETS)
+        self.is_over = False
+
+    def add(self, difference: float, most: float = 1.0) -> bool:
+        """Whether to stop, after one more *difference* in [-1, 1] of an item that could have gained *most*."""
+        loss = self.min_effect - difference
+        self.stakes = [stake * (1 + bet * loss) for stake, bet in zip(self.stakes, RACE_BETS, strict=True)]
+        if self.headroom is not None:
+            self.headroom += difference - most
+        is_lost = self.headroom is not None and self.headroom < 1e-9
+        self.is_over = self.is_over or is_lost or sum(self.stakes) >= FUTILE * len(RACE_BETS)
+        return self.is_over
+
+
+def confidence_sequence(differences: Sequence[float], tightest_at: int, alpha: float = 0.05) -> tuple[float, float] | None:
+    """Limits for the mean difference that may be looked at whenever one likes; None below two differences (`no_values`).
+
+    Asymptotic, tightest after *tightest_at* differences: I. Waudby-Smith et al. (2021), Time-uniform central limit theory and asymptotic
+    confidence sequences, theorem 2.2. It misses the mean at any of 20 to 300 differences in at most 5 % of runs.
+
+    >>> [round(limit, 4) for limit in confidence_sequence([0.0, 1.0] * 50, 100)]
+    [0.3482, 0.6518]
+    """
+    t = len(differences)
+    if t < 2:
+        return None
+    centre = math.fsum(differences) / t
+    scatter = math.sqrt(math.fsum((difference - centre) ** 2 for difference in differences) / t)
+    rho2 = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / tightest_at
+    half = scatter * math.sqrt(2 * (t * rho2 + 1) / (t * t * rho2) * math.log(math.sqrt(t * rho2 + 1) / alpha))
+    return centre - half, centre + half
+
 # endregion
 
 # region stats/looks.py
 # =============================================================================
-# Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
+# Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 # =============================================================================
 
 
@@ -6184,6 +6576,42 @@ def alpha_of_look(alpha: float, look: int) -> float:
     (0.025, 0.01)
     """
     return alpha / (look * (look + 1))
+
+
+def look_level(alpha: float, looks: int, look: int, yes_before: int) -> float:
+    """The level of the *look*-th (from 1) of *looks* one-bit answers with *yes_before* among those before it.
+
+    alpha(t, j) = alpha / L · 2^-(j+1) / C(t-1, j). What is asked at look t hangs on the answers before it alone, of which C(t-1, j)
+    orders have j yes; the levels of all questions that can come up add up to at most *alpha*, whatever is made of the answers:
+    A. Blum, M. Hardt (2015), The Ladder, ICML, lemma 3.1. Raises ValueError for a look outside 1 to *looks*, or more yes than answers.
+
+    >>> [look_level(0.05, 5, look, yes) for look, yes in ((1, 0), (5, 0), (3, 1))]
+    [0.005, 0.005, 0.00125]
+    """
+    if not 1 <= look <= looks or not 0 <= yes_before < look:
+        raise ValueError(f"look {look} of {looks} with {yes_before} yes before it cannot be")
+    return alpha / looks * 2.0 ** -(yes_before + 1) / math.comb(look - 1, yes_before)
+
+
+def luck_line(se_pass: float, variants: int) -> float | None:
+    """How far above the reference the best of *variants* that change nothing is expected in one pass; None for none (`no_values`).
+
+    se_pass · Phi^-1((N - 0.375) / (N + 0.25)): G. Blom (1958), Statistical estimates and transformed beta-variables. Harter (1961)
+    gives 1.53875 for the largest of ten normal values; Blom's is near it:
+
+    >>> [round(luck_line(1.0, variants), 2) for variants in (1, 5, 10, 100)]
+    [0.0, 1.18, 1.55, 2.5]
+    """
+    return se_pass * normal_point((variants - 0.375) / (variants + 0.25)) if variants > 0 else None
+
+
+def expected_false_keeps(replicated: int, least_z: float) -> float:
+    """How many of *replicated* variants that change nothing reach *least_z* on fresh data.
+
+    >>> round(expected_false_keeps(10, 1.0), 3)
+    1.587
+    """
+    return replicated * normal_tail(least_z)
 
 
 def ladder(scores: list[float], step: float) -> list[float]:
@@ -30583,12 +31011,678 @@ def writing_journal(campaign: Campaign, name: str = JOURNAL_FILE) -> Iterator[Ch
             log.close()
 
 
-def record(campaign: Campaign, kind: str, **body: object) -> JsonObject:
+def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
     """Appends one event to the journal, on disk at once, and returns it; *campaign* holds it too from then on."""
     with writing_journal(campaign) as log:
         event = log.append(kind, body)
     campaign.events.append(event)
     return event
+
+# endregion
+
+# region campaigns/rules.py
+# =============================================================================
+# From variant to claim: the rules of a campaign, each a function of what was measured.
+#
+# A keep is a bet on development items; only a yes to a look at the holdout is a claim. What was not measured never
+# passes. Every threshold has a name here and nowhere else.
+# =============================================================================
+
+SCREEN_Z = 0.5  # overall, to be promising
+SCREEN_LABEL_Z = 1.5  # on the label that the hypothesis names
+WORSE_Z = -1.0  # overall: visible harm
+LABEL_ITEMS, LABEL_TRIALS = 5, 3  # least items of a label that can be named; fresh paired trials on them at the screen
+
+REPLICATE_PASSES, EXTENDED_PASSES = 3, 6  # fresh passes of both sides, and where one more try is worth it
+FIRST_PASS_Z = 0.0  # below, no second pass
+FIRST_PASS_LABEL_Z = -0.5  # the same where a label is named
+KEEP_Z, KEEP_LABEL_Z = 1.0, 2.0
+EXTEND_Z = 0.5  # from here to KEEP_Z more passes are worth it, once
+
+CONSISTENT_TRIALS = 2  # of both sides, before a loss counts as consistent
+SIMPLIFY_MARGIN = 0.01  # where no smallest effect is declared
+SMALLER = 0.9  # tokens or cost up to which a version is smaller
+
+DRIFT_Z, DRIFT_TWICE_Z = 3.0, 2.0
+
+LOOK_ALPHA, LOOKS, LOOK_TRIALS = 0.05, 5, 4
+LOOK_SHARE = 0.8  # of what the look can see, from which it is due
+LOOKS_FOR_CLOSE = 1  # looks that only closing may use
+OVERFIT_NOES, OVERFIT_SHARE = 2, 2.0
+
+PLATEAU_VARIANTS, PLATEAU_CATEGORIES = 12, 3
+SATURATED = 0.95  # of the range of the score
+EQUAL_CRASHES, TAINTS = 3, 2  # in a row
+
+
+class Ruling(NamedTuple):
+    """A verdict and the stable codes of what decided it."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+# --- Screen and replicate --------------------------------------------------------------
+
+
+def screen_verdict(overall: Difference, label: Difference | None = None) -> Ruling:
+    """What one pass against the leader's stored trials says: `promising`, `worse` or `no_signal`.
+
+    *promising*: overall z >= 0.5 (`overall`), or z >= 1.5 on the fresh trials of the named label's items while overall there is no
+    visible harm, z > -1, which is gain > -SE (`label`). *worse*: z <= -1. Else *no_signal*, with `near_miss` where z is above 0 and
+    `not_measured` where there is no z.
+    """
+    if overall.z is None:
+        return Ruling("no_signal", ("not_measured",))
+    if overall.z >= SCREEN_Z:
+        return Ruling("promising", ("overall",))
+    if label is not None and label.z is not None and label.z >= SCREEN_LABEL_Z and overall.z > WORSE_Z:
+        return Ruling("promising", ("label",))
+    if overall.z <= WORSE_Z:
+        return Ruling("worse", ("harm",))
+    return Ruling("no_signal", ("near_miss",) if overall.z > 0 else ("no_gain",))
+
+
+def first_pass_gives_up(overall: Difference, has_label: bool) -> bool:
+    """Whether the first fresh pass of both sides ends the replication: z below 0, below -0.5 where a label is named, or no z."""
+    return overall.z is None or overall.z < (FIRST_PASS_LABEL_Z if has_label else FIRST_PASS_Z)
+
+
+def replicate_verdict(
+    overall: Difference,
+    label: Difference | None = None,
+    rest: Difference | None = None,
+    min_effect: float = 0.0,
+    passes: int = REPLICATE_PASSES,
+    is_extended: bool = False,
+) -> Ruling:
+    """What the *passes* fresh passes of both sides say, on these alone: `keepable`, `extend` or `not_replicated`.
+
+    *keepable*: gain >= *min_effect* and z >= 1 (`overall`); or z >= 2 on the *label*'s items, overall gain above 0, and on the *rest* of
+    the items gain > -SE (`label`). *extend*, once and up to 6 passes: 0.5 <= z < 1. Else *not_replicated*: `below_min_effect`
+    where only the size is lacking, `too_little`, or `not_measured`.
+    """
+    if overall.z is None or overall.gain is None:
+        return Ruling("not_replicated", ("not_measured",))
+    if overall.z >= KEEP_Z and overall.gain >= min_effect:
+        return Ruling("keepable", ("overall",))
+    if label is not None and label.z is not None and label.z >= KEEP_LABEL_Z and overall.gain > 0 and is_unharmed(rest):
+        return Ruling("keepable", ("label",))
+    if EXTEND_Z <= overall.z < KEEP_Z and not is_extended and passes < EXTENDED_PASSES:
+        return Ruling("extend", ("close",))
+    return Ruling("not_replicated", ("below_min_effect" if overall.z >= KEEP_Z else "too_little",))
+
+
+def is_unharmed(rest: Difference | None) -> bool:
+    """Whether the items beside the label show no harm: gain > -SE; of a single one: no loss; true where there is none."""
+    if rest is None or rest.gain is None:
+        return rest is not None and rest.n == 0
+    return rest.gain >= 0 if rest.z is None else rest.z > WORSE_Z
+
+
+# --- Guards ----------------------------------------------------------------------------
+
+
+class Guard(NamedTuple):
+    """A metric that must not get worse: its *difference* (more is better; None when it was not measured) and margin.
+
+    A hard gate has `is_hard` and `failed`, the items that fail it (None when it was not measured), and needs no difference.
+    """
+
+    name: str
+    difference: Difference | None = None
+    margin: float = 0.0
+    is_hard: bool = False
+    failed: int | None = None
+
+
+class GuardRuling(NamedTuple):
+    """`passed`, `undecided` (more trials may tell) or `guard_failed`, its reason codes, and {guard: its code}."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    states: dict[str, str]
+
+
+def guard_state(guard: Guard) -> str:
+    """`passed`, `undecided`, `not_measured`, `gate_failed` of a hard gate, or `harm`: the loss is above the margin, one-sided 90 %."""
+    if guard.is_hard:
+        return "not_measured" if guard.failed is None else "gate_failed" if guard.failed else "passed"
+    is_safe = None if guard.difference is None else non_inferior(guard.difference, guard.margin)
+    if guard.difference is None or is_safe is None:
+        return "not_measured"
+    if is_safe:
+        return "passed"
+    # The mirror image: shown to lose more than the margin.
+    flipped = guard.difference._replace(gain=-(guard.difference.gain or 0.0))
+    return "harm" if non_inferior(flipped, -guard.margin) else "undecided"
+
+
+def guard_verdict(guards: Sequence[Guard], critical_lost: Collection[str] = (), can_extend: bool = False) -> GuardRuling:
+    """Whether every guard holds; a critical item that was lost, a failed gate, harm or a guard not measured is `guard_failed`.
+
+    A guard that its trials do not decide is `undecided` while more can be had (*can_extend*), then fails.
+    """
+    states = {guard.name: guard_state(guard) for guard in guards}
+    found = set(states.values()) - {"passed"} | ({"critical_item_lost"} if critical_lost else set())
+    if not found:
+        return GuardRuling("passed", (), states)
+    return GuardRuling("undecided" if found == {"undecided"} and can_extend else "guard_failed", tuple(sorted(found)), states)
+
+
+def consistent_losses(candidate: Scores, reference: Scores) -> list[str]:
+    """The items, sorted, of which every trial of the candidate is worse than every one of the reference; two trials a side at least."""
+    return [
+        item
+        for item in shared_items(candidate, reference)
+        if min(len(candidate[item]), len(reference[item])) >= CONSISTENT_TRIALS and max(candidate[item]) < min(reference[item])
+    ]
+
+
+def critical_losses(candidate: Scores, reference: Scores, critical: Collection[str], pass_at: float = 1.0) -> list[str]:
+    """The *critical* items, sorted, that were lost: the reference always reached *pass_at* and the candidate once did not.
+
+    A consistent loss counts as well, and an item that the reference has and the candidate did not measure.
+    """
+    lost = set(consistent_losses(candidate, reference))
+    for item in critical:
+        before, after = reference.get(item), candidate.get(item)
+        if before and (not after or (min(before) >= pass_at and min(after) < pass_at)):
+            lost.add(item)
+    return sorted(lost & set(critical))
+
+
+def simplify_verdict(
+    overall: Difference,
+    min_effect: float = 0.0,
+    net_lines: int | None = None,
+    cost_ratio: float | None = None,
+    token_ratio: float | None = None,
+) -> Ruling:
+    """`simplified` for a version that is smaller and not shown to be worse, else `not_simplified` with what is lacking.
+
+    Smaller: fewer lines (*net_lines* below 0), or prompt tokens or cost at most 0.9 of the leader's. Non-inferior: `non_inferior`
+    by *min_effect*, by 0.01 where none is declared.
+    """
+    is_smaller = (net_lines is not None and net_lines < 0) or any(
+        ratio is not None and ratio <= SMALLER for ratio in (cost_ratio, token_ratio)
+    )
+    is_safe = non_inferior(overall, min_effect if min_effect > 0 else SIMPLIFY_MARGIN)
+    lacking = [] if is_smaller else ["not_smaller"]
+    if not is_safe:
+        lacking.append("not_measured" if is_safe is None else "may_be_worse")
+    return Ruling("not_simplified", tuple(lacking)) if lacking else Ruling("simplified", ("smaller",))
+
+
+def drift(zs: Sequence[float]) -> bool:
+    """Whether the leader's fresh trials left its stored ones: of the *zs* of its replicates since the last baseline, in order, one
+    beyond 3 either way, or two in a row beyond 2 on the same side."""
+    sides = [(z > DRIFT_TWICE_Z) - (z < -DRIFT_TWICE_Z) for z in zs]
+    return any(abs(z) > DRIFT_Z for z in zs) or any(side and side == sides[place] for place, side in enumerate(sides[1:]))
+
+
+# --- Looks -----------------------------------------------------------------------------
+
+
+def look_is_due(gain: float | None, look_mde: float | None, looks_left: int, is_closing: bool = False) -> bool:
+    """Whether the leader's fresh *gain* over the reference is worth a look: at least 0.8 of what it can see.
+
+    The last look is kept for closing, where any gain above 0 is asked about. Without a gain or a *look_mde* none is due.
+    """
+    if gain is None or gain <= 0:
+        return False
+    if is_closing:
+        return looks_left > 0
+    return looks_left > LOOKS_FOR_CLOSE and look_mde is not None and gain >= LOOK_SHARE * look_mde
+
+
+def look_answer(p: float | None, level: float) -> str:
+    """`yes` when *p* is at most *level*, else `no`; `void` when p could not be had. The look is spent in each case."""
+    return "void" if p is None else "yes" if p <= level else "no"
+
+
+def confirmed_bound(difference: Difference, level: float) -> float | None:
+    """The lower bound of the gain at the *level* of the look that said yes: gain - t SE, one-sided; None without an SE.
+
+    It holds with the look's own error, while the plain 95 % bound of a gain that was chosen by its p does not.
+    """
+    if difference.gain is None or difference.se is None or difference.df is None:
+        return None
+    return difference.gain - student_at(1 - level, difference.df) * difference.se
+
+
+def overfit_suspected(noes: int, gain: float | None, look_mde: float | None) -> bool:
+    """Whether two looks since the last yes said no although the development gain is at least twice what they can see."""
+    return noes >= OVERFIT_NOES and gain is not None and look_mde is not None and gain >= OVERFIT_SHARE * look_mde
+
+
+# --- Stopping --------------------------------------------------------------------------
+
+
+class CampaignCounts(NamedTuple):
+    """What the stop rules look at. A budget of None has no limit; scores and effects are shares of the score's range.
+
+    `variants_since_keep` counts from the last keep or the last `fresh_context`, whichever is later; `fresh_contexts` since the last keep.
+    `mde` is that of development at the planned trials; `equal_crashes` and `taints` are those at the end of the row of runs.
+    """
+
+    is_target_confirmed: bool = False
+    variants: int = 0
+    item_evals: int = 0
+    usd: float = 0.0
+    hours: float = 0.0
+    max_variants: int | None = None
+    max_item_evals: int | None = None
+    max_usd: float | None = None
+    max_hours: float | None = None
+    variants_since_keep: int = 0
+    categories_tried: int = 0
+    fresh_contexts: int = 0
+    dev_score: float | None = None
+    mde: float | None = None
+    min_effect: float = 0.0
+    can_afford_more: bool = True
+    equal_crashes: int = 0
+    taints: int = 0
+    integrity: tuple[str, ...] = ()
+    is_stop_file: bool = False
+
+
+def budget_spent(counts: CampaignCounts) -> list[str]:
+    """`budget_variants`, `budget_item_evals`, `budget_usd`, `budget_hours` of those that are used up."""
+    pairs: Mapping[str, tuple[float, float | None]] = {
+        "budget_variants": (counts.variants, counts.max_variants),
+        "budget_item_evals": (counts.item_evals, counts.max_item_evals),
+        "budget_usd": (counts.usd, counts.max_usd),
+        "budget_hours": (counts.hours, counts.max_hours),
+    }
+    return [code for code, (used, limit) in pairs.items() if limit is not None and used >= limit]
+
+
+def is_plateau(counts: CampaignCounts) -> bool:
+    """Whether 12 variants without a keep came of at least 3 categories of ideas."""
+    return counts.variants_since_keep >= PLATEAU_VARIANTS and counts.categories_tried >= PLATEAU_CATEGORIES
+
+
+def wants_fresh_context(counts: CampaignCounts) -> bool:
+    """Whether the plateau is the first: then lessons and leader go to a new session, and nothing stops."""
+    return is_plateau(counts) and not counts.fresh_contexts
+
+
+def is_saturated(dev_score: float | None, mde: float | None) -> bool:
+    """Whether the score is at 95 % of its range, or what is left of it is less than can be seen."""
+    return dev_score is not None and (dev_score >= SATURATED or (mde is not None and 1 - dev_score < mde))
+
+
+def is_unresolvable(mde: float | None, min_effect: float, can_afford_more: bool) -> bool:
+    """Whether the smallest effect wanted cannot be seen and no more items or trials can be had; never without such an effect."""
+    return mde is not None and 0 < min_effect < mde and not can_afford_more
+
+
+def noise_forbids(mde: float | None, min_effect: float, target_gap: float | None) -> bool:
+    """Whether the noise floor ends a campaign before it begins: what can be seen is above twice the *min_effect* and above the way to the
+    target; of the two those that are declared, and never when neither is."""
+    wanted = [2 * min_effect] * (min_effect > 0) + ([] if target_gap is None else [target_gap])
+    return mde is not None and bool(wanted) and mde > max(wanted)
+
+
+def stop_reasons(counts: CampaignCounts) -> list[str]:
+    """Why the campaign must stop, [] while it goes on: `stop_file`, `integrity`, `target_confirmed`, `budget_…`, `plateau` (the second
+    time; the first is `wants_fresh_context`), `saturation`, `unresolvable`, `broken` (3 equal crashes or 2 taints in a row)."""
+    checks = {
+        "stop_file": counts.is_stop_file,
+        "integrity": bool(counts.integrity),
+        "target_confirmed": counts.is_target_confirmed,
+        **dict.fromkeys(budget_spent(counts), True),
+        "plateau": is_plateau(counts) and counts.fresh_contexts > 0,
+        "saturation": is_saturated(counts.dev_score, counts.mde),
+        "unresolvable": is_unresolvable(counts.mde, counts.min_effect, counts.can_afford_more),
+        "broken": counts.equal_crashes >= EQUAL_CRASHES or counts.taints >= TAINTS,
+    }
+    return [code for code, is_met in checks.items() if is_met]
+
+# endregion
+
+# region campaigns/state.py
+# =============================================================================
+# Where a campaign stands: all that follows from its journal, its ideas and its ledger.
+#
+# Nothing is kept that does not follow from these files, so that any prefix of a journal has a state, and the same files give
+# the same one. What was not measured is None. Gains are only ever sums of paired estimates that were measured at the same time.
+# =============================================================================
+
+UNCHANGED = "baseline"  # the variant of the unchanged system
+SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
+UNJUDGED, PROMISING, NOT_REPLICATED, GUARD_FAILED = "unjudged", "promising", "not_replicated", "guard_failed"
+KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", "not_confirmed"
+KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
+# What a variant is called after its replication; one that may be kept, or goes on, stays promising.
+REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
+
+
+class Version(NamedTuple):
+    """A commit that others are compared with, and the variant that it is."""
+
+    variant: str
+    commit: str
+
+
+class CampaignVariant:
+    """One idea as one commit. `verdict` is of the vocabulary; `decision` is '', kept, simplified or discarded.
+
+    `screen` and `replicate` are the bodies of the last events of that type, or None. `is_parked`: kept once, and then taken back
+    because the looks said no to what development items said was there.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.commit, self.idea, self.label, self.lesson = name, "", "", "", ""
+        self.verdict, self.decision = UNJUDGED, ""
+        self.screen: JsonObject | None = None
+        self.replicate: JsonObject | None = None
+        self.keep: JsonObject | None = None
+        self.is_parked = False
+        self.runs: list[str] = []
+
+    def is_memorised(self) -> bool:
+        """True when the diff of the variant holds text of development items."""
+        return bool(self.screen and self.screen.get("memorised"))
+
+    def is_near_miss(self) -> bool:
+        """True when something was there, and not enough of it."""
+        gain = [each.get("z") or 0.0 for each in (self.screen, self.replicate) if each]
+        return self.verdict in ("no_signal", NOT_REPLICATED) and bool(gain) and gain[-1] > 0
+
+
+class LookCount(NamedTuple):
+    """The looks: how many are spent (`done`, with those inherited) and said yes, how many are `left` of `number`, the next one's level."""
+
+    done: int
+    yes: int
+    number: int
+    left: int
+    next_level: float | None
+
+
+class Spent(NamedTuple):
+    """What was used up: `usd` is what is known, of all but `unknown_costs` runs; looks are not in it."""
+
+    variants: int
+    evaluations: int
+    usd: float | None
+    unknown_costs: int
+    hours: float
+
+
+class CampaignState:
+    """The state, made by `campaign_state`.
+
+    `stored` are the runs with the leader's stored trials ([] when they have to be measured anew); `keeps` the bodies of the keeps between
+    reference and leader; `noes` how many looks said no since the last yes; `runs` {run: its body of run_started, with `state` and
+    `reason` once it has ended}; `since_keep` variants judged since the last keep or fresh context.
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        opened = campaign.events[0]["body"] if campaign.events else {}
+        self.contract = campaign.contract
+        first = Version(UNCHANGED, str(opened.get("commit") or self.contract.get("base_commit", "")))
+        self.leader, self.reference = first, first
+        self.opened: JsonObject = opened
+        self.baseline: JsonObject | None = None
+        self.noise: JsonObject | None = None
+        self.stored: list[str] = []
+        self.variants: dict[str, CampaignVariant] = {}
+        self.ideas: dict[str, JsonObject] = {}
+        self.runs: dict[str, JsonObject] = {}
+        self.keeps: list[JsonObject] = []
+        self.looks: list[JsonObject] = []
+        self.look_count = LookCount(0, 0, 0, 0, None)
+        self.noes = 0
+        self.drift_zs: list[float] = []
+        self.is_drifted = self.is_overfit = self.is_fresh_context = False
+        self.since_keep = self.fresh_contexts = 0
+        self.categories: set[str] = set()
+        self.equal_crashes = self.taints = 0
+        self.last_crash = ""
+        self.usd = self.hours = 0.0
+        self.evaluations = self.known_costs = self.unknown_costs = self.replicated = 0
+        self.notes: list[JsonObject] = []
+        self.integrity: list[JsonObject] = []
+        self.accepted: list[JsonObject] = []
+        self.closed: JsonObject | None = None
+
+    # --- What follows ------------------------------------------------------------------
+
+    def screened(self) -> list[CampaignVariant]:
+        """The variants that were screened or are being, in order of appearance."""
+        return [each for each in self.variants.values() if each.name != UNCHANGED and (each.screen or each.runs)]
+
+    def undecided(self) -> list[CampaignVariant]:
+        """The variants with a verdict that were neither kept nor discarded, in order of appearance."""
+        return [each for each in self.variants.values() if each.verdict != UNJUDGED and not each.decision]
+
+    def open_runs(self) -> list[str]:
+        """The runs that the journal saw begin and not end."""
+        return [run for run, body in self.runs.items() if "state" not in body]
+
+    def leader_gain(self) -> tuple[float | None, float | None]:
+        """(gain, SE) of the leader over the reference: the sum of the paired estimates of the keeps between; (0, 0) when they are one."""
+        if any(each.get(key) is None for each in self.keeps for key in ("gain", "se")):
+            return None, None
+        return math.fsum(each["gain"] for each in self.keeps), math.sqrt(math.fsum(each["se"] ** 2 for each in self.keeps))
+
+    def spent(self) -> Spent:
+        """What was used up so far."""
+        usd = self.usd if self.known_costs or not self.unknown_costs else None
+        return Spent(len(self.screened()), self.evaluations, usd, self.unknown_costs, self.hours)
+
+    def mde(self, trials: int | None = None) -> float | None:
+        """The smallest effect that development items show with *trials* (those of a replication); None before the noise is known."""
+        found = (self.noise or {}).get("mde") or {}
+        value = found.get(str(trials or self.contract.get("replicate", {}).get("passes", 3)))
+        return None if value is None else float(value)
+
+    def luck_line(self) -> float | None:
+        """How much the best of so many useless variants would seem to gain; None without a noise floor or a variant."""
+        se_pass = (self.noise or {}).get("se_pass")
+        return None if se_pass is None else luck_line(se_pass, len(self.screened()))
+
+    def false_keeps(self) -> float:
+        """How many of the replicated variants would be keepable if none of them changed anything."""
+        return expected_false_keeps(self.replicated, KEEP_Z)
+
+    def lessons(self) -> list[JsonObject]:
+        """{variant, verdict, lesson} of the variants that have one, oldest first."""
+        return [{"variant": each.name, "verdict": each.verdict, "lesson": each.lesson} for each in self.variants.values() if each.lesson]
+
+    def idea_status(self, idea: str) -> str:
+        """open, running, discarded, kept, confirmed, crashed or parked: that of the last variant that tried *idea*."""
+        tried = [each for each in self.variants.values() if each.idea == idea]
+        if not tried:
+            return OPEN_IDEA
+        last = tried[-1]
+        if last.is_parked:
+            return PARKED_IDEA
+        if last.verdict in (CONFIRMED, CRASHED):
+            return last.verdict
+        if last.decision in (KEPT, SIMPLIFIED):
+            return KEPT
+        return DISCARDED_IDEA if last.decision else RUNNING_IDEA
+
+    # --- Events ------------------------------------------------------------------------
+
+    def variant(self, name: object) -> CampaignVariant:
+        """The variant *name*, new when it was not seen before."""
+        return self.variants.setdefault(str(name), CampaignVariant(str(name)))
+
+    def see_run_started(self, body: JsonObject, time: str) -> None:
+        """A run of some purpose began."""
+        self.runs[str(body["run"])] = {**body, "since": time}
+        if body.get("purpose") == SCREEN_RUN:
+            variant = self.variant(body["variant"])
+            variant.commit, variant.idea = str(body.get("commit") or ""), str(body.get("idea") or "")
+            variant.runs.append(str(body["run"]))
+            self.is_fresh_context = False
+
+    def see_run_ended(self, body: JsonObject, time: str) -> None:
+        """A run ended: what it cost, and whether it is one more of a row of equal crashes or of taints."""
+        run = self.runs.setdefault(str(body["run"]), {**body, "since": time})
+        state, reason = body.get("state"), str(body.get("reason") or "")
+        run |= {"state": state, "reason": reason}
+        self.evaluations += int(body.get("evaluations") or 0)
+        cost = body.get("cost_usd")
+        self.usd += cost or 0.0
+        self.known_costs += cost is not None
+        self.unknown_costs += cost is None
+        seconds = body.get("seconds")
+        self.hours += (seconds if seconds is not None else seconds_between(run["since"], time)) / 3600
+        self.taints = self.taints + 1 if state == TAINTED else 0
+        is_equal = state == CRASHED and reason == self.last_crash
+        self.equal_crashes = self.equal_crashes + 1 if is_equal else int(state == CRASHED)
+        self.last_crash = reason if state == CRASHED else ""
+
+    def see_baseline(self, body: JsonObject, time: str) -> None:
+        """The first full run of the unchanged system."""
+        self.baseline = body
+
+    def see_noise(self, body: JsonObject, time: str) -> None:
+        """The noise floor, whose passes are the leader's stored trials from then on."""
+        self.noise, self.stored = body, list(body.get("runs") or [])
+        self.is_drifted, self.drift_zs = False, []
+
+    def see_screen(self, body: JsonObject, time: str) -> None:
+        """The verdict of a screen; a variant screened again keeps its place."""
+        variant = self.variant(body["variant"])
+        is_first = variant.screen is None
+        variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
+        variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
+        self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
+        self.since_keep += is_first
+        if self.since_keep >= PLATEAU_VARIANTS and len(self.categories - {""}) >= PLATEAU_CATEGORIES and not self.fresh_contexts:
+            self.fresh_contexts, self.since_keep, self.is_fresh_context = 1, 0, True
+
+    def see_replicate(self, body: JsonObject, time: str) -> None:
+        """The verdict of fresh passes of candidate and leader."""
+        variant = self.variant(body["variant"])
+        self.replicated += variant.replicate is None
+        variant.replicate, variant.commit = body, str(body.get("commit") or variant.commit)
+        verdict = str(body.get("verdict") or "incomplete")
+        variant.verdict = REPLICATED_AS.get(verdict, verdict)
+        if body.get("drift_z") is not None:
+            self.drift_zs.append(float(body["drift_z"]))
+
+    def see_drift(self, body: JsonObject, time: str) -> None:
+        """The leader's stored trials are out of date."""
+        self.is_drifted, self.stored, self.drift_zs = True, [], []
+
+    def see_keep(self, body: JsonObject, time: str) -> None:
+        """A bet: the variant is the leader, with its fresh trials."""
+        variant = self.variant(body["variant"])
+        variant.commit, variant.keep = str(body.get("commit") or variant.commit), body
+        variant.decision = variant.verdict = SIMPLIFIED if body.get("how") == SIMPLIFIED else KEPT
+        variant.lesson = str(body.get("lesson") or variant.lesson)
+        self.leader, self.stored = Version(variant.name, variant.commit), list(body.get("runs") or [])
+        self.keeps.append(body)
+        self.since_keep = self.fresh_contexts = 0
+        self.categories, self.is_fresh_context, self.drift_zs = set(), False, []
+
+    def see_discard(self, body: JsonObject, time: str) -> None:
+        """The variant is given up, or the parked one taken back."""
+        variant = self.variant(body["variant"])
+        variant.decision = DISCARDED_IDEA
+        variant.lesson = str(body.get("lesson") or variant.lesson)
+
+    def see_look(self, body: JsonObject, time: str) -> None:
+        """One answer about the holdout; a yes makes the leader of the look the reference."""
+        self.looks.append(body)
+        variant, answer = self.variants.get(str(body.get("leader"))), body.get("answer")
+        if answer == "yes":
+            self.reference = Version(str(body.get("leader")), str(body.get("leader_commit") or self.leader.commit))
+            self.keeps, self.noes = [], 0
+        self.noes += answer == "no"
+        if variant and variant.verdict != CONFIRMED:
+            variant.verdict = {"yes": CONFIRMED, "no": NOT_CONFIRMED}.get(str(answer), variant.verdict)
+
+    def see_overfit_suspected(self, body: JsonObject, time: str) -> None:
+        """The leader goes back to the reference; what was kept since is parked."""
+        for keep in self.keeps:
+            self.variant(keep["variant"]).is_parked = True
+        self.leader, self.keeps, self.stored, self.is_overfit, self.noes = self.reference, [], [], True, 0
+
+    def see_note(self, body: JsonObject, time: str) -> None:
+        """A note, of a variant or of the campaign."""
+        self.notes.append(body)
+
+    def see_integrity(self, body: JsonObject, time: str) -> None:
+        """Something that makes the record untrustworthy."""
+        self.integrity.append(body)
+
+    def see_accepted(self, body: JsonObject, time: str) -> None:
+        """A person has accepted something."""
+        self.accepted.append(body)
+
+    def see_closed(self, body: JsonObject, time: str) -> None:
+        """The end."""
+        self.closed = body
+
+
+SEEN = {
+    "run_started": CampaignState.see_run_started,
+    "run_ended": CampaignState.see_run_ended,
+    "baseline": CampaignState.see_baseline,
+    "noise": CampaignState.see_noise,
+    "screen": CampaignState.see_screen,
+    "replicate": CampaignState.see_replicate,
+    "drift": CampaignState.see_drift,
+    "keep": CampaignState.see_keep,
+    "discard": CampaignState.see_discard,
+    "look": CampaignState.see_look,
+    "overfit_suspected": CampaignState.see_overfit_suspected,
+    "note": CampaignState.see_note,
+    "integrity": CampaignState.see_integrity,
+    "accepted": CampaignState.see_accepted,
+    CLOSED: CampaignState.see_closed,
+}
+
+
+def campaign_state(campaign: Campaign) -> CampaignState:
+    """Where *campaign* stands. Raises RefusedError (`broken_chain`) when its ideas or its ledger were changed."""
+    state = CampaignState(campaign)
+    state.ideas = {str(body["id"]): body for body in chain_bodies(campaign, IDEAS_FILE, "idea")}
+    for event in campaign.events:
+        see = SEEN.get(event["type"])
+        if see is not None:
+            see(state, event["body"], event["time"])
+    state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
+    return state
+
+
+def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:
+    """The bodies of the events of type *kind* in the file *name* of the campaign. Raises RefusedError (`broken_chain`)."""
+    return (event["body"] for event in read_chain(campaign.file(name)) if event["type"] == kind)
+
+
+def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:
+    """How many looks are spent, as the ledger or the journal says, whichever has more; the ledger is written first."""
+    inherited = state.opened.get("inherited") or {}
+    own = max([state.looks, ledger], key=len)
+    done = int(inherited.get("looks") or 0) + len(own)
+    yes = int(inherited.get("yes") or 0) + sum(each.get("answer") == "yes" for each in own)
+    frozen = state.contract.get("looks") or {}
+    number = int(frozen.get("number") or 0)
+    level = look_level(float(frozen["alpha"]), number, done + 1, yes) if done < number else None
+    return LookCount(done, yes, number, max(0, number - done), level)
+
+
+def seconds_between(start: str, end: str) -> float:
+    """The seconds from *start* to *end*, as `utc_now` writes them; 0 when they cannot be read or go back."""
+    from datetime import datetime
+
+    try:
+        before, after = (datetime.fromisoformat(text.rstrip("Z")) for text in (start, end))
+    except ValueError:
+        return 0.0
+    return max(0.0, (after - before).total_seconds())
 
 # endregion
 

@@ -46,6 +46,7 @@ LAYERS = {
         "stats.agreement",
         "stats.multiple",
         "stats.planning",
+        "stats.paired_runs",
         "stats.sequential",
         "stats.looks",
     ],
@@ -158,6 +159,8 @@ LAYERS = {
     ],
     "campaigns": [
         "campaigns.campaign",
+        "campaigns.rules",
+        "campaigns.state",
     ],
     "exporters": [
         "exporters.rows",
