@@ -127,7 +127,7 @@ class CodexExec(support.TemporaryFolder):
     """The stream of `codex exec --json`, and the session's file beside it."""
 
     def answer(self, *events, code=0, is_over=False):
-        with mock.patch.dict(os.environ, CODEX_HOME=str(self.folder)):
+        with mock.patch.object(codex_exec, "HOME", str(self.folder)):
             return codex_exec.answer_of(list(events), code, is_over, "Hello")
 
     def item(self, **fields):

@@ -25,6 +25,7 @@ import threading
 
 COMMAND = ["codex", "exec", "--json", "--skip-git-repo-check"]
 SECONDS = float(os.environ.get("AGENT_SECONDS", "290"))
+HOME = os.environ.get("CODEX_HOME")
 STATUS = {"completed": "ok", "failed": "error", "declined": "denied"}
 USAGE = ("input_tokens", "output_tokens", "cached_input_tokens")  # the first with those that came from a cache
 IS_NO_DEED = ("reasoning", "todo_list", "plan", "error")  # thoughts, plans, and warnings to the user
@@ -100,7 +101,7 @@ def step_of(item):
 
 def session_of(thread):
     """What the session's file says was said and executed, in order: ("message", text, None) or ("command", line, what it printed)."""
-    home = os.environ.get("CODEX_HOME") or os.path.expanduser("~/.codex")
+    home = HOME or os.path.expanduser("~/.codex")
     files = glob.glob(f"{glob.escape(home)}/sessions/*/*/*/rollout-*-{thread}.jsonl") if thread else []
     if not files:
         return None

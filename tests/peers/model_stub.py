@@ -18,6 +18,7 @@ Every reply says that it used INPUT_TOKENS and OUTPUT_TOKENS, so that totals can
 
 import http.server
 import json
+import re
 import threading
 import traceback
 import zlib
@@ -75,11 +76,20 @@ class Conversation(NamedTuple):
         """The user's words."""
         return self.texts[-1]
 
-    def shell(self, command: str) -> Call:
-        """The call that runs a command line in either client."""
+    def shell(self, command: str, folder: str = "") -> Call:
+        """The call that runs a command line in either client, in *folder* (Codex) or where the last `cd` led (Claude Code)."""
         if self.client == "claude":
             return Call("Bash", {"command": command, "description": "run a command"})
-        return Call("exec_command", {"cmd": command, "yield_time_ms": 30000})
+        return Call("exec_command", {"cmd": command, "yield_time_ms": 30000, **({"workdir": folder} if folder else {})})
+
+    def run(self, command: str, folder: str = "") -> Generator["Reply", list[str], str]:
+        """For `yield from`: runs a command line, waits for its end, and gives what it printed."""
+        result = (yield self.shell(command, folder))[0]
+        text = printed(result)
+        while self.client == "codex" and (running := re.search(r"^Process running with session ID (\d+)$", result, re.MULTILINE)):
+            result = (yield Call("write_stdin", {"session_id": int(running[1]), "chars": "", "yield_time_ms": 30000}))[0]
+            text += printed(result)
+        return text
 
 
 def printed(result: str) -> str:
