@@ -114,7 +114,7 @@ class RealClients(TemporaryFolder):
             yield "Done."
 
         for runner, words in (("claude_code.py", ("--allowedTools", "Bash(python3 *)")), ("codex_exec.py", ())):
-            observation = self.ran(slow, runner, *words, status=4, options=("--id", "works"), variables={"AGENT_SECONDS": "3"})[0]
+            observation = self.ran(slow, runner, *words, status=4, options=("--id", "works"), variables={"AGENT_SECONDS": "6"})[0]
             self.assertEqual((observation["status"], observation["error"]["class"], observation["error"]["type"]), ("error", "agent", "timeout"))
             self.assertEqual([step.get("text") for step in observation["steps"]][1:2], ["I wait."])
             self.assertNotEqual(observation["steps"][2].get("status"), "ok")

@@ -42211,7 +42211,7 @@ def command_lab_open(args: Namespace) -> Answer:
     made = "made" if clone.is_new else "is there already:"
     message = f"the clone of {args.campaign} {made} {shown_path(clone.path)}, on branch {clone.branch}, from {clone.opened[:12]}"
     data = {"campaign": args.campaign, "path": shown_path(clone.path), "branch": clone.branch, "opened": clone.opened, "notes": clone.notes}
-    following = f"cd {shown_path(clone.path)}, edit, git commit, kaizen run there, then: kaizen lab land"
+    following = f"cd {shown_path(clone.path)}, edit, kaizen lab commit, kaizen run there, then: kaizen lab land"
     lines = [message, *[f"  note: {note}" for note in clone.notes]]
     return Answer(0, "opened" if clone.is_new else "already_open", message, lines, data, following)
 
