@@ -23,7 +23,7 @@ class CampaignState(support.TemporaryFolder):
 
     def test_an_opened_campaign_has_the_base_as_leader_and_as_reference(self):
         state = self.history().state
-        self.assertEqual((state.leader, state.reference), (("baseline", "0" * 40),) * 2)
+        self.assertEqual((state.leader, state.reference), (("baseline", "0" * 40, "0" * 40),) * 2)
         self.assertEqual((state.baseline, state.noise, state.stored, state.mde(), state.luck_line()), (None, None, [], None, None))
         self.assertEqual(state.leader_gain(), (0.0, 0.0))
         self.assertEqual(state.look_count, (0, 0, 5, 5, 0.005))
@@ -35,8 +35,8 @@ class CampaignState(support.TemporaryFolder):
         runs = history.replicate("v001")
         history.keep("v001", "c" * 40, runs=[runs["candidate"]], lesson="it helped")
         state = history.state
-        self.assertEqual((state.leader, state.stored), (("v001", "c" * 40), [runs["candidate"]]))
-        self.assertEqual((state.variants["v001"].verdict, state.lessons()[0]["lesson"]), ("kept", "it helped"))
+        self.assertEqual((state.leader, state.stored), (("v001", "c" * 40, "c" * 40), [runs["candidate"]]))
+        self.assertEqual((state.variants["v001"].verdict, state.lessons[0]["lesson"]), ("kept", "it helped"))
         self.assertEqual(state.since_keep, 0)
 
     def test_the_gain_of_the_leader_is_the_sum_of_paired_estimates_since_the_reference(self):

@@ -26,10 +26,11 @@ OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "disca
 
 
 class Version(NamedTuple):
-    """A commit that others are compared with, and the variant that it is."""
+    """A commit that others are compared with, the variant that it is, and the commit to go back to: with what `keep` wrote on top."""
 
     variant: str
     commit: str
+    head: str
 
 
 class CampaignVariant:
@@ -46,6 +47,7 @@ class CampaignVariant:
         self.replicate: JsonObject | None = None
         self.keep: JsonObject | None = None
         self.is_parked = False
+        self.replicates = 0  # how often it was replicated
         self.runs: list[str] = []
 
     def is_memorised(self) -> bool:
@@ -83,14 +85,16 @@ class CampaignState:
 
     `stored` are the runs with the leader's stored trials ([] when they have to be measured anew); `keeps` the bodies of the keeps between
     reference and leader; `noes` how many looks said no since the last yes; `runs` {run: its body of run_started, with `state` and
-    `reason` once it has ended}; `since_keep` variants judged since the last keep or fresh context.
+    `reason` once it has ended}; `lessons` [{variant, verdict, lesson}] of what was kept or given up, oldest first; `since_keep`
+    variants judged since the last keep or fresh context.
     """
 
     def __init__(self, campaign: Campaign) -> None:
         opened = campaign.events[0]["body"] if campaign.events else {}
         self.contract = campaign.contract
-        first = Version(UNCHANGED, str(opened.get("commit") or self.contract.get("base_commit", "")))
-        self.leader, self.reference = first, first
+        base = str(opened.get("commit") or self.contract.get("base_commit", ""))
+        self.leader = self.reference = Version(UNCHANGED, base, base)
+        self.versions = {UNCHANGED: self.leader}
         self.opened: JsonObject = opened
         self.baseline: JsonObject | None = None
         self.noise: JsonObject | None = None
@@ -110,6 +114,7 @@ class CampaignState:
         self.last_crash = ""
         self.usd = self.hours = 0.0
         self.evaluations = self.known_costs = self.unknown_costs = self.replicated = 0
+        self.lessons: list[JsonObject] = []
         self.notes: list[JsonObject] = []
         self.integrity: list[JsonObject] = []
         self.accepted: list[JsonObject] = []
@@ -155,10 +160,6 @@ class CampaignState:
         """How many of the replicated variants would be keepable if none of them changed anything."""
         return expected_false_keeps(self.replicated, KEEP_Z)
 
-    def lessons(self) -> list[JsonObject]:
-        """{variant, verdict, lesson} of the variants that have one, oldest first."""
-        return [{"variant": each.name, "verdict": each.verdict, "lesson": each.lesson} for each in self.variants.values() if each.lesson]
-
     def idea_status(self, idea: str) -> str:
         """open, running, discarded, kept, confirmed, crashed or parked: that of the last variant that tried *idea*."""
         tried = [each for each in self.variants.values() if each.idea == idea]
@@ -179,11 +180,19 @@ class CampaignState:
         """The variant *name*, new when it was not seen before."""
         return self.variants.setdefault(str(name), CampaignVariant(str(name)))
 
+    def learn(self, variant: CampaignVariant, body: JsonObject) -> None:
+        """Takes over the lesson of a decision about *variant*."""
+        variant.lesson = str(body.get("lesson") or variant.lesson)
+        if body.get("lesson"):
+            self.lessons.append({"variant": variant.name, "verdict": variant.verdict, "lesson": variant.lesson})
+
     def see_run_started(self, body: JsonObject, time: str) -> None:
         """A run of some purpose began."""
         self.runs[str(body["run"])] = {**body, "since": time}
         if body.get("purpose") == SCREEN_RUN:
             variant = self.variant(body["variant"])
+            if variant.decision == DISCARDED_IDEA:  # the name is used again
+                variant = self.variants[variant.name] = CampaignVariant(variant.name)
             variant.commit, variant.idea = str(body.get("commit") or ""), str(body.get("idea") or "")
             variant.runs.append(str(body["run"]))
             self.is_fresh_context = False
@@ -229,6 +238,7 @@ class CampaignState:
         """The verdict of fresh passes of candidate and leader."""
         variant = self.variant(body["variant"])
         self.replicated += variant.replicate is None
+        variant.replicates += 1
         variant.replicate, variant.commit = body, str(body.get("commit") or variant.commit)
         verdict = str(body.get("verdict") or "incomplete")
         variant.verdict = REPLICATED_AS.get(verdict, verdict)
@@ -244,8 +254,9 @@ class CampaignState:
         variant = self.variant(body["variant"])
         variant.commit, variant.keep = str(body.get("commit") or variant.commit), body
         variant.decision = variant.verdict = SIMPLIFIED if body.get("how") == SIMPLIFIED else KEPT
-        variant.lesson = str(body.get("lesson") or variant.lesson)
-        self.leader, self.stored = Version(variant.name, variant.commit), list(body.get("runs") or [])
+        self.learn(variant, body)
+        self.leader = Version(variant.name, variant.commit, str(body.get("head") or variant.commit))
+        self.versions[variant.name], self.stored = self.leader, list(body.get("runs") or [])
         self.keeps.append(body)
         self.since_keep = self.fresh_contexts = 0
         self.categories, self.is_fresh_context, self.drift_zs = set(), False, []
@@ -254,14 +265,14 @@ class CampaignState:
         """The variant is given up, or the parked one taken back."""
         variant = self.variant(body["variant"])
         variant.decision = DISCARDED_IDEA
-        variant.lesson = str(body.get("lesson") or variant.lesson)
+        self.learn(variant, body)
 
     def see_look(self, body: JsonObject, time: str) -> None:
         """One answer about the holdout; a yes makes the leader of the look the reference."""
         self.looks.append(body)
         variant, answer = self.variants.get(str(body.get("leader"))), body.get("answer")
         if answer == "yes":
-            self.reference = Version(str(body.get("leader")), str(body.get("leader_commit") or self.leader.commit))
+            self.reference = self.versions.get(str(body.get("leader")), self.leader)
             self.keeps, self.noes = [], 0
         self.noes += answer == "no"
         if variant and variant.verdict != CONFIRMED:
@@ -328,7 +339,7 @@ def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObjec
 
 def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:
     """How many looks are spent, as the ledger or the journal says, whichever has more; the ledger is written first."""
-    inherited = state.opened.get("inherited") or {}
+    inherited = state.contract.get("inherited") or state.opened.get("inherited") or {}
     own = max([state.looks, ledger], key=len)
     done = int(inherited.get("looks") or 0) + len(own)
     yes = int(inherited.get("yes") or 0) + sum(each.get("answer") == "yes" for each in own)
