@@ -302,7 +302,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 #     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
-#     commands/lab.py              `kaizen lab open`, `commit`, `land`: variants where nobody can commit to the repository.
+#     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
 #     commands/lab_compare.py      `kaizen compare A B`: what the second run gains over the first, item by item.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
 #     commands/measuring.py        `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
@@ -28772,27 +28772,6 @@ def find_clone(store_folder: str, campaign: str) -> Checkout:
     return read_checkout(path)
 
 
-def commit_tree(tree: Checkout, title: str, in_clone: bool) -> tuple[str, list[str]]:
-    """(the new commit, the paths in it): all that differs in *tree* from its commit, but what git ignores. Hooks are not run.
-
-    Raises GitError: not_a_lab_tree unless it is in a clone (*in_clone*) or a work tree of `worktree add`, no_commit,
-    merge_in_progress …, nothing_to_commit, git_read_only, git_failed.
-    """
-    is_linked = tree.git_dir != tree.common_dir and (tree.branch or "").startswith(f"{BRANCH_PREFIX}/")
-    if not in_clone and not is_linked:
-        message = f"{shown_path(tree.root)}: is not a tree that Kaizen made; commits here are yours"
-        raise GitError(message, "use git; or make a tree with: kaizen lab open, or kaizen worktree add", "not_a_lab_tree")
-    obstacle = checkout_obstacle(tree)
-    if obstacle:
-        raise obstacle
-    paths = [each.path for each in dirty_paths(tree)]
-    if not paths:
-        raise GitError(f"{shown_path(tree.root)}: nothing differs from the commit", "change a file first", "nothing_to_commit")
-    git_answer(tree.root, "add", "--all", seconds=COPY_SECONDS)
-    git_answer(tree.root, "commit", "--quiet", "--no-verify", f"--message={title}", seconds=COPY_SECONDS)
-    return ref_commit(tree.root, "HEAD"), paths
-
-
 def landing_commit(clone: Checkout, name: str) -> tuple[str, str]:
     """(the commit *name* of *clone*, the one the clone began with). Raises GitError: unknown_commit, unrelated_commit, nothing_to_land."""
     commit, opened = commit_named(clone, name), ref_commit(clone.root, OPENED_REF)
@@ -47473,7 +47452,7 @@ def row_line(verdict: JsonObject) -> str:
 
 # region commands/lab.py
 # =============================================================================
-# `kaizen lab open`, `commit`, `land`: variants where nobody can commit to the repository.
+# `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
 # =============================================================================
 
 CAMPAIGN = Argument("--campaign", "C", f"what the variant belongs to ({DEFAULT_CAMPAIGN})", {"default": DEFAULT_CAMPAIGN})
@@ -47497,7 +47476,7 @@ def command_lab_open(args: Namespace) -> Answer:
     made = "made" if clone.is_new else "is there already:"
     message = f"the clone of {args.campaign} {made} {shown_path(clone.path)}, on branch {clone.branch}, from {clone.opened[:12]}"
     data = {"campaign": args.campaign, "path": shown_path(clone.path), "branch": clone.branch, "opened": clone.opened, "notes": clone.notes}
-    following = f"cd {shown_path(clone.path)}, edit, kaizen lab commit, kaizen run there, then: kaizen lab land"
+    following = f"cd {shown_path(clone.path)}, edit, git commit, kaizen run there, then: kaizen lab land"
     lines = [message, *[f"  note: {note}" for note in clone.notes]]
     return Answer(0, "opened" if clone.is_new else "already_open", message, lines, data, following)
 
@@ -47506,26 +47485,6 @@ def clone_around(workspace: Workspace, checkout: Checkout) -> str:
     """The campaign of the nested clone that *checkout* belongs to; '' outside of one."""
     work = os.path.join(os.path.realpath(workspace.store_folder), WORK_FOLDER, "")
     return checkout.common_dir[len(work) :].split(os.sep)[0] if checkout.common_dir.startswith(work) else ""
-
-
-@command(
-    "lab commit",
-    "Commits all that differs in the clone, or in a work tree that Kaizen made, so that a run can name it; nowhere else.",
-    [Argument("--title", "TEXT", "the idea in one line", {"required": True})],
-    "kaizen lab commit --title 'asks before it acts'",
-    group="lab",
-)
-def command_lab_commit(args: Namespace) -> Answer:
-    """Commits, for agents that may call Kaizen and not git."""
-    title = " ".join(args.title.split())
-    if not title:
-        raise UsageError("--title is empty", "say what the idea is")
-    workspace = find_workspace()
-    tree = read_checkout(workspace.root)
-    commit, paths = commit_tree(tree, title, bool(clone_around(workspace, tree)))
-    message = f"{commit[:12]} holds {counted(len(paths), 'path')}: {listed(list(map(visible, paths)), 5)}"
-    data: JsonObject = {"commit": commit, "branch": tree.branch, "paths": paths}
-    return Answer(0, "committed", message, [message], data, "kaizen run --system ID --variant NAME")
 
 
 @command(
