@@ -1,7 +1,8 @@
 """A scripted model that follows a skill inside the real clients: it finds the engine from the skill's text, and improves a small system.
 
     lab = Lab(test)                              a repository with the system of examples/system-demo and the skill, outside the temp folder
-    ended = lab.drive("codex", researcher(…))    the client's whole session: Ended(code, steps, denied, text, asked)
+    lab.open_campaign()                          by a person, outside the sandbox
+    ended = lab.drive("codex", campaigner(…))    the client's whole session: Ended(code, steps, denied, text, asked)
 
 Codex runs in its sandbox `workspace-write`: no commit in the repository's `.git`, no socket; the model's traffic is the client's own and
 takes place outside. Claude Code runs without anybody who could be asked: edits of files are accepted, and the one rule allows
@@ -28,8 +29,11 @@ from clients import claude, codex, outside_temp, surroundings
 from model_stub import Call, Conversation, ModelStub, Reply, Script
 
 SYSTEM = ROOT / "examples" / "system-demo" / "system"
-SKILL = ROOT / ".agents" / "skills" / "improve-agent"
-SECONDS = 100  # for a whole session; it takes about ten
+SKILL = next(
+    path for path in (ROOT / "plugins/kaizen/skills/autoresearch", ROOT / ".agents/skills/improve-agent") if (path / "SKILL.md").is_file()
+)
+SECONDS = 300  # for a whole session; a campaign takes about forty
+MOST_TURNS = 25
 WHERE = {"claude": r"Base directory for this skill: (.+)", "codex": r"</name>\s*<path>(.+)/SKILL\.md</path>"}
 GIT = ("git", "-c", "user.name=dev", "-c", "user.email=dev@example.invalid")
 
@@ -79,10 +83,17 @@ class Lab:
         env = surroundings(self.home)
         return subprocess.run(command, cwd=self.repo, env=env, capture_output=True, text=True, check=True, timeout=60).stdout
 
+    def open_campaign(self, *words: str) -> Path:
+        """Opens campaign c1; the sealed place."""
+        sealed = self.home / "sealed"
+        self.engine("campaign", "open", "--system", "minutes", "--sealed", str(sealed), *words)
+        self.base = self.git("rev-parse", "HEAD")
+        return sealed
+
     def drive(self, client: str, script: Script, *, sandbox: str = "workspace-write", mode: str = "acceptEdits", rule: bool = True) -> Ended:
         """The session of *client* that begins with the skill's name and is played by *script*."""
         engine = self.repo / ".claude/skills" / self.skill / "scripts/kaizen.py"
-        rules = ["--allowedTools", f"Bash(python3 {engine} *)"] if rule else []
+        rules = ["--allowedTools", f'Bash(python3 "{engine}" *)'] if rule else []
         words = {
             "claude": [claude(), *claude_code.COMMAND[1:], "--permission-mode", mode, *rules],
             "codex": [codex(), "exec", "--json", "-s", sandbox, "-"],
@@ -91,13 +102,16 @@ class Lab:
         with ModelStub(script) as stub:
             env = surroundings(self.home, stub.environment(self.home))
             done = subprocess.run(words, cwd=self.repo, env=env, input=prompt, capture_output=True, text=True, timeout=SECONDS, check=False)
-            stub.check()
         events = [json.loads(line) for line in done.stdout.splitlines()]
         if client == "claude":
             answer = claude_code.answer_of(events, done.returncode, False, prompt)
         else:
             codex_exec.HOME = str(self.home / ".codex")
             answer = codex_exec.answer_of(events, done.returncode, False, prompt)
+        if stub.raised:
+            shown = [str(step.get("args", {}).get("command") or step.get("text") or step["name"])[:200] for step in answer["steps"]]
+            raise AssertionError("\n".join([*shown, *stub.raised]))
+        stub.check()
         return Ended(done.returncode, answer["steps"], str(answer.get("output", answer.get("error"))), done.stderr, len(stub.asked))
 
 
@@ -121,10 +135,16 @@ class Hands:
     def __init__(self, conversation: Conversation) -> None:
         self.conversation, self.engine, self.folder = conversation, engine_of(conversation), ""
 
+    def say(self, *words: str) -> Generator[Reply, list[str], str]:
+        """What a command printed; one call each, the engine's path in double quotes as the skill says."""
+        return (yield from self.conversation.run(f'python3 "{self.engine}" {shlex.join(words)}', self.folder))
+
     def kaizen(self, *words: str) -> Generator[Reply, list[str], dict[str, Any]]:
-        """The document of a command, one call each."""
-        printed = yield from self.conversation.run(shlex.join(["python3", self.engine, *words, "--json"]), self.folder)
-        return json.loads(printed.removeprefix("Exit code ").lstrip("0123456789\n"))
+        """The document of a command."""
+        told = yield from self.say(*words, "--json")
+        if "{" not in told:
+            raise AssertionError(f"{words} printed no document: {told}")
+        return json.JSONDecoder().raw_decode(told[told.index("{") :])[0]  # standard error is told with it
 
     def go_to(self, folder: str) -> Generator[Reply, list[str], None]:
         """Further calls take place in *folder*."""
@@ -141,26 +161,44 @@ class Hands:
             yield self.conversation.shell(f"cat > {shlex.quote(path)} <<'END_OF_FILE'\n{text}END_OF_FILE")
 
 
-def researcher(root: Path, ideas: "list[tuple[str, Path, str]]") -> Script:
-    """A model that tries *ideas* (name, new agent.py, hypothesis) one by one, keeps what chance seldom gives, and lands the best."""
+class Idea(NamedTuple):
+    """What is tried: a title, the new agent.py, the hypothesis, the failure label that it repairs."""
+
+    title: str
+    source: Path
+    hypothesis: str
+    label: str
+
+
+def campaigner(root: Path, ideas: "list[Idea]") -> Script:
+    """A model that does what `kaizen next --json` says and nothing else, with *ideas* for its proposals, until it says stop."""
 
     def script(conversation: Conversation) -> Generator[Reply, list[str], None]:
-        hands = Hands(conversation)
-        yield from hands.kaizen("status")
-        opened = yield from hands.kaizen("lab", "open")
+        hands, left, leader, doing = Hands(conversation), list(ideas), variant(0), None
+        opened = yield from hands.kaizen("lab", "open", "--campaign", "c1")
         clone = str(root / opened["path"])
         yield from hands.go_to(clone)
-        best, leader = (yield from hands.kaizen("run", "--system", "minutes", "--variant", "first"))["run"], variant(0)
-        for name, source, hypothesis in ideas:
-            yield from hands.write(f"{clone}/agent.py", source.read_text(encoding="utf-8"))
-            yield from hands.kaizen("lab", "commit", "--title", name)
-            new = (yield from hands.kaizen("run", "--system", "minutes", "--variant", name, "--hypothesis", hypothesis))["run"]
-            if (yield from hands.kaizen("compare", best["id"], new["id"]))["p"]["better"] <= 0.05:
-                best, leader = new, source
-            else:
+        for _ in range(MOST_TURNS):
+            step = yield from hands.kaizen("next")
+            action, command = step["action"], step["command"]
+            if action in ("stop", "human", "guide") or (action == "propose" and step["idea"] is None and not left):
+                break
+            if action == "propose" and step["idea"] is None:
+                doing = left.pop(0)
+                words = ["--title", doing.title, "--hypothesis", doing.hypothesis, "--category", "structure", "--label", doing.label, "--predict", "3"]
+                yield from hands.kaizen("idea", "add", "--system", "minutes", *words)
+            if action == "propose":
+                yield from hands.write(f"{clone}/agent.py", doing.source.read_text(encoding="utf-8"))
+                yield from hands.kaizen("lab", "commit", "--title", doing.title)
+            elif action == "clean":  # what a variant that was given up left behind
                 yield from hands.write(f"{clone}/agent.py", leader.read_text(encoding="utf-8"))
-                yield from hands.kaizen("lab", "commit", "--title", f"back from {name}")
+            else:
+                yield from hands.kaizen(*command[1:])
+                leader = doing.source if action == "keep" else leader
+                if action == "close":
+                    break
+        told = yield from hands.say("campaign", "report")
         landed = yield from hands.kaizen("lab", "land")
-        yield f"{best['id']} leads with {best['result']['value']:.3f}; landed as {landed['branch'] or landed['patch']}."
+        yield f"{action}: {step['why']}. {told.partition(chr(10))[0]}. Landed as {landed['branch'] or landed['patch']}."
 
     return script
