@@ -191,6 +191,15 @@ LAYERS = {
         "web.dashboard_plot",
         "web.dashboard",
     ],
+    "skills": [
+        "skills.bundle",
+        "skills.clients",
+        "skills.project_copies",
+        "skills.upgrading",
+        "skills.guide_files",
+        "skills.guide_steps",
+        "skills.surroundings",
+    ],
     "commands": [
         "commands.table",
         "commands.context",
@@ -205,6 +214,8 @@ LAYERS = {
         "commands.feedback",
         "commands.replaying",
         "commands.history",
+        "commands.decide",
+        "commands.guide",
         "commands.*",
     ],
     "cli": [
