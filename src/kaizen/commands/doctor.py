@@ -44,6 +44,7 @@ def command_doctor(args: Namespace) -> Answer:
     for client, told in allowed.items():
         lines += [f"what to grant to {client}:", *[f"  {each}" for each in told]]
     message = f"blocked: {listed(each.id for each in blocked)}" if blocked else "nothing is blocked"
+    message += f"; limited: {listed(each.id for each in limited)}" if limited else ""
     data: JsonObject = {
         "driver": calling_agent() or None,
         "blocked": [each.id for each in blocked],

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kaizen.foundation.clock import monotonic_seconds
-from kaizen.foundation.files import copy_file, make_folder, shown_path
+from kaizen.foundation.files import copy_file, make_folder, read_bytes, shown_path
 from kaizen.foundation.git import ask_git
-from kaizen.foundation.jsonio import JsonError, JsonObject, parse_json
+from kaizen.foundation.jsonio import JsonError, JsonObject, parse_json, sha256_hex
 from kaizen.foundation.process import EXITED, CannotStart, Ended, find_program, run_program
-from kaizen.foundation.text import listed, visible
+from kaizen.foundation.text import counted, listed, visible
 from kaizen.skills.bundle import PLUGIN_FOLDER, differing_files, folder_digests
 
 MARKETPLACE = "kaizen"
@@ -147,9 +147,10 @@ def install_claude(caller: Caller, root: str) -> ClientOutcome:
     return placed(before, after, moved)
 
 
-def placed(before: Plugin | None, after: Plugin, moved: str) -> ClientOutcome:
-    """The outcome of an installation: what is there now, and what was *before*."""
+def placed(before: Plugin | None, after: Plugin, moved: str, other: int = 0) -> ClientOutcome:
+    """The outcome of an installation: what is there now, what was *before*, and how many files were *other* ones."""
     notes = [f"was {before.version}"] if before and before.version != after.version else []
+    notes += [f"{counted(other, 'file')} replaced"] if before and other else []
     notes += [f"was taken from {visible(moved)}"] if moved else []
     told = f"{REFRESHED if before else INSTALLED} {visible(after.version)}{f' ({listed(notes)})' if notes else ''}"
     return ClientOutcome(REFRESHED if before else INSTALLED, told, after.version)
@@ -213,32 +214,34 @@ def install_codex(caller: Caller, root: str) -> ClientOutcome:
     if before and not before.is_enabled:
         how = f'enabled = true under [plugins."{PLUGIN}"] in its config.toml'
         return ClientOutcome(DISABLED, f"{LEFT_ALONE}; to have it: {how}", before.version)
-    kept = keep_edits(root, before) if before else ""
+    source = folder_digests(os.path.join(root, PLUGIN_FOLDER))
+    stale = differing_files(folder_digests(before.folder), source) if before else []
+    kept = keep_edits(root, before, stale) if before else ""
     answer = caller.parsed(dict, "plugin", "add", PLUGIN, "--json")
     after = codex_plugin(caller)
     if after is None:
         raise ClientError("the plugin is not listed after it was installed")
     folder = text_at(answer, "installedPath") or after.folder
-    other = differing_files(folder_digests(folder), folder_digests(os.path.join(root, PLUGIN_FOLDER)))
+    other = differing_files(folder_digests(folder), source)
     if other:
         told = f"its copy differs from the checkout in {listed(map(visible, other), 3)}"
         raise ClientError(f"{told}; remove {shown_path(folder)} and try again")
-    outcome = placed(before, after, moved)
+    outcome = placed(before, after, moved, len(stale))
     return outcome._replace(text=f"{outcome.text}; your changes to its copy are kept in {shown_path(kept)}") if kept else outcome
 
 
-def keep_edits(root: str, before: Plugin) -> str:
-    """Keeps what the user changed in Codex's copy, which is about to be replaced; the folder it lies in, '' when there is nothing.
+def keep_edits(root: str, before: Plugin, stale: list[str]) -> str:
+    """Keeps those of the *stale* files of Codex's copy that its user changed; the folder they lie in, '' when there are none.
 
-    A file that the checkout's history knows, byte for byte, is an older one of ours, and not kept.
+    The copy is about to be replaced. A file that the checkout's history knows, byte for byte, is an older one of ours.
     """
-    source, copied = folder_digests(os.path.join(root, PLUGIN_FOLDER)), folder_digests(before.folder)
-    other = [path for path in differing_files(copied, source) if path in copied]
-    edited = [path for path in other if not is_known_to_git(root, os.path.join(before.folder, path))]
+    present = [path for path in stale if os.path.isfile(os.path.join(before.folder, path))]
+    edited = [path for path in present if not is_known_to_git(root, os.path.join(before.folder, path))]
     if not edited:
         return ""
     home = before.folder.rsplit(os.path.join("", "plugins", "cache", ""), 1)[0]
-    kept = os.path.join(home, "kaizen-replaced", f"{before.version}-{copied[edited[0]][:12]}")
+    mark = sha256_hex("".join(sha256_hex(read_bytes(os.path.join(before.folder, path))) for path in edited))
+    kept = os.path.join(home, "kaizen-replaced", f"{before.version}-{mark[:12]}")
     for path in edited:
         target = os.path.join(kept, path)
         make_folder(os.path.dirname(target))

@@ -15,7 +15,7 @@ from kaizen.foundation.files import shown_path
 from kaizen.foundation.identity import VERSION, own_digest, own_path
 from kaizen.foundation.process import find_program
 from kaizen.foundation.text import counted, listed, visible
-from kaizen.lab.git import git_version
+from kaizen.lab.git import git_ended, git_version
 from kaizen.lab.provenance import checkout_obstacle, git_write_obstacle, read_checkout
 from kaizen.lab.system import system_ids
 from kaizen.lab.workspace import find_workspace
@@ -68,6 +68,9 @@ def check_git() -> Surrounding:
     problem = checkout_obstacle(checkout)
     if problem:
         return Surrounding("git", BLOCKED, f"{told}; {problem.message}", problem.hint)
+    if git_ended(".", "var", "GIT_COMMITTER_IDENT").exit_code:
+        todo = "git config user.name NAME, git config user.email ADDRESS"
+        return Surrounding("git", LIMITED, f"{told}; it does not know who commits", todo)
     branch = visible(checkout.branch or "a detached HEAD", 60)
     return Surrounding("git", GOOD, f"{told}; repository {shown}, on {branch}, can be committed to")
 
