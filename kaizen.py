@@ -52,8 +52,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     stats/agreement.py           Agreement beyond chance: kappa with its interval, Fleiss, Krippendorff, the human band.
 #     stats/multiple.py            Many variants at once: adjusted p-values, informative cases needed, the Pareto front.
 #     stats/planning.py            How many cases and trials it takes: cases needed, smallest effect seen, power.
-#     stats/sequential.py          Looking early without false alarms: an e-process over case differences.
-#     stats/looks.py               Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
+#     stats/paired_runs.py         Passes of two versions over the same items: gain, noise floor, look, non-inferiority.
+#     stats/sequential.py          Looking early without false alarms: e-processes, a race, a live interval.
+#     stats/looks.py               Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 #
 #   cases
 #     cases/improvement.py         The improvement folder: where its files lie, and how it is found.
@@ -205,6 +206,28 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #
 #   campaigns
 #     campaigns/campaign.py        A campaign: its frozen contract, its journal, and where both lie.
+#     campaigns/rules.py           From variant to claim: the rules of a campaign, each a function of what was measured.
+#     campaigns/splitting.py       Which cases are kept back: drawn by cluster, with every label on both sides.
+#     campaigns/sealed.py          The sealed place: the holdout, how a change of it is noticed, the ledger of looks.
+#     campaigns/blobs.py           Contents of files as git keeps them, many at a time, without a tree of them on disk.
+#     campaigns/history_search.py  Whether cases of a holdout stand in the history of the repository, for all to read.
+#     campaigns/contamination.py   Text of cases in what a variant adds: eight words, forty letters, short values whole.
+#     campaigns/contract.py        What a campaign promises: the contract, and what others have spent of its holdout.
+#     campaigns/admission.py       Whether a campaign may open, and what it would be; nothing is written here.
+#     campaigns/opening.py         Opening a campaign: written so that a crash between any two steps loses no case.
+#     campaigns/ideas.py           Ideas: hypotheses, written down before they are tried and never changed.
+#     campaigns/state.py           Where a campaign stands: all that follows from its journal, its ideas and its ledger.
+#     campaigns/story.py           The story of a campaign: every variant, bets and claims apart, what is not known.
+#     campaigns/arms.py            Private exports of commits: each arm of a comparison works in a tree of its own.
+#     campaigns/measuring.py       Passes of the arms of a comparison, interleaved, each arm a run of its own; resumable.
+#     campaigns/screening.py       A run inside a campaign: may it begin, and what does one pass say of the variant.
+#     campaigns/replicating.py     Fresh passes of a promising variant and the leader: whether it may be kept.
+#     campaigns/noise_floor.py     The noise of the leader, and what it takes to see the effect that is wanted.
+#     campaigns/looking.py         A look: leader against reference on the sealed holdout; yes, no or void.
+#     campaigns/notes.py           What a campaign writes into the tree: the best run in system.md, and lessons.md.
+#     campaigns/conduct.py         Keep and discard: a variant becomes the leader, or the branch goes back to it.
+#     campaigns/standing.py        What is told of a campaign's state: situation, why it must stop, what was learnt.
+#     campaigns/next_step.py       The next step of a campaign: one command, why, and what has to be remembered.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -239,6 +262,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/dashboard_words.py       What the dashboard answers in words: better, eligible, regressed, unchanged.
 #     web/dashboard_plot.py        The picture of the dashboard: quality, cost and duration of every run, as SVG.
 #     web/dashboard.py             dashboard.html: are we better, is the candidate eligible, did anything regress.
+#     web/campaign_words.py        What the report of a campaign says in words, the same on the page and in report.md.
+#     web/campaign_markdown.py     The report of a campaign as Markdown.
+#     web/campaign_report.py       The report of a campaign on one page.
 #
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
@@ -248,13 +274,18 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reporting.py        What several commands tell of a comparison: the lines, the page, the pending decision.
 #     commands/check_runner.py     `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 #     commands/run_system.py       `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
+#     commands/system_noise.py     `kaizen noise --system` and `kaizen plan --system`: what a campaign can see.
 #     commands/lab_log.py          `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
+#     commands/campaign_words.py   What the commands of a campaign share: how it is named, and what is found.
 #     commands/run.py              `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 #     commands/judging.py          What commands that evaluate have in common: leave for judges and programs.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
 #     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/campaign_open.py    `kaizen campaign open`: freezes the contract, seals the holdout, commits both.
+#     commands/campaign_report.py  `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
+#     commands/conduct.py          `kaizen keep`, `discard`, `note`: what becomes of a variant of a campaign.
 #     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
 #     commands/create_view.py      `kaizen create view ID`: a page of answers or of items, to be adapted.
 #     commands/dashboard.py        `kaizen dashboard`: the history on one page.
@@ -266,6 +297,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/gate.py             `kaizen gate`: the recommendation as an exit code, for CI.
 #     commands/history_replay.py   `kaizen replay-decision` over a history: what would flip.
 #     commands/history_views.py    `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
+#     commands/idea.py             `kaizen idea add`, `list`: hypotheses, written down before they are tried.
 #     commands/import_cases.py     `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
@@ -273,8 +305,10 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
 #     commands/lab_compare.py      `kaizen compare A B`: what the second run gains over the first, item by item.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
+#     commands/measuring.py        `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
 #     commands/merge.py            `kaizen merge`: makes one stage of the shards that several machines have run.
-#     commands/noise.py            `kaizen noise`: the unchanged agent against itself.
+#     commands/next.py             `kaizen next`: the next step of a campaign, for a session that remembers nothing.
+#     commands/noise.py            `kaizen noise`: the unchanged agent, or the leader of a campaign, against itself.
 #     commands/optimize.py         `kaizen optimize`: a program proposes new texts from feedback; none is run.
 #     commands/pareto.py           `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
 #     commands/plan.py             `kaizen plan`: how many cases and trials it takes, before they are run.
@@ -321,7 +355,7 @@ import stat
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections import Counter, deque
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import lru_cache, partial
 from itertools import chain, combinations, compress, pairwise
@@ -865,6 +899,16 @@ def write_file(path: str, content: str | bytes) -> None:
     """Writes *content* (text as UTF-8 with LF) as the file *path*, whole or not at all."""
     with replacing(path) as stream:
         stream.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+def sync_folder(path: str) -> None:
+    """Puts the names in the folder *path* on disk; where folders cannot be synced (Windows) nothing is done."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def create_file(path: str, content: str) -> bool:
@@ -6127,14 +6171,330 @@ def binomial_below(n: int, share: float, most: int) -> float:
 
 # endregion
 
+# region stats/paired_runs.py
+# =============================================================================
+# Passes of two versions over the same items: gain, noise floor, look, non-inferiority.
+#
+# Scores are numbers of which more is better, in [0, 1] where a range is declared; {item: scores of its
+# trials}. The trials of an item are averaged; the unit is the cluster, or the item where it names none.
+# =============================================================================
+
+Scores = Mapping[str, Sequence[float]]
+
+ONE_SIDED = 0.05  # the level of the smallest detectable effect of a search
+MDE_TRIALS = (1, 3, 6)  # trials for which a noise floor states it
+GUARD_CONFIDENCE = 0.9  # one-sided, of non-inferiority
+
+
+class Difference(NamedTuple):
+    """How a candidate differs from a reference: a gain above 0 is better. Source of the formulas: `paired_difference`.
+
+    `n` items in `units` clusters; `se` holds the scatter of the items (`se_items`) and of whole passes; z = gain / se; `p_greater`
+    is one-sided for "better", `p_less` for "worse". What is None has its `reason`: `no_comparable_cases` (all but n and units),
+    `fewer_than_two_comparable_cases` (all but the gain). `no_discordant_pairs`: every item came out the same, and p is 1.
+    """
+
+    n: int
+    units: int
+    gain: float | None = None
+    se_items: float | None = None
+    se: float | None = None
+    z: float | None = None
+    df: float | None = None
+    p_greater: float | None = None
+    p_less: float | None = None
+    interval_low: float | None = None
+    interval_high: float | None = None
+    reason: str | None = None
+
+
+def clustered_items(shared: Sequence[str], clusters: Mapping[str, str]) -> list[list[str]]:
+    """*shared* by cluster, in order of appearance; an item without a cluster stands alone."""
+    groups: dict[tuple[bool, str], list[str]] = {}
+    for item in shared:
+        groups.setdefault((item in clusters, clusters.get(item, item)), []).append(item)
+    return list(groups.values())
+
+
+def shared_items(candidate: Scores, reference: Scores) -> list[str]:
+    """The items that both sides measured, sorted; those of one side alone are left out."""
+    return sorted(item for item in candidate if candidate[item] and reference.get(item))
+
+
+def paired_difference(
+    candidate: Scores,
+    reference: Scores,
+    clusters: Mapping[str, str],
+    run_variance: float = 0.0,
+    passes: tuple[int, int] = (1, 1),
+    aa_passes: int = 0,
+    confidence: float = 0.95,
+) -> Difference:
+    """The paired difference of two sides with its clustered standard error, Student's p and its interval at *confidence*.
+
+    gain = mean over items of d; SE_items^2 = G/(G-1) sum over clusters of (sum of (d - gain))^2 / n^2. A pass as a whole varies by
+    *run_variance* (from `noise_floor` of *aa_passes* passes), so SE^2 = SE_items^2 + run_variance (1/passes_c + 1/passes_r); degrees of
+    freedom by Satterthwaite from G - 1 and aa_passes - 1. Sources: E. Miller (2024), Adding error bars to evals, equations 3 and 7;
+    F. E. Satterthwaite (1946), An approximate distribution of estimates of variance components, Biometrics Bulletin 2, 110-114.
+
+    Where all items moved alike and no run variance is known, SE is 0 and says nothing of chance: p is then that of the sign-flip test
+    and z its normal quantile. The interval adds one unit that gained all and one that lost all where fewer than twelve units
+    differ, or all alike, so that it is never a point. R's t.test(c(1,0,0,1,1,0,0,-1), alternative = "greater"): t = 1, p = 0.1752:
+
+    >>> after, before = dict(enumerate("10011000")), dict(enumerate("00000001"))
+    >>> found = paired_difference({k: [float(v)] for k, v in after.items()}, {k: [float(v)] for k, v in before.items()}, {})
+    >>> found.gain, round(found.z, 9), found.df, round(found.p_greater, 4)
+    (0.25, 1.0, 7.0, 0.1753)
+    """
+    shared = shared_items(candidate, reference)
+    if not shared:
+        return Difference(0, 0, reason="no_comparable_cases")
+    d = {item: math.fsum(candidate[item]) / len(candidate[item]) - math.fsum(reference[item]) / len(reference[item]) for item in shared}
+    groups, n = clustered_items(shared, clusters), len(shared)
+    units, gain = len(groups), math.fsum(d.values()) / n
+    if units < 2:
+        return Difference(n, units, gain, reason="fewer_than_two_comparable_cases")
+    offsets = [math.fsum(d[item] - gain for item in group) for group in groups]
+    of_items = units / (units - 1) * math.fsum(offset * offset for offset in offsets) / (n * n)
+    if of_items <= EQUAL_VARIANCE * max(1.0, gain * gain):  # nothing but rounding
+        of_items = 0.0
+    of_runs = run_variance * (1 / passes[0] + 1 / passes[1])
+    variance = of_items + of_runs
+    informative = sum(any(d[item] for item in group) for group in groups)
+    # In [-1, 1] per unit, as the imaginary units are; wider where the scores have no declared range.
+    width = max(1.0, *map(abs, d.values()))
+    smoothed = smoothed_variance(of_items * units / width**2, units, gain * units / width, informative) * width**2 / units
+    reason = None if informative else "no_discordant_pairs"
+    if variance:
+        df = satterthwaite(((of_items, units - 1), (of_runs, max(1, aa_passes - 1))))
+        z = gain / math.sqrt(variance)
+        tail = student_tail(abs(z), df)
+        greater, less = (tail, 1 - tail) if z >= 0 else (1 - tail, tail)
+    else:
+        df = float(units - 1)
+        signs = SignFlip(0.5**units, 1.0, 1.0, None) if gain > 0 else SignFlip(1.0, 0.5**units, 1.0, None)
+        greater, less = (signs.greater, signs.less) if gain else (1.0, 1.0)
+        z = math.copysign(-normal_point(max(0.5**units, 1e-300)), gain) if gain else 0.0
+    half = student_at(1 - (1 - confidence) / 2, df) * math.sqrt(smoothed + of_runs)
+    return Difference(n, units, gain, math.sqrt(of_items), math.sqrt(variance), z, df, greater, less, gain - half, gain + half, reason)
+
+
+def student_at(probability: float, freedom: float) -> float:
+    """`student_point` with degrees of freedom of at least 1 rounded down to a tenth, so that few quantiles are searched for."""
+    return student_point(probability, math.floor(freedom * 10 + 1e-9) / 10)
+
+
+def satterthwaite(parts: Sequence[tuple[float, float]]) -> float:
+    """The degrees of freedom of a sum of variances [(variance, its degrees of freedom)], of which one is above 0.
+
+    Two equal variances of 4 and 9 degrees: (1 + 1)^2 / (1/4 + 1/9) = 144/13:
+
+    >>> round(satterthwaite([(1.0, 4), (1.0, 9)]), 9) == round(144 / 13, 9)
+    True
+    """
+    return math.fsum(variance for variance, _ in parts) ** 2 / math.fsum(variance * variance / freedom for variance, freedom in parts)
+
+
+# --- The noise floor -------------------------------------------------------------------
+
+
+class NoiseFloor(NamedTuple):
+    """What passes of one unchanged version say of noise, over `items` measured in each of `passes` passes.
+
+    `flip_rate`: share of items that did not always come out the same. `se_pass`: SE of the mean of one pass from the scatter of trials.
+    `run_variance`: variance of whole passes beyond that; `excess` the same before it is cut at 0. `mde`: {trials: the gain that is seen
+    four times out of five}. None, with `reason`, below two passes or without an item.
+    """
+
+    items: int
+    passes: int
+    flip_rate: float | None = None
+    se_pass: float | None = None
+    run_variance: float | None = None
+    excess: float | None = None
+    mde: dict[int, float] | None = None
+    reason: str | None = None
+
+    def se_of(self, items: int, trials: int) -> float | None:
+        """The standard error of the difference of two equal versions on *items* such items, *trials* passes a side."""
+        if self.se_pass is None or self.run_variance is None:
+            return None
+        return math.sqrt(2 * (self.se_pass**2 * self.items / items + self.run_variance) / trials)
+
+    def mde_at(self, items: int, trials: int, level: float = ONE_SIDED) -> float | None:
+        """The smallest gain that *items* × *trials* show with power 0.8 in a one-sided test at *level*; 2.49 SE at 5 %.
+
+        A change that moves items both ways needs more. 100 items that pass with probability drawn from Beta(1.2, 0.8), once:
+
+        >>> round(NoiseFloor(100, 3, 0.0, 0.04, 0.0).mde_at(100, 1), 3)
+        0.141
+        """
+        se = self.se_of(items, trials)
+        return None if se is None else (normal_point(1 - level) + normal_point(POWER)) * se
+
+    def power_at(self, effect: float, items: int, trials: int, level: float) -> float | None:
+        """The probability that a one-sided test at *level* sees *effect*; None when that is unknown. 0.8 at the MDE:
+
+        >>> floor = NoiseFloor(100, 3, 0.0, 0.04, 0.0)
+        >>> round(floor.power_at(floor.mde_at(200, 3, 0.005), 200, 3, 0.005), 9)
+        0.8
+        """
+        se = self.se_of(items, trials)
+        return None if se is None else normal_tail(normal_point(1 - level) - effect / se) if se else float(effect > 0)
+
+
+def noise_floor(passes: Mapping[str, Sequence[float | None]]) -> NoiseFloor:
+    """The noise of passes over unchanged code, from {item: its score in each pass}; an item that lacks one is left out.
+
+    se_pass^2 = sum over items of the variance (divisor a - 1) of their a scores / n^2; run variance = max(0, variance of the means of the
+    passes - se_pass^2): E. Miller (2024), Adding error bars to evals, section 3. No item, fewer than two passes: None
+    (`no_valid_observations`, `fewer_trials_than_k`). Four items, two passes, of which one item flips:
+
+    >>> found = noise_floor({"a": [1, 1], "b": [0, 1], "c": [0, 0], "d": [1, 1]})
+    >>> found.flip_rate, found.se_pass == (0.5 / 16) ** 0.5, found.run_variance
+    (0.25, True, 0.0)
+    """
+    count = max(map(len, passes.values()), default=0)
+    known = [[score for score in scores if score is not None] for _, scores in sorted(passes.items())]
+    known = [scores for scores in known if len(scores) == count]
+    n = len(known)
+    if not n or count < 2:
+        return NoiseFloor(n, count, reason="no_valid_observations" if not n or not count else "fewer_trials_than_k")
+    of_trials = math.fsum(map(sample_variance, known)) / (n * n)
+    means = [math.fsum(scores[number] for scores in known) / n for number in range(count)]
+    excess = sample_variance(means) - of_trials
+    floor = NoiseFloor(n, count, sum(len(set(scores)) > 1 for scores in known) / n, math.sqrt(of_trials), max(0.0, excess), excess)
+    return floor._replace(mde={trials: floor.mde_at(n, trials) or 0.0 for trials in MDE_TRIALS})
+
+
+def pooled_run_variance(floors: Iterable[NoiseFloor]) -> tuple[float, int]:
+    """(run variance, passes) of several groups of passes, each of one version: run_variance and aa_passes of `paired_difference`.
+
+    A group of a passes gives a - 1 degrees of freedom, whatever its version scores; the pooled variance is their weighted mean, cut at 0
+    once: three passes alone leave two degrees, with which a variance that is 0 is often found to be as large as the noise of the items.
+
+    >>> groups = [NoiseFloor(9, 3, excess=0.002), NoiseFloor(9, 2, excess=-0.001), NoiseFloor(9, 1)]
+    >>> pooled_run_variance(groups)
+    (0.001, 4)
+    """
+    known = [(floor.passes - 1, floor.excess) for floor in floors if floor.excess is not None]
+    freedom = sum(each for each, _ in known)
+    return (max(0.0, math.fsum(each * excess for each, excess in known) / freedom) if freedom else 0.0), freedom + 1
+
+
+def sample_variance(values: Sequence[float]) -> float:
+    """The variance, with divisor n - 1, of at least two *values*."""
+    centre = math.fsum(values) / len(values)
+    return math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1)
+
+
+# --- A look ----------------------------------------------------------------------------
+
+
+class LookTest(NamedTuple):
+    """The p-value of a look, the larger of `p_sign_flip` and `p_student`; None, with the reason in `difference`, when it cannot be had."""
+
+    p: float | None
+    p_sign_flip: float | None
+    p_student: float | None
+    difference: Difference
+
+
+def unit_sums(candidate: Scores, reference: Scores, clusters: Mapping[str, str]) -> "list[Fraction]":
+    """The sum of the item differences of each cluster, exact: they add up to n times the gain of `paired_difference`."""
+    from fractions import Fraction
+
+    def centre(scores: Sequence[float]) -> Fraction:
+        return sum((Fraction(repr(score)) for score in scores), Fraction(0)) / len(scores)
+
+    groups = clustered_items(shared_items(candidate, reference), clusters)
+    return [sum((centre(candidate[item]) - centre(reference[item]) for item in group), Fraction(0)) for group in groups]
+
+
+def look_p_value(
+    candidate: Scores,
+    reference: Scores,
+    clusters: Mapping[str, str],
+    run_variance: float = 0.0,
+    passes: tuple[int, int] = (1, 1),
+    aa_passes: int = 0,
+    confidence: float = 0.95,
+) -> LookTest:
+    """The one-sided p for "candidate better": the larger of the sign-flip test's and Student's, both with the cluster as unit.
+
+    The sign-flip test is exact where the t test is rough (few units, few that differ); the t test knows of whole passes that vary.
+    Ten items that all improve: 1 of 1024; all of one cluster: cannot be had:
+
+    >>> scores = [{str(item): [float(side)] for item in range(10)} for side in (1, 0)]
+    >>> look_p_value(*scores, {}).p * 1024, look_p_value(*scores, dict.fromkeys(scores[0], "one")).p
+    (1.0, None)
+    """
+    found = paired_difference(candidate, reference, clusters, run_variance, passes, aa_passes, confidence)
+    if found.p_greater is None:
+        return LookTest(None, None, None, found)
+    counts: dict[Fraction, int] = {}
+    for total in unit_sums(candidate, reference, clusters):
+        counts[total] = counts.get(total, 0) + 1
+    exact = sign_flip(counts).greater
+    return LookTest(max(exact, found.p_greater), exact, found.p_greater, found)
+
+
+# --- Non-inferiority -------------------------------------------------------------------
+
+
+def non_inferior(difference: Difference, margin: float, confidence: float = GUARD_CONFIDENCE) -> bool | None:
+    """Whether the candidate is shown to lose less than *margin*: gain - t SE > -margin, one-sided; None when it was not measured.
+
+    Where a true loss is the whole margin it passes at most one time in ten. Source: G. Piaggio et al. (2012), Reporting of
+    noninferiority and equivalence randomized trials, JAMA 308, 2594-2604. An SE of 0 (every item moved alike) leaves gain > -margin.
+    With 30 degrees the t is 1.3104:
+
+    >>> made = Difference(31, 31, 0.0, 0.0076, 0.0076, 0.0, 30.0)
+    >>> non_inferior(made, 0.01), non_inferior(made, 0.0099), non_inferior(Difference(0, 0), 0.01)
+    (True, False, None)
+    """
+    if difference.gain is None or difference.se is None or difference.df is None:
+        return None
+    return difference.gain - student_at(confidence, difference.df) * difference.se > -margin
+
+
+def amount_difference(
+    candidate: Mapping[str, Sequence[float | None]], reference: Mapping[str, Sequence[float | None]], clusters: Mapping[str, str]
+) -> Difference:
+    """The paired difference of the logarithms of mean amounts (cost, latency) by item; a gain above 0 is cheaper.
+
+    Compare it with a margin such as ln 1.10. Items that cost nothing on both sides are equal. An item of which an amount is missing or
+    that costs nothing on one side only makes it `no_valid_observations`: a guard then fails closed. Half the cost is ln 2:
+
+    >>> sides = {"a": [0.5], "b": [1.0, 1.0]}, {"a": [1.0], "b": [2.0]}
+    >>> round(amount_difference(*sides, {}).gain, 9)
+    0.693147181
+    """
+    logs: list[dict[str, list[float]]] = [{}, {}]
+    for item in sorted(candidate.keys() & reference.keys()):
+        means = []
+        for amounts in (candidate[item], reference[item]):
+            known = [amount for amount in amounts if amount is not None and math.isfinite(amount) and amount >= 0]
+            means.append(math.fsum(known) / len(known) if known and len(known) == len(amounts) else None)
+        after, before = means
+        if after is None or before is None or (after > 0) != (before > 0):
+            return Difference(0, 0, reason="no_valid_observations")
+        for log, amount in zip(logs, (after, before), strict=True):
+            log[item] = [-math.log(amount) if amount else 0.0]
+    return paired_difference(logs[0], logs[1], clusters)
+
+# endregion
+
 # region stats/sequential.py
 # =============================================================================
-# Looking early without false alarms: an e-process over case differences.
+# Looking early without false alarms: e-processes, a race, a live interval.
 #
 # Chosen before the first look (`--sequential`); a result of fixed size never becomes sequential afterwards.
 # =============================================================================
 
 BETS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
+RACE_BETS = tuple(number / 10 for number in range(1, 10))
+FUTILE = 10.0  # evidence at which a race is given up: 1 in 10 of those that are as good as wished
 
 
 class EProcess(NamedTuple):
@@ -6169,11 +6529,101 @@ def e_process(differences: Iterable[float], alpha: float = 0.05, variants: int =
             stop_at = number
     return EProcess(log_e, min(1.0, math.exp(-highest)), stop_at)
 
+
+def discordant_e_value(gained: int, lost: int) -> float:
+    """The evidence against "no more gained than lost" of pairs that differ, valid whenever one stops: at most 1 on average if that is so.
+
+    E = 2^(m+1) B(gained+1, lost+1) P(Bin(m+1, 1/2) <= gained): the likelihood of a win probability uniform on (1/2, 1) over that of 1/2;
+    J. Ville (1939). No pair: 1. One win and no loss: the mean of 2 q over that range, 3/2:
+
+    >>> round(discordant_e_value(0, 0), 9), round(discordant_e_value(1, 0), 9)
+    (1.0, 1.5)
+    """
+    m = gained + lost
+    term = below = 1
+    for k in range(gained):
+        term = term * (m + 1 - k) // (k + 1)
+        below += term
+    # 2^(m+1) times the probability is the sum of binomials; integers are exact where both are beyond a float.
+    return math.exp(math.lgamma(gained + 1) + math.lgamma(lost + 1) - math.lgamma(m + 2) + math.log(below))
+
+
+def betting_e_value(differences: Sequence[float], margin: float = 0.0) -> float:
+    """The evidence against "the mean difference is at most -*margin*" of *differences* in [-1, 1]; margin 0 asks for "better".
+
+    The mean over stakes of the product of 1 + stake (d + margin): I. Waudby-Smith, A. Ramdas (2024), as `e_process`; infinite where no
+    float holds it. Swap the signs for "worse". One difference of 0.5 at stakes 0.1 to 0.9:
+
+    >>> round(betting_e_value([0.5]), 9)
+    1.25
+    """
+    logs = [math.fsum(math.log1p(bet * (difference + margin)) for difference in differences) for bet in RACE_BETS]
+    largest = max(logs)
+    return math.exp(largest) * math.fsum(math.exp(log - largest) for log in logs) / len(logs) if largest < 700 else math.inf
+
+
+def paired_e_value(differences: Sequence[float]) -> float:
+    """The e-value of "better" for a comparison: of the pairs that differ where each is all or nothing, else by betting.
+
+    >>> paired_e_value([1.0, 0.0]) == discordant_e_value(1, 0), paired_e_value([0.5]) == betting_e_value([0.5])
+    (True, True)
+    """
+    if all(difference in (-1, 0, 1) for difference in differences):
+        return discordant_e_value(sum(difference > 0 for difference in differences), sum(difference < 0 for difference in differences))
+    return betting_e_value(differences)
+
+
+class FutilityRace:
+    """Whether to go on with a pass while its differences come in, in an order blind to them.
+
+    `add` says True from the item on at which the evidence against "the mean gain is at least *min_effect*" reaches 10: that happens to at
+    most one in ten of those that are as good (`betting_e_value`, signs swapped). *headroom*, the sum over all items of
+    what each can gain at most, also stops it once the gain cannot end above 0.
+
+    >>> race = FutilityRace(0.05)
+    >>> [race.add(-1.0) for _ in range(5)]
+    [False, False, False, False, True]
+    """
+
+    def __init__(self, min_effect: float, headroom: float | None = None) -> None:
+        self.min_effect, self.headroom = min_effect, headroom
+        self.stakes = [1.0] * len(RACE_BETS)
+        self.is_over = False
+
+    def add(self, difference: float, most: float = 1.0) -> bool:
+        """Whether to stop, after one more *difference* in [-1, 1] of an item that could have gained *most*."""
+        loss = self.min_effect - difference
+        self.stakes = [stake * (1 + bet * loss) for stake, bet in zip(self.stakes, RACE_BETS, strict=True)]
+        if self.headroom is not None:
+            self.headroom += difference - most
+        is_lost = self.headroom is not None and self.headroom < 1e-9
+        self.is_over = self.is_over or is_lost or sum(self.stakes) >= FUTILE * len(RACE_BETS)
+        return self.is_over
+
+
+def confidence_sequence(differences: Sequence[float], tightest_at: int, alpha: float = 0.05) -> tuple[float, float] | None:
+    """Limits for the mean difference that may be looked at whenever one likes; None below two differences (`no_values`).
+
+    Asymptotic, tightest after *tightest_at* differences: I. Waudby-Smith et al. (2021), Time-uniform central limit theory and asymptotic
+    confidence sequences, theorem 2.2. It misses the mean at any of 20 to 300 differences in at most 5 % of runs.
+
+    >>> [round(limit, 4) for limit in confidence_sequence([0.0, 1.0] * 50, 100)]
+    [0.3482, 0.6518]
+    """
+    t = len(differences)
+    if t < 2:
+        return None
+    centre = math.fsum(differences) / t
+    scatter = math.sqrt(math.fsum((difference - centre) ** 2 for difference in differences) / t)
+    rho2 = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / tightest_at
+    half = scatter * math.sqrt(2 * (t * rho2 + 1) / (t * t * rho2) * math.log(math.sqrt(t * rho2 + 1) / alpha))
+    return centre - half, centre + half
+
 # endregion
 
 # region stats/looks.py
 # =============================================================================
-# Few looks at a sealed holdout: alpha spending, the Ladder, Thresholdout.
+# Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 # =============================================================================
 
 
@@ -6184,6 +6634,42 @@ def alpha_of_look(alpha: float, look: int) -> float:
     (0.025, 0.01)
     """
     return alpha / (look * (look + 1))
+
+
+def look_level(alpha: float, looks: int, look: int, yes_before: int) -> float:
+    """The level of the *look*-th (from 1) of *looks* one-bit answers with *yes_before* among those before it.
+
+    alpha(t, j) = alpha / L · 2^-(j+1) / C(t-1, j). What is asked at look t hangs on the answers before it alone, of which C(t-1, j)
+    orders have j yes; the levels of all questions that can come up add up to at most *alpha*, whatever is made of the answers:
+    A. Blum, M. Hardt (2015), The Ladder, ICML, lemma 3.1. Raises ValueError for a look outside 1 to *looks*, or more yes than answers.
+
+    >>> [look_level(0.05, 5, look, yes) for look, yes in ((1, 0), (5, 0), (3, 1))]
+    [0.005, 0.005, 0.00125]
+    """
+    if not 1 <= look <= looks or not 0 <= yes_before < look:
+        raise ValueError(f"look {look} of {looks} with {yes_before} yes before it cannot be")
+    return alpha / looks * 2.0 ** -(yes_before + 1) / math.comb(look - 1, yes_before)
+
+
+def luck_line(se_pass: float, variants: int) -> float | None:
+    """How far above the reference the best of *variants* that change nothing is expected in one pass; None for none (`no_values`).
+
+    se_pass · Phi^-1((N - 0.375) / (N + 0.25)): G. Blom (1958), Statistical estimates and transformed beta-variables. Harter (1961)
+    gives 1.53875 for the largest of ten normal values; Blom's is near it:
+
+    >>> [round(luck_line(1.0, variants), 2) for variants in (1, 5, 10, 100)]
+    [0.0, 1.18, 1.55, 2.5]
+    """
+    return se_pass * normal_point((variants - 0.375) / (variants + 0.25)) if variants > 0 else None
+
+
+def expected_false_keeps(replicated: int, least_z: float) -> float:
+    """How many of *replicated* variants that change nothing reach *least_z* on fresh data.
+
+    >>> round(expected_false_keeps(10, 1.0), 3)
+    1.587
+    """
+    return replicated * normal_tail(least_z)
 
 
 def ladder(scores: list[float], step: float) -> list[float]:
@@ -10699,8 +11185,8 @@ PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay" 
 
 
 class RunRequest(NamedTuple):
-    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one), in one of the modes process, persistent and
-    plain; or *replay* is a file of answers.
+    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one; *told_cwd* is what the meta file calls it),
+    in one of the modes process, persistent and plain; or *replay* is a file of answers.
 
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
@@ -10715,6 +11201,7 @@ class RunRequest(NamedTuple):
     seed: int
     command: list[str]
     cwd: str = ""
+    told_cwd: str = ""
     replay: str = ""
     mode: str = PROCESS
     repetitions: int = 0
@@ -10817,7 +11304,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "stage": request.stage,
         "command": None if replay else redact_arguments(without_surrogates(request.command), environment_secrets(os.environ)),
         "mode": REPLAY if replay else request.mode,
-        "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
+        "cwd": None if replay else request.told_cwd or without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
         "selection": selectors if any(selectors.values()) else None,
         "seed": request.seed,
@@ -26847,6 +27334,8 @@ def make_store(workspace: Workspace) -> list[str]:
 #       - src/**
 #     locked:                     globs of what decides the score, besides the system's own folder
 #       - rubrics/**
+#     links:                      what git ignores and the system needs (node_modules), linked into the trees of a campaign
+#       - node_modules
 #     best_run: r0007             written by `kaizen keep` alone
 # =============================================================================
 
@@ -26873,6 +27362,7 @@ SYSTEM_FIELDS = {
     "runner": COMMAND,
     "mutable": list_of(TEXT, "globs"),
     "locked": list_of(TEXT, "globs"),
+    "links": list_of(TEXT, "paths"),
 }
 PATHS_HINT = "paths are relative to the folder that holds kaizen/"
 EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
@@ -26920,6 +27410,7 @@ class System(NamedTuple):
     mutable: tuple[str, ...]
     locked: tuple[str, ...]
     text: str
+    links: tuple[str, ...] = ()
 
 
 def system_ids(workspace: Workspace) -> list[str]:
@@ -26944,7 +27435,7 @@ def load_system(workspace: Workspace, name: str) -> System:
     def report(pointer: str, message: str, hint: str) -> None:
         breaches.add(shown, None, pointer, message, hint)
 
-    values = {key: [] if key in ("mutable", "locked") and value == "" else value for key, value in values.items()}
+    values = {key: [] if key in ("mutable", "locked", "links") and value == "" else value for key, value in values.items()}
     check_fields(values, SYSTEM_FIELDS, "", report)
     check_no_others(values, SYSTEM_FIELDS, "", report)
     if values.get("id", name) != name:
@@ -27015,6 +27506,7 @@ def system_of(name: str, folder: str, values: JsonObject, text: str, report: Rep
         tuple(values.get("mutable", ())),
         tuple(values.get("locked", ())),
         text,
+        tuple(map(os.path.normpath, values.get("links", ()))),
     )
 
 
@@ -27056,6 +27548,9 @@ def check_places(workspace: Workspace, system: System, report: Report) -> None:
             report(f"/{key}", f"{quoted(name)} leads out of {shown_path(workspace.root)}", PATHS_HINT)
         elif name and not test(path):
             report(f"/{key}", f"{quoted(name)} does not exist", PATHS_HINT)
+    for index, name in enumerate(system.links):
+        if os.path.isabs(name) or name.split(os.sep)[0] in ("..", ".", ".git", WORKSPACE_FOLDER):
+            report(f"/links/{index}", f"{quoted(name)} is no path of a dependency in {shown_path(workspace.root)}", PATHS_HINT)
 
 
 def locked_files(workspace: Workspace, system: System) -> list[str]:
@@ -27271,6 +27766,7 @@ RUN_FIELDS = {
     "tree": TEXT,
     "mark": TEXT,
     "seed": COUNT,
+    "campaign": OBJECT,
 }
 REQUIRED_RUN_FIELDS = (
     *("id", "system", "variant", "created_at", "verdict", "separation", "title", "description", "hypothesis", "diagnostic", "limited"),
@@ -27294,6 +27790,12 @@ ITEM_FIELDS = {
     "reason": TEXT,
 }
 REQUIRED_ITEM_FIELDS = ("item", "trial", "pass", "attempt", "status", "score", "metrics", "cost_usd", "latency_ms")
+
+
+def run_passes(document: JsonObject) -> range:
+    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
+    first = int(document.get("campaign", {}).get("pass_from", 1))
+    return range(first, first + int(document["passes"]))
 
 
 def item_key(line: JsonObject) -> Key:
@@ -27573,7 +28075,7 @@ OLDEST_GIT = (2, 31)  # the first that takes configuration from GIT_CONFIG_COUNT
 LOOK_UP_SECONDS = 60.0
 GIT_LIMIT = 1 << 26
 # Commands that look into files of the tree, and so would ask content filters.
-FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit"))
+FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit", "checkout-index"))
 # What git says in the C locale: reason code, sentence, what to do. {0} is the folder.
 GIT_FAILURES = (
     (r"not a git repository", "not_a_repository", "{0}: is not in a git repository", "run: git init, then commit what is there"),
@@ -27595,6 +28097,12 @@ GIT_FAILURES = (
         "git_busy",
         "{0}: another git process is writing to the repository",
         "wait until it has ended; if none runs, remove the .lock file that git names",
+    ),
+    (
+        r"would be (?:overwritten|removed)|would lose",
+        "would_overwrite",
+        "{0}: files that git does not keep lie where the other commit has some; nothing was changed",
+        "see which with git status --ignored, move them away, then run the command again",
     ),
     (
         r"unknown revision|bad revision|bad object|Invalid symmetric|Needed a single revision|not a valid|invalid reference|missing blob",
@@ -27900,7 +28408,21 @@ WATCH_SECONDS = 2.0
 WATCH_SHARE = 20
 
 
-class TreeWatch:
+class Watch:
+    """What a session asks whether its tree is still what it was; this one sees no change. `before`: what differed at the start."""
+
+    before: frozenset[DirtyPath] = frozenset()
+
+    def poll(self) -> str | None:
+        """`changed` when a look is due, else None at once."""
+        return None
+
+    def changed(self, is_last: bool = False) -> str | None:
+        """One sentence on what has changed since the watch began; None when nothing has."""
+        return None
+
+
+class TreeWatch(Watch):
     """Watches *checkout*, and the files of *locked*: {path, relative to its root or absolute: SHA-256 in hexadecimal}. Raises GitError."""
 
     def __init__(self, checkout: Checkout, locked: dict[str, str]) -> None:
@@ -27909,10 +28431,9 @@ class TreeWatch:
         self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
         self.interval = WATCH_SECONDS
         self.due = 0.0
-        self.before = set(dirty_paths(checkout))
+        self.before = frozenset(dirty_paths(checkout))
 
     def poll(self) -> str | None:
-        """`changed` when a look is due, else None at once."""
         return self.changed() if monotonic_seconds() >= self.due else None
 
     def changed(self, is_last: bool = False) -> str | None:
@@ -28401,14 +28922,17 @@ def slots_of(workspace: Workspace, system: System) -> int:
 @contextmanager
 def held_locks(workspace: Workspace, system: System) -> Iterator[None]:
     """While the block runs this process has the tree, and one of the slots. Raises RefusedError: lock_held, no_free_slot."""
-    make_store(workspace)
-    store = workspace.store_folder
-    is_main = store == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
-    name = "lock" if is_main else f"lock-{slug(workspace.root)}"
     with ExitStack() as held:
-        held.enter_context(FileLock(os.path.join(store, name), "this tree"))
-        take_slot(held, store, slots_of(workspace, system))
+        held.enter_context(tree_lock(workspace))
+        take_slot(held, workspace.store_folder, slots_of(workspace, system))
         yield
+
+
+def tree_lock(workspace: Workspace) -> FileLock:
+    """The lock of the tree at hand: whoever has it alone may run in it, or change its commit."""
+    make_store(workspace)
+    is_main = workspace.store_folder == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
+    return FileLock(os.path.join(workspace.store_folder, "lock" if is_main else f"lock-{slug(workspace.root)}"), "this tree")
 
 
 def take_slot(held: ExitStack, store: str, slots: int) -> None:
@@ -28427,17 +28951,37 @@ def take_slot(held: ExitStack, store: str, slots: int) -> None:
     )
 
 
-def checked_tree(workspace: Workspace) -> Checkout:
-    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+def refuse_signs(workspace: Workspace) -> None:
+    """Raises RefusedError (paused, stopped) when a person has put a sign into the store."""
     for name, reason, sentence, hint in SIGNS:
         path = os.path.join(workspace.store_folder, name)
         if os.path.lexists(path):
             raise RefusedError(sentence, hint.format(shown_path(path)), reason)
+
+
+def checked_tree(workspace: Workspace) -> Checkout:
+    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+    refuse_signs(workspace)
     checkout = read_checkout(workspace.root)
     obstacle = checkout_obstacle(checkout) or dirty_obstacle(dirty_paths(checkout))
     if obstacle:
         raise obstacle
     return checkout
+
+
+def tree_document(workspace: Workspace) -> JsonObject:
+    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
+    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
+    try:
+        checkout = read_checkout(workspace.root)
+        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
+        obstacle = checkout_obstacle(checkout)
+        if obstacle:
+            raise obstacle
+        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
+    except RefusedError as error:
+        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
+    return found
 
 # endregion
 
@@ -28628,22 +29172,26 @@ class CappedLog:
 
 
 class RunSession:
-    """The one asking of items of a run by this process; `begin` opens a round of it."""
+    """The one asking of items of a run by this process; `begin` opens a round of it.
+
+    *workspace* holds the locked files; the variant works in *tree*, which is that workspace unless it is named.
+    """
 
     def __init__(
         self,
         workspace: Workspace,
         system: System,
         writer: RunWriter,
-        watch: TreeWatch,
+        watch: Watch,
         stop: StopSwitch,
         limits: Limits,
         environment: dict[bytes, bytes],
         exact: Sequence[str],
+        tree: str = "",
     ) -> None:
         document = writer.document()
         self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
-        self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), workspace.root
+        self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), tree or workspace.root
         self.locked_folder = writer.file("locked")
         self.limits, self.environment, self.exact = limits, environment, exact
         self.locked: dict[str, str] = document["hashes"]["locked"]
@@ -28657,6 +29205,7 @@ class RunSession:
         self.has_ended = False
         self.started = self.heard_at = monotonic_seconds()
         self.open: set[Key] = set()  # asked in this round and not answered
+        self.gives_up: Callable[[], RunEnd | None] | None = None  # of a race: an end before all is answered
 
     def go_on_from(self, lines: Iterable[JsonObject]) -> None:
         """Takes over the answers that the run has already."""
@@ -28746,7 +29295,7 @@ class RunSession:
         if self.limits.run_seconds is not None and now - self.started > self.limits.run_seconds:
             return RunEnd(TIMED_OUT, "run_timeout", f"not done after {duration(self.limits.run_seconds)}")
         changed = self.watch.poll()
-        return tree_changed(changed) if changed else None
+        return tree_changed(changed) if changed else self.gives_up() if self.gives_up else None
 
     def close(self) -> None:
         """Closes the logs."""
@@ -29218,7 +29767,7 @@ class SystemHost:
 
     def __init__(self, mode: str, root: str, session: RunSession, folder: str) -> None:
         self.mode, self.session = mode, session
-        home = os.path.join(root, os.path.relpath(session.system.folder, session.tree))
+        home = os.path.join(root, os.path.relpath(session.system.folder, session.workspace.root))
         environment = {**session.environment, b"KAIZEN_WORKDIR": os.fsencode(folder), b"TMPDIR": os.fsencode(folder)}
         command = host_command(mode, os.path.join(home, SYSTEM_PROGRAM), [home, root])
         cwd, limits = root if mode == "run" else folder, (MAX_EVENT_BYTES, ERROR_LIMIT)
@@ -29392,7 +29941,7 @@ def misfit_words(name: str, pointer: str) -> str:
 
 def locked_definition(session: RunSession) -> Definition:
     """The definition in the locked copy. Raises AskingEnded when it cannot be loaded, or has another metric than the run."""
-    home = os.path.join(session.locked_folder, os.path.relpath(session.system.folder, session.tree))
+    home = os.path.join(session.locked_folder, os.path.relpath(session.system.folder, session.workspace.root))
     try:
         definition = load_definition(session.locked_folder, home, session.system.id)
     except KaizenError as error:
@@ -29536,10 +30085,11 @@ class EngineEvaluator(ItemEvaluator):
             refuse_changed_copy(session)
             evaluate_stage(evidence, session.run, dataset, suite)
             lines = read_json_lines(evidence.stage_file(session.run, RESULTS))
+            first = run_passes(session.writer.document()).start
             results = {(line.value["case_id"], line.value["trial"]): line.value for line in lines}
             session.take({"event": "start", "total": len(asked)})
             for each in asked:
-                result = results.get((each.item, stage_trial(each)))
+                result = results.get((each.item, stage_trial(each, first)))
                 if result is not None:
                     told = item_result(result, session.system.metric.name)
                     session.take({"event": "item", "id": each.item, "trial": each.trial, **told})
@@ -29551,9 +30101,9 @@ class EngineEvaluator(ItemEvaluator):
         return ENDED_WELL
 
 
-def stage_trial(asked: AskedItem) -> int:
-    """The trial of the stage that answers *asked*: each pass is one."""
-    return asked.trial + asked.pass_number - 1
+def stage_trial(asked: AskedItem, first: int) -> int:
+    """The trial of the stage that answers *asked*: each pass, of which the run's *first* may be beyond 1, is one."""
+    return asked.trial + asked.pass_number - first
 
 
 def run_items(evidence: RunEvidence, dataset: Dataset, asked: list[AskedItem], session: RunSession) -> RunEnd:
@@ -29566,14 +30116,20 @@ def run_items(evidence: RunEvidence, dataset: Dataset, asked: list[AskedItem], s
         ends.extend([end] if end else [])
         return end is None
 
+    # A pass that is asked for alone again keeps those that came after it.
+    known = [read_stage_meta(evidence, session.run)["repetitions"]] if os.path.exists(evidence.stage_file(session.run, STAGE_META)) else []
+    document = session.writer.document()
+    first, is_elsewhere = run_passes(document).start, session.tree != session.workspace.root
     request = RunRequest(
         improvement=evidence,
         stage=session.run,
         dataset=dataset,
-        seed=session.writer.document()["seed"],
+        seed=document["seed"],
         command=list(session.system.runner),
         cwd=session.tree,
-        repetitions=max(map(stage_trial, asked)),
+        told_cwd=f"commit {document['commit']['hash']}" if is_elsewhere else "",
+        progress="none" if is_elsewhere else "auto",
+        repetitions=max([*[stage_trial(each, first) for each in asked], *known]),
         timeout_seconds=session.limits.item_seconds,
         existing=ONLY_ERRORS if os.path.exists(evidence.stage_file(session.run)) else REFUSE,
         ids=tuple(dict.fromkeys(each.item for each in asked)),
@@ -29760,6 +30316,9 @@ class RunOptions(NamedTuple):
     hypothesis: str = ""
     is_diagnostic: bool = False
     max_items: int | None = None
+    idea: str = ""
+    label: str = ""
+    predict: float | None = None
 
 
 class RunOutcome(NamedTuple):
@@ -29811,6 +30370,15 @@ def item_seed(seed: int, item: str, trial: int, pass_number: int) -> int:
     return trial_seed(seed, item if pass_number == 1 else f"{item}\n{pass_number}", trial)
 
 
+def scoring_hashes(system: System, dataset: str, locked: dict[str, str]) -> dict[str, str]:
+    """{dataset, eval, system}: runs in which one of these differs are not comparable; *dataset* is its fingerprint."""
+    return {
+        "dataset": dataset,
+        "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
+        "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
+    }
+
+
 def run_document(
     workspace: Workspace, system: System, options: RunOptions, checkout: Checkout, items: ItemSet, evaluator: ItemEvaluator
 ) -> JsonObject:
@@ -29830,12 +30398,7 @@ def run_document(
         "commit": {"hash": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached},
         "tree": tree_hash(checkout),
         "patch_id": None,
-        "hashes": {
-            "dataset": items.fingerprint,
-            "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
-            "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
-            "locked": locked,
-        },
+        "hashes": {**scoring_hashes(system, items.fingerprint, locked), "locked": locked},
         "population": {"dataset_size": len(items.cases), "selected_item_ids": selected},
         "passes": 1,
         "seed": workspace.config["seed"],
@@ -29895,10 +30458,18 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
     """(patch id, patch) of what HEAD changes since the commit of the system's best run; (None, '') when that is not known."""
     try:
         base = str(store.read(system.best_run)["commit"]["hash"]) if system.best_run else ""
+    except InputError:
+        return None, ""
+    return patch_since(checkout, base)
+
+
+def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
+    """(patch id, patch) of what HEAD changes since the commit *base*; (None, '') when that is not known."""
+    try:
         if not base:
             return None, ""
         return patch_id(checkout, base), git_answer(checkout.root, "diff", "--no-ext-diff", "--no-textconv", base, str(checkout.head))
-    except (GitError, InputError):
+    except GitError:
         return None, ""
 
 
@@ -29956,23 +30527,37 @@ def execute(
     has_new_chance: bool = False,
 ) -> RunOutcome:
     """Asks for what is missing of the run that *writer* holds, and records how that ended."""
-    document = writer.document()
     copy_locked(workspace, writer)
-    secrets = environment_secrets(os.environ)
-    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
+    locked = writer.document()["hashes"]["locked"]
+    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in locked.items()})
+    with open_session(Place(workspace, workspace.root, watch), system, store, writer, run_limits(workspace, system, store)) as session:
+        end = ask_rounds(session, evaluator, planned_items(writer.document(), items), has_new_chance)
+    finish_run(session, end, evaluator)
+    return RunOutcome(writer.document(), run_notes(writer, items))
+
+
+class Place(NamedTuple):
+    """Where a run takes place: the workspace whose locked files judge, the tree in which the variant works, the watch over that."""
+
+    judge: Workspace
+    tree: str
+    watch: Watch
+
+
+@contextmanager
+def open_session(place: Place, system: System, store: RunStore, writer: RunWriter, limits: Limits) -> Iterator[RunSession]:
+    """While the block runs, a session of the run that *writer* holds and whose locked copy is made; signals are heeded."""
+    document, secrets = writer.document(), environment_secrets(os.environ)
     with WorkFolders() as folders, closing(StopSwitch()) as stop, heeding_signals(stop):
         environment = run_environment(document, folders.make())
-        limits = run_limits(workspace, system, store)
-        session = RunSession(workspace, system, writer, watch, stop, limits, environment, secrets)
+        session = RunSession(place.judge, system, writer, place.watch, stop, limits, environment, secrets, place.tree)
         session.go_on_from(store.items(document["id"]))
         writer.update(state=RUNNING, started_at=document.get("started_at") or utc_now(), pid={"pid": os.getpid(), "started": utc_now()})
         writer.event("started", attempt=document["attempt"], answered=sum(map(is_answered, session.last.values())))
         try:
-            end = ask_rounds(session, evaluator, items, has_new_chance)
+            yield session
         finally:
             session.close()
-    finish_run(session, end, evaluator)
-    return RunOutcome(writer.document(), run_notes(writer, items))
 
 
 def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
@@ -30000,14 +30585,14 @@ def run_limits(workspace: Workspace, system: System, store: RunStore) -> Limits:
 
 def planned_items(document: JsonObject, items: ItemSet) -> Iterator[AskedItem]:
     """Every answer that the run asks for, in order, as its first attempt."""
-    for pass_number in range(1, document["passes"] + 1):
+    for pass_number in run_passes(document):
         for name in document["population"]["selected_item_ids"]:
             yield AskedItem(name, 1, pass_number, item_seed(document["seed"], name, 1, pass_number), 1, items.cases[name])
 
 
-def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, has_new_chance: bool) -> RunEnd:
-    """Asks for what is missing, and again for what ended in infra_error or timeout; how the last round ended."""
-    planned = list(planned_items(session.writer.document(), items))
+def ask_rounds(session: RunSession, evaluator: ItemEvaluator, wanted: Iterable[AskedItem], has_new_chance: bool) -> RunEnd:
+    """Asks for what is missing of *wanted*, and again for what ended in infra_error or timeout; how the last round ended."""
+    planned = list(wanted)
     spent = {key: 0 if has_new_chance else line["attempt"] for key, line in session.last.items()}
     silent: set[Key] = set()
     end = tree_changed("the work tree changed before anything was asked") if session.watch.before else ENDED_WELL
@@ -30027,11 +30612,25 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, ha
     return tree_changed(changed) if changed else end
 
 
+def so_far(session: RunSession, evaluator: ItemEvaluator) -> JsonObject:
+    """What a session adds to the run besides its answers."""
+    document = session.writer.document()
+    return {
+        "seconds": round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        "metrics": {**(document.get("metrics") or {}), **session.metrics},
+        "separation": evaluator.separation or session.separation or document["separation"],
+    }
+
+
+def keep_so_far(session: RunSession, evaluator: ItemEvaluator) -> None:
+    """Records what the session added, where the run goes on in another one."""
+    session.writer.update(**so_far(session, evaluator))
+
+
 def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> None:
     """Counts what there is, and records the end."""
     writer, document = session.writer, session.writer.document()
-    ids, passes = document["population"]["selected_item_ids"], document["passes"]
-    lines = [session.last.get((name, 1, number)) for number in range(1, passes + 1) for name in ids]
+    lines = [session.last.get((name, 1, number)) for number in run_passes(document) for name in document["population"]["selected_item_ids"]]
     statuses = [line["status"] if line else "missing" for line in lines]
     counts = {status: statuses.count(status) for status in ("ok", "fail_error", "infra_error", "timeout", "missing")}
     answered = [line for line in lines if line is not None and is_answered(line)]
@@ -30048,12 +30647,10 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         reason=end.reason or None,
         message=end.message,
         ended_at=utc_now(),
-        seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        **so_far(session, evaluator),
         counts=counts,
         result=aggregated(answered, session.system.metric, len(lines)),
         cost_usd=session.cost(),
-        metrics=session.metrics,
-        separation=evaluator.separation or session.separation or "not_stated",
         items=seal,
     )
 
@@ -30074,6 +30671,7 @@ def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
 # items or by another eval than the newest run that can be ranked. What is not known is unavailable, with its reason.
 # =============================================================================
 
+RACE_STOPPED = "race_stopped"  # why a screen was given up: it has said what it can
 UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
 SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
 PART_SHOWN = 1000  # characters of what an item said
@@ -30254,8 +30852,7 @@ def worst_answers(store: RunStore, document: JsonObject, good: float | None) -> 
 
 def planned_keys(document: JsonObject, answers: Iterable[Key]) -> list[Key]:
     """The (item, trial, pass) that were asked for, in order, and those that were answered beyond trial 1."""
-    passes = range(1, int(document["passes"]) + 1)
-    planned = [(name, 1, number) for number in passes for name in document["population"]["selected_item_ids"]]
+    planned = [(name, 1, number) for number in run_passes(document) for name in document["population"]["selected_item_ids"]]
     known = set(planned)
     return planned + [key for key in answers if key not in known]
 
@@ -30296,7 +30893,7 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
         key, state = (document["system"], document["variant"]), document["state"]
         if state == DONE:
             settled.add(key)
-        elif state not in (PLANNED, RUNNING, UNREADABLE) and key not in settled:
+        elif state not in (PLANNED, RUNNING, UNREADABLE) and document.get("reason") != RACE_STOPPED and key not in settled:
             command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
             kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
             commit = document["commit"]["hash"]
@@ -30583,12 +31180,4805 @@ def writing_journal(campaign: Campaign, name: str = JOURNAL_FILE) -> Iterator[Ch
             log.close()
 
 
-def record(campaign: Campaign, kind: str, **body: object) -> JsonObject:
+def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
     """Appends one event to the journal, on disk at once, and returns it; *campaign* holds it too from then on."""
     with writing_journal(campaign) as log:
         event = log.append(kind, body)
     campaign.events.append(event)
     return event
+
+# endregion
+
+# region campaigns/rules.py
+# =============================================================================
+# From variant to claim: the rules of a campaign, each a function of what was measured.
+#
+# A keep is a bet on development items; only a yes to a look at the holdout is a claim. What was not measured never
+# passes. Every threshold has a name here and nowhere else.
+# =============================================================================
+
+SCREEN_Z = 0.5  # overall, to be promising
+SCREEN_LABEL_Z = 1.5  # on the label that the hypothesis names
+WORSE_Z = -1.0  # overall: visible harm
+LABEL_ITEMS, LABEL_TRIALS = 5, 3  # least items of a label that can be named; fresh paired trials on them at the screen
+
+REPLICATE_PASSES, EXTENDED_PASSES = 3, 6  # fresh passes of both sides, and where one more try is worth it
+FIRST_PASS_Z = 0.0  # below, no second pass
+FIRST_PASS_LABEL_Z = -0.5  # the same where a label is named
+KEEP_Z, KEEP_LABEL_Z = 1.0, 2.0
+EXTEND_Z = 0.5  # from here to KEEP_Z more passes are worth it, once
+
+CONSISTENT_TRIALS = 2  # of both sides, before a loss counts as consistent
+SIMPLIFY_MARGIN = 0.01  # where no smallest effect is declared
+SMALLER = 0.9  # tokens or cost up to which a version is smaller
+
+DRIFT_Z, DRIFT_TWICE_Z = 3.0, 2.0
+
+LOOK_ALPHA, LOOKS, LOOK_TRIALS = 0.05, 5, 4
+LOOK_SHARE = 0.8  # of what the look can see, from which it is due
+LOOKS_FOR_CLOSE = 1  # looks that only closing may use
+OVERFIT_NOES, OVERFIT_SHARE = 2, 2.0
+
+PLATEAU_VARIANTS, PLATEAU_CATEGORIES = 12, 3
+SATURATED = 0.95  # of the range of the score
+EQUAL_CRASHES, TAINTS = 3, 2  # in a row
+
+
+class Ruling(NamedTuple):
+    """A verdict and the stable codes of what decided it."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+
+
+# --- Screen and replicate --------------------------------------------------------------
+
+
+def screen_verdict(overall: Difference, label: Difference | None = None) -> Ruling:
+    """What one pass against the leader's stored trials says: `promising`, `worse` or `no_signal`.
+
+    *promising*: overall z >= 0.5 (`overall`), or z >= 1.5 on the fresh trials of the named label's items while overall there is no
+    visible harm, z > -1, which is gain > -SE (`label`). *worse*: z <= -1. Else *no_signal*, with `near_miss` where z is above 0 and
+    `not_measured` where there is no z.
+    """
+    if overall.z is None:
+        return Ruling("no_signal", ("not_measured",))
+    if overall.z >= SCREEN_Z:
+        return Ruling("promising", ("overall",))
+    if label is not None and label.z is not None and label.z >= SCREEN_LABEL_Z and overall.z > WORSE_Z:
+        return Ruling("promising", ("label",))
+    if overall.z <= WORSE_Z:
+        return Ruling("worse", ("harm",))
+    return Ruling("no_signal", ("near_miss",) if overall.z > 0 else ("no_gain",))
+
+
+def first_pass_gives_up(overall: Difference, has_label: bool) -> bool:
+    """Whether the first fresh pass of both sides ends the replication: z below 0, below -0.5 where a label is named, or no z."""
+    return overall.z is None or overall.z < (FIRST_PASS_LABEL_Z if has_label else FIRST_PASS_Z)
+
+
+def replicate_verdict(
+    overall: Difference,
+    label: Difference | None = None,
+    rest: Difference | None = None,
+    min_effect: float = 0.0,
+    passes: int = REPLICATE_PASSES,
+    is_extended: bool = False,
+) -> Ruling:
+    """What the *passes* fresh passes of both sides say, on these alone: `keepable`, `extend` or `not_replicated`.
+
+    *keepable*: gain >= *min_effect* and z >= 1 (`overall`); or z >= 2 on the *label*'s items, overall gain above 0, and on the *rest* of
+    the items gain > -SE (`label`). *extend*, once and up to 6 passes: 0.5 <= z < 1. Else *not_replicated*: `below_min_effect`
+    where only the size is lacking, `too_little`, or `not_measured`.
+    """
+    if overall.z is None or overall.gain is None:
+        return Ruling("not_replicated", ("not_measured",))
+    if overall.z >= KEEP_Z and overall.gain >= min_effect:
+        return Ruling("keepable", ("overall",))
+    if label is not None and label.z is not None and label.z >= KEEP_LABEL_Z and overall.gain > 0 and is_unharmed(rest):
+        return Ruling("keepable", ("label",))
+    if EXTEND_Z <= overall.z < KEEP_Z and not is_extended and passes < EXTENDED_PASSES:
+        return Ruling("extend", ("close",))
+    return Ruling("not_replicated", ("below_min_effect" if overall.z >= KEEP_Z else "too_little",))
+
+
+def is_unharmed(rest: Difference | None) -> bool:
+    """Whether the items beside the label show no harm: gain > -SE; of a single one: no loss; true where there is none."""
+    if rest is None or rest.gain is None:
+        return rest is not None and rest.n == 0
+    return rest.gain >= 0 if rest.z is None else rest.z > WORSE_Z
+
+
+# --- Guards ----------------------------------------------------------------------------
+
+
+class Guard(NamedTuple):
+    """A metric that must not get worse: its *difference* (more is better; None when it was not measured) and margin.
+
+    A hard gate has `is_hard` and `failed`, the items that fail it (None when it was not measured), and needs no difference.
+    """
+
+    name: str
+    difference: Difference | None = None
+    margin: float = 0.0
+    is_hard: bool = False
+    failed: int | None = None
+
+
+class GuardRuling(NamedTuple):
+    """`passed`, `undecided` (more trials may tell) or `guard_failed`, its reason codes, and {guard: its code}."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    states: dict[str, str]
+
+
+def guard_state(guard: Guard) -> str:
+    """`passed`, `undecided`, `not_measured`, `gate_failed` of a hard gate, or `harm`: the loss is above the margin, one-sided 90 %."""
+    if guard.is_hard:
+        return "not_measured" if guard.failed is None else "gate_failed" if guard.failed else "passed"
+    is_safe = None if guard.difference is None else non_inferior(guard.difference, guard.margin)
+    if guard.difference is None or is_safe is None:
+        return "not_measured"
+    if is_safe:
+        return "passed"
+    # The mirror image: shown to lose more than the margin.
+    flipped = guard.difference._replace(gain=-(guard.difference.gain or 0.0))
+    return "harm" if non_inferior(flipped, -guard.margin) else "undecided"
+
+
+def guard_verdict(guards: Sequence[Guard], critical_lost: Collection[str] = (), can_extend: bool = False) -> GuardRuling:
+    """Whether every guard holds; a critical item that was lost, a failed gate, harm or a guard not measured is `guard_failed`.
+
+    A guard that its trials do not decide is `undecided` while more can be had (*can_extend*), then fails.
+    """
+    states = {guard.name: guard_state(guard) for guard in guards}
+    found = set(states.values()) - {"passed"} | ({"critical_item_lost"} if critical_lost else set())
+    if not found:
+        return GuardRuling("passed", (), states)
+    return GuardRuling("undecided" if found == {"undecided"} and can_extend else "guard_failed", tuple(sorted(found)), states)
+
+
+def consistent_losses(candidate: Scores, reference: Scores) -> list[str]:
+    """The items, sorted, of which every trial of the candidate is worse than every one of the reference; two trials a side at least."""
+    return [
+        item
+        for item in shared_items(candidate, reference)
+        if min(len(candidate[item]), len(reference[item])) >= CONSISTENT_TRIALS and max(candidate[item]) < min(reference[item])
+    ]
+
+
+def critical_losses(candidate: Scores, reference: Scores, critical: Collection[str], pass_at: float = 1.0) -> list[str]:
+    """The *critical* items, sorted, that were lost: the reference always reached *pass_at* and the candidate once did not.
+
+    A consistent loss counts as well, and an item that the reference has and the candidate did not measure.
+    """
+    lost = set(consistent_losses(candidate, reference))
+    for item in critical:
+        before, after = reference.get(item), candidate.get(item)
+        if before and (not after or (min(before) >= pass_at and min(after) < pass_at)):
+            lost.add(item)
+    return sorted(lost & set(critical))
+
+
+def simplify_verdict(
+    overall: Difference,
+    min_effect: float = 0.0,
+    net_lines: int | None = None,
+    cost_ratio: float | None = None,
+    token_ratio: float | None = None,
+) -> Ruling:
+    """`simplified` for a version that is smaller and not shown to be worse, else `not_simplified` with what is lacking.
+
+    Smaller: fewer lines (*net_lines* below 0), or prompt tokens or cost at most 0.9 of the leader's. Non-inferior: `non_inferior`
+    by *min_effect*, by 0.01 where none is declared.
+    """
+    is_smaller = (net_lines is not None and net_lines < 0) or any(
+        ratio is not None and ratio <= SMALLER for ratio in (cost_ratio, token_ratio)
+    )
+    is_safe = non_inferior(overall, min_effect if min_effect > 0 else SIMPLIFY_MARGIN)
+    lacking = [] if is_smaller else ["not_smaller"]
+    if not is_safe:
+        lacking.append("not_measured" if is_safe is None else "may_be_worse")
+    return Ruling("not_simplified", tuple(lacking)) if lacking else Ruling("simplified", ("smaller",))
+
+
+def drift(zs: Sequence[float]) -> bool:
+    """Whether the leader's fresh trials left its stored ones: of the *zs* of its replicates since the last baseline, in order, one
+    beyond 3 either way, or two in a row beyond 2 on the same side."""
+    sides = [(z > DRIFT_TWICE_Z) - (z < -DRIFT_TWICE_Z) for z in zs]
+    return any(abs(z) > DRIFT_Z for z in zs) or any(side and side == sides[place] for place, side in enumerate(sides[1:]))
+
+
+# --- Looks -----------------------------------------------------------------------------
+
+
+def look_is_due(gain: float | None, look_mde: float | None, looks_left: int, is_closing: bool = False) -> bool:
+    """Whether the leader's fresh *gain* over the reference is worth a look: at least 0.8 of what it can see.
+
+    The last look is kept for closing, where any gain above 0 is asked about. Without a gain or a *look_mde* none is due.
+    """
+    if gain is None or gain <= 0:
+        return False
+    if is_closing:
+        return looks_left > 0
+    return looks_left > LOOKS_FOR_CLOSE and look_mde is not None and gain >= LOOK_SHARE * look_mde
+
+
+def look_answer(p: float | None, level: float) -> str:
+    """`yes` when *p* is at most *level*, else `no`; `void` when p could not be had. The look is spent in each case."""
+    return "void" if p is None else "yes" if p <= level else "no"
+
+
+def look_confidence(level: float) -> float:
+    """The confidence for `look_p_value` whose interval begins at the one-sided bound of a look at *level*."""
+    return 1 - 2 * level
+
+
+def confirmed_bound(difference: Difference) -> float | None:
+    """The headline of a look that said yes, from its *difference* at `look_confidence`: the gain is at least this; None without one.
+
+    It holds with the look's own error, while the plain 95 % bound of a gain that was chosen by its p does not. A yes excludes
+    a loss, so it is never below 0.
+    """
+    return None if difference.interval_low is None else max(0.0, difference.interval_low)
+
+
+def confirmed_gain(difference: Difference, level: float) -> float | None:
+    """The estimate beside `confirmed_bound`, corrected for having been told only because it was high; None without an interval.
+
+    The true gain from which a look that says yes shows more than this one every other time (median-unbiased given z > the t of *level*,
+    by the normal law), and not below the bound: H. Zhong, R. L. Prentice (2008), Bias-reduced estimators and confidence intervals for
+    odds ratios in genome-wide association studies, Biostatistics 9, 621-634. Where all items moved alike it is the gain.
+    """
+    bound = confirmed_bound(difference)
+    if bound is None or difference.gain is None or difference.df is None or not difference.se:
+        return None if bound is None else difference.gain
+    z, least = difference.gain / difference.se, student_at(1 - level, difference.df)
+    centre = bisected(lambda true: 2 * normal_tail(z - true) < normal_tail(least - true), z - 9.0, z)
+    return max(bound, centre * difference.se)
+
+
+def overfit_suspected(noes: int, gain: float | None, look_mde: float | None) -> bool:
+    """Whether two looks since the last yes said no although the development gain is at least twice what they can see."""
+    return noes >= OVERFIT_NOES and gain is not None and look_mde is not None and gain >= OVERFIT_SHARE * look_mde
+
+
+# --- Stopping --------------------------------------------------------------------------
+
+
+class CampaignCounts(NamedTuple):
+    """What the stop rules look at. A budget of None has no limit; scores and effects are shares of the score's range.
+
+    `variants_since_keep` counts from the last keep or the last `fresh_context`, whichever is later; `fresh_contexts` since the last keep.
+    `mde` is that of development at the planned trials; `equal_crashes` and `taints` are those at the end of the row of runs.
+    """
+
+    is_target_confirmed: bool = False
+    variants: int = 0
+    item_evals: int = 0
+    usd: float = 0.0
+    hours: float = 0.0
+    max_variants: int | None = None
+    max_item_evals: int | None = None
+    max_usd: float | None = None
+    max_hours: float | None = None
+    variants_since_keep: int = 0
+    categories_tried: int = 0
+    fresh_contexts: int = 0
+    dev_score: float | None = None
+    mde: float | None = None
+    min_effect: float = 0.0
+    can_afford_more: bool = True
+    equal_crashes: int = 0
+    taints: int = 0
+    integrity: tuple[str, ...] = ()
+    is_stop_file: bool = False
+
+
+def budget_spent(counts: CampaignCounts) -> list[str]:
+    """`budget_variants`, `budget_item_evals`, `budget_usd`, `budget_hours` of those that are used up."""
+    pairs: Mapping[str, tuple[float, float | None]] = {
+        "budget_variants": (counts.variants, counts.max_variants),
+        "budget_item_evals": (counts.item_evals, counts.max_item_evals),
+        "budget_usd": (counts.usd, counts.max_usd),
+        "budget_hours": (counts.hours, counts.max_hours),
+    }
+    return [code for code, (used, limit) in pairs.items() if limit is not None and used >= limit]
+
+
+def is_plateau(counts: CampaignCounts) -> bool:
+    """Whether 12 variants without a keep came of at least 3 categories of ideas."""
+    return counts.variants_since_keep >= PLATEAU_VARIANTS and counts.categories_tried >= PLATEAU_CATEGORIES
+
+
+def wants_fresh_context(counts: CampaignCounts) -> bool:
+    """Whether the plateau is the first: then lessons and leader go to a new session, and nothing stops."""
+    return is_plateau(counts) and not counts.fresh_contexts
+
+
+def is_saturated(dev_score: float | None, mde: float | None) -> bool:
+    """Whether the score is at 95 % of its range, or what is left of it is less than can be seen."""
+    return dev_score is not None and (dev_score >= SATURATED or (mde is not None and 1 - dev_score < mde))
+
+
+def is_unresolvable(mde: float | None, min_effect: float, can_afford_more: bool) -> bool:
+    """Whether the smallest effect wanted cannot be seen and no more items or trials can be had; never without such an effect."""
+    return mde is not None and 0 < min_effect < mde and not can_afford_more
+
+
+def noise_forbids(mde: float | None, min_effect: float, target_gap: float | None) -> bool:
+    """Whether the noise floor ends a campaign before it begins: what can be seen is above twice the *min_effect* and above the way to the
+    target; of the two those that are declared, and never when neither is."""
+    wanted = [2 * min_effect] * (min_effect > 0) + ([] if target_gap is None else [target_gap])
+    return mde is not None and bool(wanted) and mde > max(wanted)
+
+
+def stop_reasons(counts: CampaignCounts) -> list[str]:
+    """Why the campaign must stop, [] while it goes on: `stop_file`, `integrity`, `target_confirmed`, `budget_…`, `plateau` (the second
+    time; the first is `wants_fresh_context`), `saturation`, `unresolvable`, `broken` (3 equal crashes or 2 taints in a row)."""
+    checks = {
+        "stop_file": counts.is_stop_file,
+        "integrity": bool(counts.integrity),
+        "target_confirmed": counts.is_target_confirmed,
+        **dict.fromkeys(budget_spent(counts), True),
+        "plateau": is_plateau(counts) and counts.fresh_contexts > 0,
+        "saturation": is_saturated(counts.dev_score, counts.mde),
+        "unresolvable": is_unresolvable(counts.mde, counts.min_effect, counts.can_afford_more),
+        "broken": counts.equal_crashes >= EQUAL_CRASHES or counts.taints >= TAINTS,
+    }
+    return [code for code, is_met in checks.items() if is_met]
+
+# endregion
+
+# region campaigns/splitting.py
+# =============================================================================
+# Which cases are kept back: drawn by cluster, with every label on both sides.
+#
+# Cases of one cluster, and cases that ask the same, stay together. The draw depends on the
+# cases and a seed, not on the order of the lines.
+#
+# Source: K. Sechidis, G. Tsoumakas, I. Vlahavas (2011), On the stratification of multi-label data,
+# ECML PKDD, 145-158 (iterative stratification).
+# =============================================================================
+
+LARGE_DATASET = 200  # cases from which on more of them go to the search
+SPLIT_SMALL, SPLIT_LARGE = 0.5, 0.6  # share of development below and from LARGE_DATASET on
+MINIMUM_CASES = 10  # on either side; with fewer than 8 independent cases no look could ever be a yes (2^-8 < 0.005)
+ADVISED_HOLDOUT = 100
+ANY_LABEL = ""  # stands for the number of cases itself
+
+
+class CaseUnit(NamedTuple):
+    """Cases that stay together: their ids, how often each label occurs among them, the place in the draw."""
+
+    ids: list[str]
+    labels: dict[str, int]
+    order: str
+
+
+def plain_value(value: Any) -> Any:
+    """*value* with its texts in compatible form, without case and with single blanks: what a reader takes for the same."""
+    import unicodedata
+
+    if isinstance(value, str):
+        return " ".join(unicodedata.normalize("NFKC", value).casefold().split())
+    if isinstance(value, dict):
+        return {key: plain_value(item) for key, item in value.items()}
+    return [plain_value(item) for item in value] if isinstance(value, list) else value
+
+
+def question_text(document: JsonObject) -> str:
+    """What the case *document* asks, input and context, as canonical JSON of plain values: two cases with one text are one question."""
+    return canonical_json([plain_value(document["input"]), plain_value(document.get("context"))])
+
+
+def case_labels(document: JsonObject) -> list[str]:
+    """The failure labels of a case: its tags, and `critical` for one that is."""
+    return sorted({*document.get("tags", ()), *(["critical"] if document.get("critical") else [])})
+
+
+def cluster_names(cases: Iterable[Case]) -> dict[str, str]:
+    """{id: name of what the case belongs to}: its cluster, or else the question; cases of one cluster by question are one."""
+    joined: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while joined.setdefault(name, name) != name:
+            name = joined[name]
+        return name
+
+    names = {}
+    for case in cases:
+        question = "q" + sha256_hex(question_text(case.document))
+        name = "c" + case.document["cluster"] if case.document.get("cluster") else question
+        joined[max(root(name), root(question))] = min(root(name), root(question))
+        names[case.id] = name
+    return {case_id: root(name) for case_id, name in names.items()}
+
+
+def split_share(text: str, cases: int) -> float:
+    """The share of development that *text* ('60:40') asks for; without one 1:1 below 200 cases, else 3:2. Raises UsageError."""
+    if not text:
+        return SPLIT_SMALL if cases < LARGE_DATASET else SPLIT_LARGE
+    found = re.fullmatch(r"(\d{1,3}):(\d{1,3})", text)
+    if not found or not int(found[1]) or not int(found[2]):
+        raise UsageError("--split: is two numbers above 0, DEVELOPMENT:HOLDOUT", "for example: --split 60:40")
+    return int(found[1]) / (int(found[1]) + int(found[2]))
+
+
+def draw_holdout(cases: list[Case], share: float, seed: int, known: Collection[str] = ()) -> list[str]:
+    """The ids of *cases* to keep back, in the order of *cases*: about 1 - *share* of them, and of each label.
+
+    Of what holds an id in *known* nothing is kept back.
+    """
+    names = cluster_names(cases)
+    grouped: dict[str, list[Case]] = {}
+    for case in cases:
+        grouped.setdefault(names[case.id], []).append(case)
+    units = []
+    for members in grouped.values():
+        labels = {ANY_LABEL: len(members)}
+        for label in (label for case in members for label in case_labels(case.document)):
+            labels[label] = labels.get(label, 0) + 1
+        questions = sorted(question_text(case.document) for case in members)
+        units.append(CaseUnit([case.id for case in members], labels, sha256_hex(f"{seed}\n{questions}")))
+    open_units = [unit for unit in units if not set(known).intersection(unit.ids)]
+    held = held_units(open_units, units, share)
+    kept_back = {case_id for unit in held for case_id in unit.ids}
+    return [case.id for case in cases if case.id in kept_back]
+
+
+def held_units(open_units: list[CaseUnit], units: list[CaseUnit], share: float) -> list[CaseUnit]:
+    """Those of *open_units* that the draw keeps back; the others of *units* are development already."""
+    total: dict[str, int] = {}
+    for unit in units:
+        for label, number in unit.labels.items():
+            total[label] = total.get(label, 0) + number
+    wanted = ({label: share * number for label, number in total.items()}, {label: (1 - share) * number for label, number in total.items()})
+    held: list[CaseUnit] = []
+
+    def assign(unit: CaseUnit, side: int) -> None:
+        for label, number in unit.labels.items():
+            wanted[side][label] -= number
+        if side:
+            held.append(unit)
+
+    waiting = {unit.order: unit for unit in sorted(open_units, key=lambda unit: unit.order)}
+    for unit in units:
+        if unit.order not in waiting:
+            assign(unit, 0)
+    while waiting:
+        left: dict[str, int] = {}
+        for unit in waiting.values():
+            for label, number in unit.labels.items():
+                left[label] = left.get(label, 0) + number
+        rarest = min(left, key=lambda label: (label == ANY_LABEL, left[label], label))
+        for unit in [unit for unit in waiting.values() if rarest in unit.labels]:
+            need = [(wanted[side][rarest], wanted[side][ANY_LABEL]) for side in (0, 1)]
+            assign(unit, int(need[1] > need[0]))
+            del waiting[unit.order]
+    return held
+
+
+def refuse_small_sides(development: list[Case], holdout: list[Case]) -> None:
+    """Raises RefusedError when one side has too few cases, or the holdout too few that are independent, to tell anything."""
+    for side, cases in (("development", development), ("the holdout", holdout)):
+        if len(cases) < MINIMUM_CASES:
+            message = f"{counted(len(cases), 'case')} for {side}; at least {MINIMUM_CASES} on each side can tell anything"
+            raise RefusedError(message, f"collect more cases; {ADVISED_HOLDOUT} in the holdout are advised", "too_few_cases")
+    clusters = len(set(cluster_names(holdout).values()))
+    if clusters < MINIMUM_CASES:
+        message = f"the holdout has {counted(clusters, 'cluster')}; at least {MINIMUM_CASES} can tell anything"
+        raise RefusedError(message, "collect cases of more incidents, documents or users", "too_few_clusters")
+
+# endregion
+
+# region campaigns/sealed.py
+# =============================================================================
+# The sealed place: the holdout, how a change of it is noticed, the ledger of looks.
+#
+#     <sealed>/
+#         sealed.json      which campaign it belongs to, and the canary
+#         contract.json    the contract as it was frozen
+#         holdout.jsonl    the cases, each with the canary in its metadata
+#         marks.json       salted hashes of pieces of their text (contamination.py)
+#         looks.jsonl      a copy of the ledger, line by line
+#         retired.json     once the campaign has closed and its holdout was opened
+#
+# The contract holds a salted hash of each case. The hash leaves out id and split: who renames a case
+# makes no other one. Messages about the holdout hold counts, and nothing of a case.
+# =============================================================================
+
+SEALED_MARK, SEALED_CONTRACT, SEALED_CASES, SEALED_MARKS = "sealed.json", "contract.json", "holdout.jsonl", "marks.json"
+SEALED_LOOKS, SEALED_RETIRED = "looks.jsonl", "retired.json"
+SEALED_KIND = "kaizen-sealed-holdout"
+CANARY_FIELD = "kaizen_canary"  # in the metadata of a sealed case
+LOOK, RETIRED = "look", "retired"
+ANSWERS = ("yes", "no", "void")
+
+
+class Ledger(NamedTuple):
+    """The looks of a campaign, oldest first, and what is wrong with one of its two copies in a sentence ('' for nothing)."""
+
+    looks: list[JsonObject]
+    problem: str
+
+
+class SecretBreaches(Breaches):
+    """Breaches of a file of the holdout: nothing of it is quoted."""
+
+    def shown(self, breach: Breach) -> Breach:
+        return breach.concealed()
+
+
+# --- Cases and their seal ---------------------------------------------------------------
+
+
+def unmarked_case(document: JsonObject) -> JsonObject:
+    """The case *document* without the canary, as it was before it was sealed but for its split."""
+    metadata = {key: value for key, value in (document.get("metadata") or {}).items() if key != CANARY_FIELD}
+    kept = {key: value for key, value in document.items() if key != "metadata"}
+    return {**kept, "metadata": metadata} if metadata else kept
+
+
+def sealed_case(document: JsonObject, canary: str) -> JsonObject:
+    """The case *document* as it lies in the sealed place."""
+    return {**document, "split": HOLDOUT, "metadata": {**(document.get("metadata") or {}), CANARY_FIELD: canary}}
+
+
+def case_content_hash(document: JsonObject, salt: str) -> str:
+    """The salted SHA-256 of all of the case *document* but id, split and canary."""
+    kept = {key: value for key, value in unmarked_case(document).items() if key not in ("id", "split")}
+    return sha256_hex(salt + canonical_json(kept))
+
+
+def case_question_hash(document: JsonObject, salt: str) -> str:
+    """The salted SHA-256 of what the case *document* asks, letters' case and blanks aside."""
+    return sha256_hex(salt + question_text(document))
+
+
+def new_seal(cases: list[Case], salt: str) -> JsonObject:
+    """The seal of *cases*: the salt, the hashes of their contents, and of their questions; sorted, so that their order tells nothing."""
+    documents = [case.document for case in cases]
+    return {
+        "salt": salt,
+        "sha256": sorted(case_content_hash(each, salt) for each in documents),
+        "questions": sorted({case_question_hash(each, salt) for each in documents}),
+    }
+
+
+def read_holdout_file(path: str) -> list[Case]:
+    """The cases of a JSONL file that is, or becomes, a holdout. Raises InputError that names the line and quotes nothing."""
+    cases: dict[str, Case] = {}
+    breaches = SecretBreaches()
+    add_cases(path, cases, breaches)
+    try:
+        breaches.raise_if_any()
+    except BreachesError as error:
+        raise InputError(error.message, "docs/cases.md says what a case is; nothing of a holdout is quoted", "invalid_file") from None
+    if not cases:
+        raise InputError(f"{shown_path(path)}: holds no case", 'write one a line: {"id": "…", "input": …, "expected": …}', "no_cases")
+    return [case._replace(document={**unmarked_case(case.document), "split": HOLDOUT}) for case in cases.values()]
+
+
+# --- The sealed place of a campaign -----------------------------------------------------
+
+
+def sealed_folder(campaign: Campaign) -> str:
+    """The absolute path of the sealed place of *campaign*."""
+    return str(campaign.events[0]["body"]["sealed"])
+
+
+def sealed_obstacle(campaign: Campaign) -> RefusedError | None:
+    """Why the sealed place of *campaign* cannot be read: `sealed_missing`, `sealed_unreadable`, `sealed_changed`; None when it can.
+
+    Unreadable is a place that this user, or this sandbox, may not read: that is how a strong seal looks from inside.
+    """
+    folder = sealed_folder(campaign)
+    if not os.path.isdir(folder):
+        hint = "put the folder back where it was; without it no look can be taken"
+        return RefusedError(f"the sealed holdout of {campaign.id} is not there: {shown_path(folder)}", hint, "sealed_missing")
+    if not os.access(folder, os.R_OK | os.X_OK) or not may_be_read(folder):
+        hint = "run the command as the user who may read it, outside the sandbox"
+        return RefusedError(f"the sealed holdout of {campaign.id} cannot be read here: {shown_path(folder)}", hint, "sealed_unreadable")
+    try:
+        mark = read_json_object(os.path.join(folder, SEALED_MARK))
+    except InputError:
+        return sealed_changed(campaign, "its description is missing or was changed")
+    if mark.get("campaign") != campaign.id or mark.get("contract_sha256") != campaign.events[0]["body"]["contract_sha256"]:
+        return sealed_changed(campaign, "it belongs to another campaign")
+    return None
+
+
+def may_be_read(folder: str) -> bool:
+    """True when the names in *folder* can be listed: permissions do not tell of a sandbox."""
+    try:
+        os.listdir(folder)
+    except OSError:
+        return False
+    return True
+
+
+def sealed_changed(campaign: Campaign, what: str) -> RefusedError:
+    """The refusal of a holdout that is not the one that was sealed; the looks that are left are void."""
+    hint = "put back what Kaizen sealed; until then no look counts, and another holdout is another campaign"
+    return RefusedError(f"the sealed holdout of {campaign.id} is not the one that was sealed: {what}", hint, "sealed_changed")
+
+
+def open_sealed(campaign: Campaign) -> dict[str, Case]:
+    """The holdout cases of *campaign* by id, as they were when it opened, each with the split `holdout` and without canary.
+
+    Each is compared with the contract's seal. Raises RefusedError: `sealed_missing`, `sealed_unreadable`, `sealed_changed`
+    (which voids the looks that are left).
+    """
+    obstacle = sealed_obstacle(campaign)
+    if obstacle:
+        raise obstacle
+    path = os.path.join(sealed_folder(campaign), SEALED_CASES)
+    try:
+        cases = read_holdout_file(path)
+    except InputError:
+        raise sealed_changed(campaign, "its cases cannot be read") from None
+    seal = campaign.contract["holdout"]["seal"]
+    there = [case_content_hash(case.document, seal["salt"]) for case in cases]
+    if sorted(there) != seal["sha256"]:
+        lost, strange = len(set(seal["sha256"]) - set(there)), len(set(there) - set(seal["sha256"]))
+        what = f"{counted(len(there), 'case')} instead of {len(seal['sha256'])}; {lost} missing, {strange} that were not sealed"
+        raise sealed_changed(campaign, what)
+    return {case.id: case for case in cases}
+
+
+def sealed_canary(campaign: Campaign) -> str:
+    """The canary of *campaign*: a text that stands nowhere but in its sealed place. Raises RefusedError as `open_sealed` does."""
+    obstacle = sealed_obstacle(campaign)
+    if obstacle:
+        raise obstacle
+    return str(read_json_object(os.path.join(sealed_folder(campaign), SEALED_MARK))["canary"])
+
+
+def can_write_sealed(campaign: Campaign) -> bool:
+    """True when files can be made in the sealed place of *campaign*, tried by making an empty folder and removing it."""
+    import tempfile
+
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".probe-", dir=sealed_folder(campaign)))
+    except OSError:
+        return False
+    return True
+
+
+# --- The ledger of looks ----------------------------------------------------------------
+
+
+def read_ledger(campaign: Campaign) -> Ledger:
+    """The looks that *campaign* has spent (their bodies), of the store and the sealed place whichever has more, and what is wrong.
+
+    A look that the sealed place could not be told of is no problem; one that the store has lost, or that the sealed place has lost
+    again, is. Where the sealed place cannot be read the store is believed. Raises RefusedError for a broken chain.
+    """
+    events = read_chain(campaign.file(LOOKS_FILE))
+    if sealed_obstacle(campaign):
+        return Ledger([event["body"] for event in events if event["type"] == LOOK], "")
+    copied = read_chain(os.path.join(sealed_folder(campaign), SEALED_LOOKS))
+    shared = min(len(events), len(copied))
+    told = max((event["seq"] for event in events[:-1] if event["body"].get("copied")), default=0)  # the last may be on its way
+    problem = ""
+    if [each["sha"] for each in events[:shared]] != [each["sha"] for each in copied[:shared]]:
+        problem = "the ledger of looks in the store and the copy in the sealed place tell different things"
+    elif len(copied) > len(events):
+        problem = f"the ledger of looks in the store has lost {counted(len(copied) - len(events), 'line')}"
+    elif len(copied) < told:
+        problem = f"the copy of the ledger in the sealed place has lost {counted(told - len(copied), 'line')}"
+    longer = copied if len(copied) > len(events) else events
+    return Ledger([event["body"] for event in longer if event["type"] == LOOK], problem)
+
+
+def ledger(campaign: Campaign) -> list[JsonObject]:
+    """The looks of *campaign* as `append_look` wrote them, oldest first. Raises RefusedError: `ledger_changed`, `broken_chain`."""
+    found = read_ledger(campaign)
+    if found.problem:
+        hint = "put back the file that Kaizen wrote; no look is taken until then"
+        raise RefusedError(f"{campaign.id}: {found.problem}", hint, "ledger_changed")
+    return found.looks
+
+
+def looks_so_far(campaign: Campaign) -> tuple[int, int]:
+    """(looks spent, yes answers) of *campaign*, with what it inherited: the next look is number spent + 1. Raises as `ledger` does."""
+    inherited = campaign.events[0]["body"]["inherited"]
+    own = ledger(campaign)
+    return inherited["looks"] + len(own), inherited["yes"] + sum(look["answer"] == "yes" for look in own)
+
+
+def append_look(
+    campaign: Campaign, answer: str, level: float, leader_commit: str, reference_commit: str, void_reason: str = ""
+) -> JsonObject:
+    """Spends a look: one line in the ledger, on disk at once, and its copy in the sealed place where that can be written; the body.
+
+    *answer* is yes, no or void. The number of the look and the yes answers before it are counted here. Raises RefusedError:
+    `no_looks_left`, `campaign_closed`, `ledger_changed`.
+    """
+    refuse_closed(campaign)
+    if answer not in ANSWERS:
+        raise ValueError(f"an answer is one of {ANSWERS}")
+    with writing_journal(campaign, LOOKS_FILE) as log:
+        spent, yes = looks_so_far(campaign)
+        if spent >= campaign.contract["looks"]["number"]:
+            hint = f"close it: kaizen campaign close --campaign {campaign.id}"
+            raise RefusedError(f"all {campaign.contract['looks']['number']} looks of {campaign.id} are spent", hint, "no_looks_left")
+        is_copied = sealed_obstacle(campaign) is None and can_write_sealed(campaign)
+        body = {"look": spent + 1, "yes_before": yes, "level": level, "answer": answer, "void_reason": void_reason or None}
+        commits = {"leader_commit": leader_commit, "reference_commit": reference_commit}
+        event = log.append(LOOK, {**body, **commits, "copied": is_copied})
+    if is_copied:
+        copy_ledger(campaign)
+    found: JsonObject = event["body"]
+    return found
+
+
+def copy_ledger(campaign: Campaign) -> None:
+    """Brings the copy of the ledger in the sealed place up to date, on disk at once. Raises InputError when the disk says no."""
+    path = os.path.join(sealed_folder(campaign), SEALED_LOOKS)
+    mend_torn_line(path)
+    there = len(read_chain(path))
+    log = AppendLog(path)
+    try:
+        for event in read_chain(campaign.file(LOOKS_FILE))[there:]:
+            log.append(event)
+    finally:
+        log.close()
+
+
+def retire(campaign: Campaign, commit: str) -> bool:
+    """Notes in the ledger and the sealed place that the holdout was opened when *campaign* closed at *commit*; False without the latter.
+
+    What was opened can be sealed again only with all looks that it has cost. Doing it twice is fine.
+    """
+    with writing_journal(campaign, LOOKS_FILE) as log:
+        is_copied = sealed_obstacle(campaign) is None and can_write_sealed(campaign)
+        if not is_retired(campaign):
+            log.append(RETIRED, {"commit": commit, "copied": is_copied})
+    if is_copied:
+        copy_ledger(campaign)
+        text = encode_readable({"campaign": campaign.id, "commit": commit})
+        write_file(os.path.join(sealed_folder(campaign), SEALED_RETIRED), text + "\n")
+    return is_copied
+
+
+def is_retired(campaign: Campaign) -> bool:
+    """True once the holdout of *campaign* was opened."""
+    return any(event["type"] == RETIRED for event in read_chain(campaign.file(LOOKS_FILE)))
+
+# endregion
+
+# region campaigns/blobs.py
+# =============================================================================
+# Contents of files as git keeps them, many at a time, without a tree of them on disk.
+# =============================================================================
+
+SEARCH_SECONDS = 600.0
+BATCH_BYTES = GIT_LIMIT // 2
+
+
+def blob_contents(folder: str, objects: list[str], limit: int = BATCH_BYTES) -> Iterator[tuple[str, bytes | None]]:
+    """(name, content) of each blob among *objects*, a few at a time; None for one that *folder* lacks or of more than *limit* bytes.
+
+    Objects that are no blobs are left out. Raises GitError.
+    """
+    if not objects:
+        return
+    asked = "".join(f"{name}\n" for name in objects).encode()
+    told = git_answer(folder, "cat-file", "--batch-check=%(objectname) %(objecttype) %(objectsize)", stdin=asked, seconds=SEARCH_SECONDS)
+    batch: list[str] = []
+    size = 0
+    for row in told.splitlines():
+        name, kind, *rest = row.split(" ")
+        is_small = bool(rest) and int(rest[0]) <= min(limit, BATCH_BYTES)
+        if kind == "missing" or kind == "blob" and not is_small:
+            yield name, None
+        if kind != "blob" or not is_small:
+            continue
+        if size + int(rest[0]) > BATCH_BYTES:
+            yield from blob_batch(folder, batch)
+            batch, size = [], 0
+        batch.append(name)
+        size += int(rest[0]) + 100
+    yield from blob_batch(folder, batch)
+
+
+def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of each of the blobs *names*, all of them in memory at once."""
+    if not names:
+        return
+    ended = git_ended(folder, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode(), seconds=SEARCH_SECONDS)
+    if ended.exit_code:
+        raise git_error(folder, "cat-file", ended)
+    place = 0
+    for name in names:
+        head = ended.stdout.index(b"\n", place)
+        size = int(ended.stdout[place:head].split(b" ")[2])
+        yield name, ended.stdout[head + 1 : head + 1 + size]
+        place = head + size + 2
+
+# endregion
+
+# region campaigns/history_search.py
+# =============================================================================
+# Whether cases of a holdout stand in the history of the repository, for all to read.
+#
+# Looked through is every version of every file that ends like the dataset, in all refs and reflogs,
+# whatever it was called: a file that was renamed or deleted is still there.
+# =============================================================================
+
+
+class HistoryHits(NamedTuple):
+    """How many of the cases stand in the history, in how many versions that was looked for, and what could not be looked through."""
+
+    cases: int
+    versions: int
+    gap: str
+
+
+def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryHits:
+    """How many of *cases* stand in a version of the dataset *path*, relative to the root, or of a file that ends alike. Raises GitError."""
+    wanted = {question_text(case.document): 0 for case in cases}
+    for case in cases:
+        wanted[question_text(case.document)] += 1
+    suffix = os.path.splitext(path)[1]
+    patterns = [f":(top,literal){path}", *([f":(top,glob)**/*{suffix}"] if suffix else [])]
+    words = ["rev-list", "--objects", "--no-object-names", "--full-history", "--all", "--reflog", "--", *patterns]
+    objects = git_answer(checkout.root, *words, seconds=SEARCH_SECONDS).split()
+    found: set[str] = set()
+    seen: set[bytes] = set()
+    versions = missing = 0
+    for _, data in blob_contents(checkout.root, objects):
+        versions += data is not None
+        missing += data is None
+        for line in set(data.split(b"\n")) - seen if data else ():
+            seen.add(line)
+            if len(found) < len(wanted):
+                found |= {text for text in line_questions(line) if text in wanted}
+    gap = "the clone is shallow: its history is cut off" if checkout.is_shallow else ""
+    gap = gap or (f"{counted(missing, 'version')} of the data not in this clone" if missing else "")
+    return HistoryHits(sum(wanted[text] for text in found), versions, gap)
+
+
+def line_questions(line: bytes) -> list[str]:
+    """What the case on *line* asks; nothing for a line that is none."""
+    if not line.lstrip().startswith(b"{") or b'"input"' not in line:
+        return []
+    try:
+        document = decode_line(line.strip())
+    except JsonError:
+        return []
+    return [question_text(document)] if "input" in document else []
+
+# endregion
+
+# region campaigns/contamination.py
+# =============================================================================
+# Text of cases in what a variant adds: eight words, forty letters, short values whole.
+#
+# Texts are compared as readers see them: without case, blanks, punctuation, line ends and accents'
+# spelling, so that neither other quotes nor a break inside a string hide a copy. Escapes of string
+# literals are read as what they mean. Values that were reversed, or written in base64 or hexadecimal as a
+# whole, are found too. What stands in a file that the variant changed before is not added by it.
+#
+# Of the holdout only salted hashes of such pieces are at hand, in the sealed place. What also stands in a
+# development case, or stood in a mutable file when the campaign opened, tells nothing and is not among them.
+#
+# Source of the shingles: A. Z. Broder (1997), On the resemblance and containment of documents, SEQUENCES '97, 21-29.
+# =============================================================================
+
+WORD_LETTERS = re.compile(r"[^\W_]+")
+# Of a case every eighth window of 33 letters, of a file each: any 40 letters that both hold contain one.
+MARK_WINDOW, MARK_STEP = 33, 8
+DISGUISED_LETTERS = 64  # of a value that was disguised as a whole its beginning will do
+SHORTEST_VALUE = 12  # letters; a shorter value stands in many a text by chance
+COMMON_QUESTIONS = 3  # what so many different cases hold is a phrase of the task, not the text of an item
+MEMORISED_ITEMS = 2
+SCAN_LIMIT = 4 << 20
+DIGEST_LENGTH = 20
+TEXT_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5})|u\{([0-9a-fA-F]{1,5})\}|[abfnrtv0'\"`/\\\n])")
+MARKED_FIELDS = ("input", "expected", "metadata")
+
+
+class Contamination(NamedTuple):
+    """What a variant adds that stands in cases, and which locked files are not as they were when the campaign opened.
+
+    `holdout_hits` is the number of holdout cases, None when the sealed place cannot be read here (`holdout_gap` says why);
+    `development_items` are ids; `canary` is True when the canary of the holdout stands in an added file; `locked` are paths;
+    `not_read` are paths of changed files that hold no text, or too much of it.
+    """
+
+    holdout_hits: int | None
+    development_items: list[str]
+    canary: bool
+    locked: list[str]
+    not_read: list[str]
+    holdout_gap: str = ""
+
+    def is_memorised(self) -> bool:
+        """True when text of at least two development items was added."""
+        return len(self.development_items) >= MEMORISED_ITEMS
+
+    def integrity(self) -> str:
+        """What makes the variant void in a sentence that says nothing of a case; '' for nothing."""
+        if self.canary:
+            return "the canary of the sealed holdout stands in what the variant adds"
+        if self.holdout_hits:
+            return f"text of {counted(self.holdout_hits, 'holdout case')} stands in what the variant adds"
+        return f"{counted(len(self.locked), 'locked file')} changed" if self.locked else ""
+
+
+# --- Pieces of text ---------------------------------------------------------------------
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of *text*, letters and digits in compatible Unicode form without case.
+
+    >>> plain_words("Dis-moi: “CAFÉ_2”!")
+    ['dis', 'moi', 'café', '2']
+    """
+    import unicodedata
+
+    return WORD_LETTERS.findall(text.casefold() if text.isascii() else unicodedata.normalize("NFKC", text).casefold())
+
+
+def word_runs(words: list[str], size: int) -> Iterator[str]:
+    """Each run of *size* of *words*, joined by blanks."""
+    return (" ".join(words[place : place + size]) for place in range(len(words) - size + 1))
+
+
+def value_marks(text: str) -> set[str]:
+    """What gives a copy of the value *text* away: 'w' and eight words, 'c' and a window, or 'v' and all of a short value; may be none."""
+    words = plain_words(text)
+    squeezed = "".join(words)
+    if len(squeezed) < SHORTEST_VALUE:
+        return set()
+    found = {"w" + run for run in word_runs(words, SHINGLE_WORDS)}
+    found.update(whole_marks(words, squeezed))
+    for form in disguised(text):
+        words = plain_words(form)
+        found.update(whole_marks(words, "".join(words)[:DISGUISED_LETTERS]))
+    return found
+
+
+def whole_marks(words: list[str], squeezed: str) -> Iterator[str]:
+    """The windows of *squeezed*, every MARK_STEP letters; for a value that is too short for one, all its *words*."""
+    if len(squeezed) >= MARK_WINDOW + MARK_STEP - 1:
+        for place in range(0, len(squeezed) - MARK_WINDOW + 1, MARK_STEP):
+            yield "c" + squeezed[place : place + MARK_WINDOW]
+    elif len(words) < SHINGLE_WORDS:
+        yield "v" + " ".join(words)
+
+
+def disguised(text: str) -> Iterator[str]:
+    """What the whole *text* becomes by the cheapest disguises: reversed, in base64, in hexadecimal."""
+    import base64
+
+    data = text.encode("utf-8", "replace")
+    yield from (text[::-1], base64.b64encode(data).decode("ascii"), data.hex())
+
+
+def file_marks(text: str, sizes: Collection[int]) -> set[str]:
+    """Every piece of the file *text* that `value_marks` of a value could hold, whose short values have one of *sizes* words."""
+    found: set[str] = set()
+    for form in (text, unescaped(text)) if "\\" in text else (text,):
+        words = plain_words(form)
+        squeezed = "".join(words)
+        found.update("w" + run for run in word_runs(words, SHINGLE_WORDS))
+        found.update("c" + squeezed[place : place + MARK_WINDOW] for place in range(len(squeezed) - MARK_WINDOW + 1))
+        for size in sizes:
+            found.update("v" + run for run in word_runs(words, size))
+    return found
+
+
+def unescaped(text: str) -> str:
+    """*text* with the escapes of string literals as what they mean; a line end becomes a blank, one that is escaped nothing."""
+
+    def meant(match: "re.Match[str]") -> str:
+        code = next((group for group in match.groups() if group), "")
+        return chr(min(int(code, 16), 0x10FFFF)) if code else "" if match.group()[1] in "'\"`/\\\n" else " "
+
+    return TEXT_ESCAPE.sub(meant, text)
+
+
+def case_texts(document: JsonObject) -> Iterator[str]:
+    """The values of the case *document* that a copy would hold: texts of input, expected and metadata, and what is no text as JSON."""
+    for value in (document.get(field) for field in MARKED_FIELDS):
+        yield from texts_in(value)
+        if isinstance(value, (dict, list)) and value:
+            yield canonical_json(value)
+
+
+def case_marks(document: JsonObject) -> set[str]:
+    """The marks of all values of the case *document*; none for one whose values are too short."""
+    return set().union(*map(value_marks, case_texts(document)))
+
+
+def value_sizes(marks: Iterable[str]) -> list[int]:
+    """The numbers of words of the short values among *marks*."""
+    return sorted({mark.count(" ") + 1 for mark in marks if mark[0] == "v"})
+
+
+class ItemIndex:
+    """Which of *cases* a piece of text stands in; what three different questions hold is a phrase of the task and no item's."""
+
+    def __init__(self, cases: Iterable[Case]) -> None:
+        known = {case.id: case.document for case in cases}
+        self.items: dict[str, list[str]] = {}
+        for name, document in known.items():
+            for mark in case_marks(document):
+                self.items.setdefault(mark, []).append(name)
+        questions = {name: question_text(document) for name, document in known.items()}
+        for mark in [mark for mark, names in self.items.items() if len(names) >= COMMON_QUESTIONS]:
+            if len({questions[name] for name in self.items[mark]}) >= COMMON_QUESTIONS:
+                del self.items[mark]
+        self.sizes = value_sizes(self.items)
+
+    def found(self, marks: set[str]) -> list[str]:
+        """The ids of the items that hold one of *marks*, sorted."""
+        return sorted({name for mark in marks & self.items.keys() for name in self.items[mark]})
+
+
+# --- The holdout's marks ----------------------------------------------------------------
+
+
+def mark_digest(salt: bytes, mark: str) -> str:
+    """The salted hash of *mark*."""
+    return hashlib.sha256(salt + mark.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST_LENGTH]
+
+
+def sealed_marks(holdout: list[Case], development: Iterable[Case], files: Iterable[str], salt: str) -> JsonObject:
+    """marks.json: for each case of *holdout* the salted hashes of its marks, without those of *development* and of the texts *files*."""
+    found = [case_marks(case.document) for case in holdout]
+    held, known = set().union(*found), set[str]()
+    sizes = value_sizes(held)
+    for case in development:
+        known |= case_marks(case.document) & held
+        for text in texts_in(case.document.get("context")):
+            known |= file_marks(text, sizes) & held
+    for text in files:
+        known |= file_marks(text, sizes) & held
+    raw = salt.encode()
+    cases = [sorted(mark_digest(raw, mark) for mark in marks - known) for marks in found]
+    return {"salt": salt, "sizes": sizes, "cases": cases}
+
+
+def marks_text(marks: JsonObject) -> str:
+    """marks.json as it is written."""
+    return encode_compact(marks) + "\n"
+
+
+def without_marks(marks: JsonObject) -> int:
+    """How many cases hold nothing by which a copy could be told."""
+    return sum(not case for case in marks["cases"])
+
+
+class HoldoutMarks(NamedTuple):
+    """The marks of the sealed holdout: hash to the numbers of the cases, the salt, word counts of short values, the canary."""
+
+    cases: dict[str, list[int]]
+    salt: bytes
+    sizes: list[int]
+    canary: bytes
+
+
+def read_holdout_marks(campaign: Campaign) -> HoldoutMarks:
+    """The marks in the sealed place of *campaign*, compared with the contract. Raises RefusedError as `open_sealed` does."""
+    obstacle = sealed_obstacle(campaign)
+    if obstacle:
+        raise obstacle
+    seal, folder = campaign.contract["holdout"]["seal"], sealed_folder(campaign)
+    try:
+        data = read_bytes(os.path.join(folder, SEALED_MARKS))
+        canary = str(parse_json(read_bytes(os.path.join(folder, SEALED_MARK)).decode())["canary"])
+    except (KaizenError, ValueError, KeyError):
+        raise sealed_changed(campaign, "the marks of its text are missing") from None
+    if sha256_hex(data) != seal["marks_sha256"] or sha256_hex(canary) != seal["canary_sha256"]:
+        raise sealed_changed(campaign, "the marks of its text were changed")
+    marks: Any = parse_json(data.decode())
+    cases: dict[str, list[int]] = {}
+    for number, digests in enumerate(marks["cases"]):
+        for digest in digests:
+            cases.setdefault(digest, []).append(number)
+    return HoldoutMarks(cases, marks["salt"].encode(), marks["sizes"], canary.encode())
+
+
+# --- Scanning a variant -----------------------------------------------------------------
+
+
+class ChangedTexts(NamedTuple):
+    """What a variant changed: the new and the old content of each file, by path, and the paths that are not read."""
+
+    new: dict[str, bytes]
+    old: dict[str, bytes]
+    not_read: list[str]
+
+
+def changed_texts(checkout: Checkout, base: str) -> ChangedTexts:
+    """The files that HEAD adds or changes against the commit *base*; of a rename both sides. Raises GitError."""
+    words = ["diff-tree", "-r", "-z", "--no-abbrev", *DIFF_WORDS, commit_named(checkout, base), str(checkout.head)]
+    fields = git_answer(checkout.root, *words).split("\0")
+    rows = [(entry[1:].split(" "), path) for entry, path in zip(fields[::2], fields[1::2], strict=False)]
+    names = dict.fromkeys(name for (_, _, old, new, _), _ in rows for name in (old, new) if name.strip("0"))
+    contents = dict(blob_contents(checkout.root, list(names), SCAN_LIMIT))
+    found = ChangedTexts({}, {}, [])
+    for (_, mode, old, new, _), path in rows:
+        before, after = contents.get(old), contents.get(new)
+        if before is not None:
+            found.old[path] = before
+        if after is not None:
+            found.new[path] = after
+        if new.strip("0") and (after is None or mode == "160000" or not is_text(after)):
+            found.not_read.append(path)
+    return found
+
+
+def is_text(data: bytes) -> bool:
+    """True when *data* is text in UTF-8."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in data
+
+
+def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contamination:
+    """What HEAD of *checkout* adds to the commit *base*, compared with the cases of *campaign*, and its locked files with the contract.
+
+    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`,
+    `sealed_missing`) for a holdout that is not the one that was sealed; what is wrong with the system's files.
+    """
+    workspace = find_workspace(os.path.join(checkout.root, str(campaign.events[0]["body"].get("root", ""))))
+    system = load_system(workspace, campaign.system)
+    now, then = locked_hashes(workspace, system), campaign.contract["locked"]
+    locked = sorted(path for path in {*now, *then} if now.get(path) != then.get(path))
+    index = ItemIndex(load_items(workspace, system).cases.values())
+    changed, gap = changed_texts(checkout, base), ""
+    sealed = HoldoutMarks({}, b"", [], b"")
+    obstacle = sealed_obstacle(campaign)
+    if obstacle and obstacle.reason == "sealed_unreadable":
+        gap = obstacle.message
+    else:
+        sealed = read_holdout_marks(campaign)
+    added = added_marks(changed, sorted({*index.sizes, *sealed.sizes}))
+    hits = {number for mark in added for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())} if sealed.cases else set()
+    canary = bool(sealed.canary) and any(sealed.canary in data.lower() for data in changed.new.values())
+    return Contamination(None if gap else len(hits), index.found(added), canary, locked, changed.not_read, gap)
+
+
+def added_marks(changed: ChangedTexts, sizes: list[int]) -> set[str]:
+    """The marks of the new texts without those of the old ones."""
+    new = set().union(*(file_marks(data.decode(), sizes) for data in changed.new.values() if is_text(data)))
+    return new - set().union(*(file_marks(data.decode(), sizes) for data in changed.old.values() if is_text(data)))
+
+
+def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
+    """The texts of the files of *commit* whose path, relative to *folder*, is wanted; what is no text is left out. Raises GitError."""
+    rows = [row.partition("\t") for row in git_answer(folder, "ls-tree", "-r", "-z", commit).split("\0")]
+    names = [fields.split(" ")[2] for fields, _, path in rows if path and is_wanted(path)]
+    for _, data in blob_contents(folder, names, SCAN_LIMIT):
+        if data is not None and is_text(data):
+            yield data.decode()
+
+# endregion
+
+# region campaigns/contract.py
+# =============================================================================
+# What a campaign promises: the contract, and what others have spent of its holdout.
+#
+# A look costs the same whoever takes it: a new campaign whose holdout shares a question with that of an
+# earlier one goes on counting where that one stopped. Neither ids, splits, tags nor labels reset this.
+# =============================================================================
+
+STOP_RULES = {"plateau": 12, "categories": 3, "saturation": 0.95}
+GUARD_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,100}\Z")
+
+
+class ContractTerms(NamedTuple):
+    """What is asked for at the opening; None is no limit, or no target."""
+
+    min_effect: float = 0.0
+    target: float | None = None
+    guards: tuple[JsonObject, ...] = ()
+    looks: int | None = None
+    alpha: float | None = None
+    look_trials: int = 4
+    replicate_passes: int = 3
+    budget_variants: int = 40
+    budget_evaluations: int | None = None
+    budget_usd: float | None = None
+    budget_hours: float | None = None
+
+
+class Inherited(NamedTuple):
+    """What earlier campaigns have spent of the same holdout: looks, yes answers, which ones; their number of looks and alpha."""
+
+    looks: int = 0
+    yes: int = 0
+    sources: tuple[str, ...] = ()
+    number: int | None = None
+    alpha: float | None = None
+
+
+class SealLevel(NamedTuple):
+    """How well the holdout is kept, `honour`, `guarded` or `other_user`, and why it is that in one sentence."""
+
+    level: str
+    reason: str
+
+
+class EarlierContract(NamedTuple):
+    """A contract that was found: its campaign, its own looks (None: nobody knows), whether it is open, the first event of its journal."""
+
+    name: str
+    contract: JsonObject
+    looks: list[JsonObject] | None
+    is_open: bool = False
+    opened: JsonObject | None = None
+
+
+# --- What earlier campaigns have spent --------------------------------------------------
+
+
+def earlier_contracts(workspace: Workspace, holdout_file: str = "") -> list[EarlierContract]:
+    """The contracts of the store, of the tree, and of the sealed place in which *holdout_file* lies; each once.
+
+    Raises RefusedError when the store's have been tampered with.
+    """
+    found: dict[str, EarlierContract] = {}
+    for name in campaign_ids(workspace):
+        campaign = load_campaign(workspace, name)
+        looks = [event["body"] for event in read_chain(campaign.file(LOOKS_FILE)) if event["type"] == LOOK]
+        opened = campaign.events[0]["body"]
+        longer = max(looks, read_looks(opened["sealed"]) or [], key=len)
+        found[opened["contract_sha256"]] = EarlierContract(name, campaign.contract, longer, not campaign.is_closed(), opened)
+    beside = os.path.dirname(os.path.realpath(holdout_file)) if holdout_file else ""
+    if beside and os.path.isfile(os.path.join(beside, SEALED_MARK)):
+        path = os.path.join(beside, SEALED_CONTRACT)
+        contract = read_json_object(path)
+        looks_there = read_looks(beside) or []
+        found.setdefault(sha256_hex(read_bytes(path)), EarlierContract(contract["campaign"], contract, looks_there))
+    for path in committed_contracts(workspace):
+        digest = sha256_hex(read_bytes(path))
+        if digest not in found:
+            contract = read_json_object(path)
+            found[digest] = EarlierContract(str(contract.get("campaign")), contract, None)
+    return list(found.values())
+
+
+def read_looks(folder: str) -> list[JsonObject] | None:
+    """The looks in the ledger of the sealed place *folder*; None when it cannot be read."""
+    path = os.path.join(folder, SEALED_LOOKS)
+    if not os.access(path, os.R_OK):
+        return None
+    return [event["body"] for event in read_chain(path) if event["type"] == LOOK]
+
+
+def committed_contracts(workspace: Workspace) -> list[str]:
+    """The paths of the contracts in the tree at hand, of all systems."""
+    systems = workspace.path(WORKSPACE_FOLDER, SYSTEMS_FOLDER)
+    names = list_folder(systems) if os.path.isdir(systems) else []
+    folders = [os.path.join(systems, name, CAMPAIGNS_FOLDER) for name in names]
+    found = [os.path.join(folder, name) for folder in folders if os.path.isdir(folder) for name in list_folder(folder)]
+    return [path for path in found if path.endswith(".json") and os.path.isfile(path)]
+
+
+def shared_cases(contract: JsonObject, cases: Collection[Case]) -> int:
+    """How many of *cases* ask what a case of the holdout of *contract* asked."""
+    seal = contract["holdout"]["seal"]
+    known = set(seal["questions"])
+    return sum(case_question_hash(case.document, seal["salt"]) in known for case in cases)
+
+
+def inherited_looks(earlier: list[EarlierContract], cases: list[Case]) -> Inherited:
+    """What was spent of the holdout *cases* by the campaigns *earlier*, and by those that they inherited from.
+
+    Raises RefusedError: `holdout_in_use` when one of them is open, `ledger_missing` when nobody knows what it has spent.
+    """
+    by_name = {each.name: each for each in earlier if each.looks is not None}
+    sharing = {each.name: each for each in earlier if shared_cases(each.contract, cases)}
+    for each in sharing.values():
+        if each.is_open:
+            message = f"{counted(shared_cases(each.contract, cases), 'case')} of this holdout belong to that of {each.name}, which is open"
+            raise RefusedError(message, f"close it first: kaizen campaign close --campaign {each.name}", "holdout_in_use")
+        if each.looks is None:
+            message = f"this holdout shares cases with that of {each.name}, whose ledger of looks is not in the store"
+            hint = "bring the store back, or name the old sealed file with --holdout; or keep back other cases"
+            raise RefusedError(message, hint, "ledger_missing")
+    names = set(sharing)
+    for each in sharing.values():
+        names |= {name for name in each.contract["inherited"]["from"] if name in by_name}
+    spent = [look for name in names for look in by_name[name].looks or ()]
+    # Of ancestors that are known by a contract alone its word counts.
+    lost = [each.contract["inherited"] for each in sharing.values() if set(each.contract["inherited"]["from"]) - set(by_name)]
+    looks = len(spent) + max((each["looks"] for each in lost), default=0)
+    yes = sum(look["answer"] == "yes" for look in spent) + max((each["yes"] for each in lost), default=0)
+    terms = [each.contract["looks"] for each in sharing.values()]
+    if not terms:
+        return Inherited()
+    number, alpha = min(each["number"] for each in terms), min(each["alpha"] for each in terms)
+    return Inherited(looks, yes, tuple(sorted(names)), number, alpha)
+
+
+def look_terms(terms: ContractTerms, inherited: Inherited) -> tuple[int, float]:
+    """(number of looks, alpha) of the contract. Raises RefusedError when an inherited holdout has none left, or was promised otherwise."""
+    number = terms.looks or inherited.number or 5
+    alpha = terms.alpha or inherited.alpha or 0.05
+    if inherited.number is not None and inherited.alpha is not None:
+        of = listed(inherited.sources)
+        if number > inherited.number or alpha > inherited.alpha:
+            message = f"{of} promised {counted(inherited.number, 'look')} and alpha {inherited.alpha:g} for this holdout; neither can grow"
+            raise RefusedError(message, "leave out --looks and --alpha, or keep back other cases", "looks_promised")
+        if inherited.looks >= number:
+            message = f"{of} spent {inherited.looks} of {counted(number, 'look')} at this holdout: none is left"
+            raise RefusedError(message, "keep back cases that no campaign has looked at", "holdout_spent")
+    return number, alpha
+
+
+# --- The contract -----------------------------------------------------------------------
+
+
+def parsed_guards(margins: list[str], hard: list[str]) -> tuple[JsonObject, ...]:
+    """The guards of `--guard METRIC=MARGIN` and `--hard-gate METRIC`. Raises UsageError."""
+    found: list[JsonObject] = []
+    for text in margins:
+        name, equals, number = text.rpartition("=")
+        try:
+            margin = float_or_none(float(number)) if equals else None
+        except ValueError:
+            margin = None
+        if not GUARD_NAME.match(name) or margin is None or margin < 0:
+            raise UsageError(f"--guard {quoted(text)}: is METRIC=MARGIN, a number of 0 or more", "for example: --guard cost_usd=0.1")
+        found.append({"metric": name, "margin": margin})
+    for name in hard:
+        if not GUARD_NAME.match(name):
+            raise UsageError(f"--hard-gate {quoted(name)}: is the name of a metric")
+        found.append({"metric": name, "hard": True})
+    names = [each["metric"] for each in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"the metric {quoted(twice[0])} is guarded twice", "one guard a metric")
+    return tuple(found)
+
+
+def next_campaign_number(workspace: Workspace, earlier: list[EarlierContract]) -> int:
+    """The number of the next campaign: no folder of the store and no contract of the tree has it."""
+    folder = campaigns_folder(workspace)
+    names = list_folder(folder) if os.path.isdir(folder) else []
+    names += [each.name for each in earlier]
+    return max((int(name[1:]) for name in names if re.fullmatch(r"c\d{1,6}", name)), default=0) + 1
+
+
+def build_contract(
+    workspace: Workspace,
+    system: System,
+    terms: ContractTerms,
+    development: ItemSet,
+    locked: dict[str, str],
+    holdout: list[Case],
+    inherited: Inherited,
+    level: SealLevel,
+    base_commit: str,
+    seal: JsonObject,
+) -> JsonObject:
+    """The contract, without `campaign`, which is known when its folder is made."""
+    number, alpha = look_terms(terms, inherited)
+    metric = system.metric
+    dataset = os.path.normpath(system.dataset or os.path.join(system.improvement, "test_cases.jsonl"))
+    return {
+        "version": 1,
+        "campaign": "",
+        "system": system.id,
+        "epoch": 1,
+        "metric": {**metric.document(), "minimum": metric.minimum, "maximum": metric.maximum, "worst": metric.worst},
+        "min_effect": terms.min_effect,
+        "target": terms.target,
+        "guards": list(terms.guards),
+        "mutable": list(system.mutable),
+        "locked": locked,
+        "hashes": scoring_hashes(system, development.fingerprint, locked),
+        "dataset": {
+            "path": dataset,
+            "items": len(development.cases),
+            "clusters": len(set(cluster_names(development.cases.values()).values())),
+        },
+        "base_commit": base_commit,
+        "holdout": {
+            "cases": len(holdout),
+            "clusters": len(set(cluster_names(holdout).values())),
+            "seal": seal,
+            "level": level.level,
+            "level_reason": level.reason,
+        },
+        "inherited": {"looks": inherited.looks, "yes": inherited.yes, "from": list(inherited.sources)},
+        "looks": {"number": number, "alpha": alpha, "trials": terms.look_trials},
+        "replicate": {"passes": terms.replicate_passes, "extended": 2 * terms.replicate_passes},
+        "label_trials": LABEL_TRIALS,
+        "seed": workspace.config["seed"],
+        "slots": slots_of(workspace, system),
+        "budget": {
+            "variants": terms.budget_variants,
+            "evaluations": terms.budget_evaluations,
+            "usd": terms.budget_usd,
+            "hours": terms.budget_hours,
+        },
+        "stop": dict(STOP_RULES),
+        "accepts_unresolvable": "",
+    }
+
+
+def contract_text(contract: JsonObject) -> str:
+    """The contract as it is frozen: its bytes are what is hashed."""
+    return encode_readable(contract) + "\n"
+
+
+def contract_words(contract: JsonObject) -> list[str]:
+    """The contract in plain words, a line a sentence."""
+    metric, holdout, looks, budget = contract["metric"], contract["holdout"], contract["looks"], contract["budget"]
+    inherited = contract["inherited"]
+    limits = [f"{budget['variants']} variants"]
+    limits += [f"{budget['evaluations']:,} evaluations"] if budget["evaluations"] else []
+    limits += [f"{budget['usd']:g} US dollars"] if budget["usd"] else []
+    limits += [f"{budget['hours']:g} hours"] if budget["hours"] else []
+    margins = [("on any case" if each.get("hard") else f"by more than {each['margin']:g}") for each in contract["guards"]]
+    guards = [f"{each['metric']} {margin}" for each, margin in zip(contract["guards"], margins, strict=True)]
+    goal = f", target {contract['target']:g}" if contract["target"] is not None else ""
+    lines = [
+        f"goal: {metric['name']} ({metric['aggregation']}), {metric['direction']} is better{goal}; "
+        f"a gain counts from {contract['min_effect']:g} on",
+        f"search: {counted(contract['dataset']['items'], 'development case')}; at most {listed(limits)}",
+        f"may change: {listed([quoted(each) for each in contract['mutable']])}; {counted(len(contract['locked']), 'file')} locked",
+        f"claims: {counted(looks['number'], 'look')} at {counted(holdout['cases'], 'sealed case')}, "
+        f"{counted(looks['trials'], 'trial')} each; the chance of any false claim is at most {looks['alpha']:g}",
+        f"seal: {holdout['level']}; {holdout['level_reason']}",
+    ]
+    lines += [f"must not get worse: {listed(guards)}"] if guards else []
+    if inherited["from"]:
+        spent = f"{counted(inherited['looks'], 'look')} spent, {inherited['yes']} yes"
+        lines.append(f"inherited from {listed(inherited['from'])}, whose holdout shares cases: {spent}")
+    return lines
+
+# endregion
+
+# region campaigns/admission.py
+# =============================================================================
+# Whether a campaign may open, and what it would be; nothing is written here.
+#
+#     nested_clone campaign_open dirty_tree …   the place
+#     sealed_link sealed_inside sealed_not_empty   where the holdout is to lie
+#     nothing_mutable no_identity locked_untracked dataset_filtered   the system
+#     no_holdout two_holdouts holdout_inside holdout_in_include   which cases
+#     too_few_cases too_few_clusters holdout_in_development holdout_was_development   whether they can tell
+#     holdout_in_use ledger_missing holdout_spent looks_promised   what others have spent
+# =============================================================================
+
+SALT_LENGTH = 16
+
+
+class OpeningRequest(NamedTuple):
+    """What `kaizen campaign open` was asked for."""
+
+    system: str
+    sealed: str
+    terms: ContractTerms
+    holdout_file: str = ""
+    split: str = ""
+    guarded: tuple[str, ...] = ()
+
+
+class Opening(NamedTuple):
+    """An opening that may go ahead: nothing is written yet.
+
+    `dataset` is the path of the cases relative to the workspace's root, `kept` what it is to hold, None when it stays as it is.
+    """
+
+    workspace: Workspace
+    system: System
+    checkout: Checkout
+    sealed: str
+    contract: JsonObject
+    holdout: list[Case]
+    dataset: str
+    kept: bytes | None
+    history: HistoryHits
+    canary: str
+    marks: JsonObject
+    notes: list[str]
+
+
+class CaseSides(NamedTuple):
+    """The two sides: cases of the search (as they will be read), of the holdout, whether they were drawn just now."""
+
+    development: list[Case]
+    holdout: list[Case]
+    is_drawn: bool
+
+
+def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
+    """What the campaign would be; nothing is written. Raises KaizenError with the first thing that forbids it."""
+    system = load_whole_system(workspace, request.system)
+    if is_inside(workspace.store_folder, workspace.root):
+        message = "a campaign is opened in the repository itself, not in a clone of it"
+        raise RefusedError(message, "go there, outside the sandbox", "nested_clone")
+    running = open_campaigns(workspace, system.id)
+    if running:
+        hint = f"go on with it (kaizen next), or close it: kaizen campaign close --campaign {running[0].id}"
+        raise RefusedError(f"{running[0].id} of {system.id} is open; a system has one at a time", hint, "campaign_open")
+    checkout = checked_tree(workspace)
+    sealed = checked_sealed_place(workspace, checkout, request.sealed)
+    refuse_unfit_system(workspace, system)
+    earlier = earlier_contracts(workspace, request.holdout_file)
+    sides = case_sides(workspace, system, checkout, request)
+    refuse_small_sides(sides.development, sides.holdout)
+    refuse_shared_questions(sides)
+    refuse_tuned_holdout(workspace, earlier, sides.holdout)
+    dataset, own = own_dataset(system), workspace.path(own_dataset(system))
+    kept = kept_lines(read_bytes(own), shown_path(own), sides)
+    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout)
+    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable)))
+    salt, canary = os.urandom(SALT_LENGTH).hex(), f"kaizen-canary-{os.urandom(SALT_LENGTH).hex()}"
+    marks = sealed_marks(sides.holdout, sides.development, files, os.urandom(SALT_LENGTH).hex())
+    proofs = {"marks_sha256": sha256_hex(marks_text(marks)), "canary_sha256": sha256_hex(canary)}
+    locked = locked_hashes(workspace, system)
+    refuse_uncommitted(workspace, locked, dataset)
+    if kept is not None:
+        locked[dataset] = sha256_hex(kept)
+    cases = {case.id: case for case in sides.development}
+    contract = build_contract(
+        workspace,
+        system,
+        request.terms,
+        ItemSet(cases, dataset_fingerprint(cases), 0),
+        locked,
+        sides.holdout,
+        inherited_looks(earlier, sides.holdout),
+        seal_level(workspace, request, history, sides.holdout),
+        str(checkout.head),
+        {**new_seal(sides.holdout, salt), **proofs},
+    )
+    contract["campaign"] = f"c{next_campaign_number(workspace, earlier)}"
+    notes = opening_notes(request, sides, contract)
+    known = len(known_questions(sides.holdout, files))
+    if known:
+        notes.append(f"the input of {counted(known, 'holdout case')} stands in files that variants may change")
+    if without_marks(marks):
+        notes.append(f"{counted(without_marks(marks), 'holdout case')} too short to be recognised when a variant copies it")
+    return Opening(workspace, system, checkout, sealed, contract, sides.holdout, dataset, kept, history, canary, marks, notes)
+
+
+def checked_sealed_place(workspace: Workspace, checkout: Checkout, name: str) -> str:
+    """The absolute path of the sealed place *name*. Raises RefusedError for one that is unfit; UsageError for another machine's."""
+    if "://" in name or not os.path.exists(name) and ":" in name.split(os.sep)[0]:
+        raise UsageError("--sealed: a place on another machine is not supported", "name a folder of this machine outside the repository")
+    path = os.path.abspath(name)
+    if os.path.islink(path):
+        raise RefusedError(f"{shown_path(path)}: is a symbolic link", "name the folder itself", "sealed_link")
+    path = os.path.realpath(path)
+    for place in dict.fromkeys((checkout.root, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
+        if is_inside(place, path):
+            message = f"{shown_path(path)}: lies inside the repository, where every variant could read it"
+            raise RefusedError(message, "name a folder outside of it", "sealed_inside")
+        if is_inside(path, place):
+            message = f"{shown_path(path)}: holds the repository"
+            raise RefusedError(message, "name a new folder beside it", "sealed_inside")
+    if os.path.lexists(path) and not (os.path.isdir(path) and not list_folder(path)):
+        message = f"{shown_path(path)}: is there already, and is no empty folder; nothing was changed"
+        raise RefusedError(message, "name a new folder; each campaign has one of its own", "sealed_not_empty")
+    return path
+
+
+def refuse_unfit_system(workspace: Workspace, system: System) -> None:
+    """Raises RefusedError when no variant of *system* could be made."""
+    if not system.mutable:
+        message = f"{shown_path(os.path.join(system.folder, 'system.md'))}: `mutable` names nothing that a variant may change"
+        raise RefusedError(message, "name it by globs, commit, and open again", "nothing_mutable")
+    ended = git_ended(workspace.root, "var", "GIT_COMMITTER_IDENT")
+    if ended.exit_code:
+        hint = 'git config user.name "…" and git config user.email "…"'
+        raise GitError("git does not know who commits here", hint, "no_identity")
+
+
+def own_dataset(system: System) -> str:
+    """The file that holds the system's own cases, relative to the root."""
+    return os.path.normpath(system.dataset or os.path.join(system.improvement, CASES_FILE))
+
+
+def case_sides(workspace: Workspace, system: System, checkout: Checkout, request: OpeningRequest) -> CaseSides:
+    """Which cases are on which side. Raises RefusedError: `holdout_inside`, `holdout_in_include`, `two_holdouts`, `no_holdout`."""
+    own, included = system_cases(workspace, system)
+    held = [case for case in own if is_holdout(case.document)]
+    if any(is_holdout(case.document) for case in included):
+        message = "an included file holds cases of the holdout, and stays as it is for whoever else includes it"
+        raise RefusedError(message, f"move them to {CASES_FILE}, or to a file outside the repository: --holdout FILE", "holdout_in_include")
+    if request.holdout_file:
+        if any(is_inside(place, request.holdout_file) for place in (checkout.root, checkout.common_dir)):
+            message = f"{shown_path(request.holdout_file)}: lies inside the repository, where every variant could read it"
+            raise RefusedError(message, "move it out of the repository", "holdout_inside")
+        if held:
+            message = f"{counted(len(held), 'case')} of the dataset are of the holdout already"
+            raise RefusedError(message, "leave out --holdout, or give them another split", "two_holdouts")
+        return CaseSides([*own, *included], read_holdout_file(request.holdout_file), False)
+    if held:
+        if request.split:
+            raise UsageError("--split: the cases have been split already", "leave it out")
+        return CaseSides([case for case in own if not is_holdout(case.document)] + included, as_holdout(held), False)
+    if any("split" in case.document for case in own):
+        message = f"{shown_path(workspace.path(own_dataset(system)))}: no case is held out, though cases have a split"
+        hint = 'give fresh cases "split": "holdout", or name a file outside the repository: --holdout FILE'
+        raise RefusedError(message, hint, "no_holdout")
+    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable))
+    known = known_questions(own, files)  # as an example in a prompt is
+    drawn = set(draw_holdout(own, split_share(request.split, len(own)), workspace.config["seed"], known))
+    kept = [case._replace(document={**case.document, "split": "development"}) for case in own if case.id not in drawn]
+    return CaseSides(kept + included, as_holdout([case for case in own if case.id in drawn]), True)
+
+
+def known_questions(cases: list[Case], files: Iterable[str]) -> set[str]:
+    """The ids of those of *cases* whose input stands in one of the texts *files*."""
+    index = ItemIndex(case._replace(document={"input": case.document["input"]}) for case in cases)
+    return {name for text in files for name in index.found(file_marks(text, index.sizes))}
+
+
+def as_holdout(cases: list[Case]) -> list[Case]:
+    """*cases* with the split `holdout`."""
+    return [case._replace(document={**case.document, "split": "holdout"}) for case in cases]
+
+
+def system_cases(workspace: Workspace, system: System) -> tuple[list[Case], list[Case]]:
+    """(the cases in the system's own file, those of files that its improvement includes). Raises BreachesError."""
+    breaches = Breaches()
+    path = workspace.path(own_dataset(system))
+    if system.improvement:
+        improvement = Improvement(workspace.path(system.improvement))
+        evaluation = load_evaluation(improvement, breaches)
+        cases = load_dataset(improvement, evaluation.include if evaluation else [], breaches).cases
+    else:
+        cases = {}
+        add_cases(path, cases, breaches)
+    breaches.raise_if_any()
+    own = [case for case in cases.values() if case.path == shown_path(path)]
+    return own, [case for case in cases.values() if case.path != shown_path(path)]
+
+
+def kept_lines(data: bytes, shown: str, sides: CaseSides) -> bytes | None:
+    """The cases *data* without the lines of the holdout, else byte for byte; drawn ones get their split. None for no change."""
+    gone = {case.line for case in sides.holdout if case.path == shown}
+    named = {case.line for case in sides.development if case.path == shown} if sides.is_drawn else set()
+    lines = data.split(b"\n")
+    kept = [with_split(line) if number in named else line for number, line in enumerate(lines, 1) if number not in gone]
+    return b"\n".join(kept) if gone else None
+
+
+def with_split(line: bytes) -> bytes:
+    """The JSON object on *line* with `"split": "development"` behind its other fields."""
+    body = line.rstrip(b" \t\r")
+    return body[:-1].rstrip() + b', "split": "development"}' + line[len(body) :]
+
+
+def refuse_shared_questions(sides: CaseSides) -> None:
+    """Raises RefusedError when a case of the holdout asks what a case of the search asks."""
+    known = {question_text(case.document) for case in sides.development}
+    shared = sum(question_text(case.document) in known for case in sides.holdout)
+    if shared:
+        message = f"{counted(shared, 'case')} of the holdout ask what a development case asks"
+        raise RefusedError(message, "keep each question on one side", "holdout_in_development")
+
+
+def refuse_tuned_holdout(workspace: Workspace, earlier: list[EarlierContract], holdout: list[Case]) -> None:
+    """Raises RefusedError when cases of *holdout* were development cases of an earlier campaign: variants were tuned on them."""
+    wanted = {question_text(case.document) for case in holdout}
+    for each in earlier:
+        if not each.opened:
+            continue
+        place = os.path.join(each.opened["root"], each.contract["dataset"]["path"])
+        then = git_ended(workspace.root, "cat-file", "blob", f"{each.opened['commit']}:{place}").stdout
+        tuned = len(wanted & {text for line in then.split(b"\n") for text in line_questions(line)})
+        if tuned:
+            message = f"{counted(tuned, 'case')} of the holdout were development cases of {each.name}: variants were tuned on them"
+            raise RefusedError(message, "keep back cases that no variant has been tuned on", "holdout_was_development")
+
+
+def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: str) -> None:
+    """Raises RefusedError when a file that decides the score is not in the commit, or git would change the dataset by a filter."""
+    tracked = set(git_answer(workspace.root, "ls-files", "-z", "--", *locked).split("\0"))
+    loose = sorted(path for path in locked if path not in tracked)
+    if loose:
+        message = f"{counted(len(loose), 'locked file')} not in git: {listed([quoted(path) for path in loose], 3)}"
+        raise RefusedError(message, "commit what decides the score, so that every arm can be judged by the same", "locked_untracked")
+    attribute = git_answer(workspace.root, "check-attr", "-z", "filter", "--", dataset).split("\0")[2]
+    if attribute not in ("unspecified", "unset"):
+        message = f"{quoted(dataset)}: git stores it through the filter {quoted(attribute)}, which is not run here"
+        raise RefusedError(message, "take the file out of .gitattributes", "dataset_filtered")
+
+
+def seal_level(workspace: Workspace, request: OpeningRequest, history: HistoryHits, holdout: list[Case]) -> SealLevel:
+    """How well the holdout will be kept: what git knows cannot be sealed, another user's folder is, and a statement is a statement."""
+    if history.cases:
+        where = "stand in the history of the repository, where the agent can read them"
+        return SealLevel("honour", f"{history.cases} of {counted(len(holdout), 'case')} {where}")
+    if history.gap:
+        return SealLevel("honour", f"the history of the repository could not be searched: {history.gap}")
+    owner = os.stat(workspace.root).st_uid
+    if hasattr(os, "geteuid") and os.geteuid() != owner:
+        return SealLevel("other_user", "the folder belongs to another user than the repository, and admits nobody else")
+    if request.guarded:
+        return SealLevel("guarded", f"stated, not verified: {'; '.join(request.guarded)}")
+    return SealLevel("honour", "whoever runs the agent can read the folder; nothing but its honour keeps it from doing so")
+
+
+def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObject) -> list[str]:
+    """What a person should know before it begins."""
+    notes = []
+    size = len(sides.holdout)
+    if sides.is_drawn:
+        notes.append(f"drawn by cluster and label: {len(sides.development)} for development, {size} for the holdout")
+    if size < ADVISED_HOLDOUT:
+        notes.append(f"{counted(size, 'case')} in the holdout: a look can confirm large gains only; {ADVISED_HOLDOUT} or more are advised")
+    if request.holdout_file:
+        notes.append(f"{shown_path(request.holdout_file)} still holds the cases: keep it where no agent reads, or remove it")
+    if contract["holdout"]["level"] == "honour":
+        notes.append("seal level honour: an agent that looks for the holdout can read it, and Kaizen could not tell")
+    return notes
+
+# endregion
+
+# region campaigns/opening.py
+# =============================================================================
+# Opening a campaign: written so that a crash between any two steps loses no case.
+#
+#     1  the plan            kaizen/.kaizen/campaigns/<c>/opening.json, contract.json
+#     2  the sealed place    cases, contract, marks; on disk before anything is taken away
+#     3  the commit          contract and dataset without the holdout, as an object that nothing names yet
+#     4  the refs            branch and refs/kaizen/<c>/opened at once: from here on the campaign is open
+#     5  tree and index      brought to what the commit says
+#     6  the journal         its first event; then the plan is removed
+#
+# What died before step 4 is taken back by the next opening: nothing had been taken from the dataset. What died
+# after it is finished. Hooks never run, and no path but these two is touched.
+# =============================================================================
+
+PLAN_FILE, PLANNED_DATASET = "opening.json", "opening.dataset"
+OPEN_LOCK = "open.lock"
+SEALED_NAMES = (SEALED_CASES, SEALED_CONTRACT, SEALED_MARK, SEALED_MARKS, SEALED_LOOKS, SEALED_RETIRED)
+
+
+def open_campaign(workspace: Workspace, request: OpeningRequest) -> tuple[Campaign, list[str], bool]:
+    """(the opened campaign, notes, whether it is one whose opening had been cut short before).
+
+    Raises RefusedError, InputError or UsageError; then nothing is left behind that the next opening would not tidy up.
+    """
+    obstacle = git_write_obstacle(read_checkout(workspace.root))
+    if obstacle:
+        hint = "run it outside the sandbox, once: everything after it works inside"
+        raise GitError(f"opening a campaign commits its contract, and that cannot be done here: {obstacle.message}", hint, obstacle.reason)
+    make_store(workspace)
+    make_folder(campaigns_folder(workspace))
+    system = load_whole_system(workspace, request.system)
+    with FileLock(os.path.join(campaigns_folder(workspace), OPEN_LOCK), "the list of campaigns"), held_locks(workspace, system):
+        finished = [each for each in settle_openings(workspace) if each.system == request.system and not each.is_closed()]
+        if finished:
+            note = "its opening had been cut short, and was finished now; what counts is what was asked for then"
+            return finished[0], [note], True
+        opening = prepare_opening(workspace, request)
+        folder = os.path.join(campaigns_folder(workspace), opening.contract["campaign"])
+        try:
+            plan_opening(opening, folder)
+            seal_opening(opening)
+            commit_opening(opening)
+        except KaizenError:
+            settle_openings(workspace)
+            raise
+        return finish_opening(workspace, folder), opening.notes, False
+
+
+def plan_opening(opening: Opening, folder: str) -> None:
+    """Step 1. Raises RefusedError when somebody else has taken the name."""
+    if not make_new_folder(folder):
+        raise RefusedError(f"{shown_path(folder)}: is there already", "run the command again", "lock_held")
+    body = {
+        "system": opening.system.id,
+        "sealed": opening.sealed,
+        "made_sealed": not os.path.isdir(opening.sealed),
+        "root": workspace_prefix(opening.workspace, opening.checkout),
+        "dataset": opening.dataset if opening.kept is not None else None,
+        "dataset_before": sha256_hex(read_bytes(opening.workspace.path(opening.dataset))),
+        "history_hits": opening.history.cases,
+        "holdout_key": sha256_hex("".join(sorted(question_text(case.document) for case in opening.holdout))),
+    }
+    if opening.kept is not None:
+        write_file(os.path.join(folder, PLANNED_DATASET), opening.kept)
+    write_file(os.path.join(folder, CONTRACT_FILE), contract_text(opening.contract))
+    write_file(os.path.join(folder, PLAN_FILE), encode_readable(body) + "\n")
+    sync_folder(folder)
+
+
+def workspace_prefix(workspace: Workspace, checkout: Checkout) -> str:
+    """The workspace's root relative to the repository's, '' when they are one."""
+    prefix = os.path.relpath(workspace.root, checkout.root)
+    return "" if prefix == "." else prefix
+
+
+def seal_opening(opening: Opening) -> None:
+    """Step 2: the sealed place, for nobody but this user. Raises InputError when the disk says no."""
+    make_folder(opening.sealed)
+    try:
+        os.chmod(opening.sealed, 0o700)
+    except OSError as error:
+        refuse_writing(opening.sealed, error)
+    lines = [encode_compact(sealed_case(case.document, opening.canary)) + "\n" for case in opening.holdout]
+    text = contract_text(opening.contract)
+    name, digest = opening.contract["campaign"], sha256_hex(text)
+    mark = {"kind": SEALED_KIND, "version": 1, "campaign": name, "contract_sha256": digest, "canary": opening.canary}
+    contents = {SEALED_CASES: "".join(lines), SEALED_MARKS: marks_text(opening.marks), SEALED_CONTRACT: text}
+    for file, content in {**contents, SEALED_MARK: encode_readable(mark) + "\n"}.items():
+        write_file(os.path.join(opening.sealed, file), content)
+    sync_folder(opening.sealed)
+    sync_folder(os.path.dirname(opening.sealed))
+
+
+def commit_opening(opening: Opening) -> None:
+    """Steps 3 and 4. Raises GitError, also when the branch has moved meanwhile."""
+    import tempfile
+
+    root, name = opening.checkout.root, opening.contract["campaign"]
+    files = {contract_path(opening.workspace, opening.system.id, name): contract_text(opening.contract).encode()}
+    if opening.kept is not None:
+        files[opening.workspace.path(opening.dataset)] = opening.kept
+    with tempfile.TemporaryDirectory(prefix="kaizen-index-") as folder:
+        env = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
+        git_answer(root, "read-tree", str(opening.checkout.head), env=env)
+        for path, content in files.items():
+            inner = os.path.relpath(path, root)
+            blob = git_answer(root, "hash-object", "-w", "--stdin", f"--path={inner}", stdin=content).strip()
+            known = git_answer(root, "ls-files", "-s", "-z", "--", f":(top,literal){inner}", env=env)
+            mode = known[:6] if known else "100644"
+            git_answer(root, "update-index", "--add", "--cacheinfo", f"{mode},{blob},{inner}", env=env)
+        tree = git_answer(root, "write-tree", env=env).strip()
+    moved = f"; {counted(len(opening.holdout), 'case')} moved to the sealed place" if opening.kept is not None else ""
+    message = f"kaizen: open campaign {name} of {opening.system.id}{moved}\n"
+    commit = git_answer(root, "commit-tree", tree, "-p", str(opening.checkout.head), "-F", "-", stdin=message.encode()).strip()
+    orders = f"update HEAD {commit} {opening.checkout.head}\ncreate {opened_ref(name)} {commit}\n"
+    git_answer(root, "update-ref", "-m", f"kaizen: open campaign {name}", "--stdin", stdin=orders.encode())
+
+
+def opened_ref(campaign: str) -> str:
+    """The ref that keeps the commit with which *campaign* opened."""
+    return f"{KAIZEN_REFS}/{campaign}/opened"
+
+
+def finish_opening(workspace: Workspace, folder: str) -> Campaign:
+    """Steps 5 and 6 of the opening planned in *folder*, as often as it takes. Raises RefusedError (`dataset_edited`)."""
+    name = os.path.basename(folder)
+    plan = read_json_object(os.path.join(folder, PLAN_FILE))
+    text = read_bytes(os.path.join(folder, CONTRACT_FILE))
+    checkout = read_checkout(workspace.root)
+    commit = ref_commit(checkout.root, opened_ref(name))
+    journal = os.path.join(folder, JOURNAL_FILE)
+    if not os.path.exists(journal):
+        if checkout.head == commit:
+            bring_tree(workspace, folder, plan, text)
+        contract = read_json_object(os.path.join(folder, CONTRACT_FILE))
+        body: JsonObject = {
+            "contract_sha256": sha256_hex(text),
+            "commit": commit,
+            **{key: plan[key] for key in ("sealed", "root", "holdout_key", "history_hits")},
+            "inherited": contract["inherited"],
+            "level": contract["holdout"]["level"],
+        }
+        unfinished = f"{journal}.opening"
+        discard_unfinished(unfinished)
+        log = ChainLog(unfinished)
+        log.append(OPENED, body)
+        log.close()
+        os.replace(unfinished, journal)
+        sync_folder(folder)
+    for left in (PLANNED_DATASET, PLAN_FILE):
+        discard_unfinished(os.path.join(folder, left))
+    return load_campaign(workspace, name)
+
+
+def bring_tree(workspace: Workspace, folder: str, plan: JsonObject, text: bytes) -> None:
+    """Step 5: contract and dataset as HEAD has them, in tree and index. Raises RefusedError for a dataset edited since."""
+    path = contract_path(workspace, plan["system"], os.path.basename(folder))
+    make_folder(os.path.dirname(path))
+    write_file(path, text)
+    paths = [path]
+    if plan["dataset"]:
+        place, kept = workspace.path(plan["dataset"]), read_bytes(os.path.join(folder, PLANNED_DATASET))
+        if sha256_hex(read_bytes(place)) not in (plan["dataset_before"], sha256_hex(kept)):
+            message = f"{shown_path(place)}: was edited while {os.path.basename(folder)} was being opened"
+            raise RefusedError(message, "git stash it, run the command again, then git stash pop", "dataset_edited")
+        mode = os.stat(place).st_mode & 0o777
+        write_file(place, kept)
+        os.chmod(place, mode)
+        paths.append(place)
+    asked = b"".join(os.fsencode(os.path.relpath(each, workspace.root)) + b"\0" for each in paths)
+    git_answer(workspace.root, "update-index", "--add", "-z", "--stdin", stdin=asked)
+
+
+def settle_openings(workspace: Workspace) -> list[Campaign]:
+    """Finishes or takes back what openings that died have left; those that are finished now. For the one who holds the lock."""
+    finished = []
+    for name in list_folder(campaigns_folder(workspace)):
+        folder = os.path.join(campaigns_folder(workspace), name)
+        if not os.path.isdir(folder):
+            continue
+        if not os.path.exists(os.path.join(folder, PLAN_FILE)):
+            if is_beginning(folder) and not ref_commit(workspace.root, opened_ref(name)):
+                remove_folder(folder)
+        elif ref_commit(workspace.root, opened_ref(name)):
+            finished.append(finish_opening(workspace, folder))
+        else:
+            take_back(folder)
+    return finished
+
+
+def is_beginning(folder: str) -> bool:
+    """True when *folder* holds nothing but what is written before the plan."""
+    return all(name in (PLANNED_DATASET, CONTRACT_FILE) or name.startswith(".") for name in list_folder(folder))
+
+
+def take_back(folder: str) -> None:
+    """Removes what the opening planned in *folder* has written: it came to nothing, and the dataset still holds every case."""
+    plan = read_json_object(os.path.join(folder, PLAN_FILE))
+    sealed = str(plan["sealed"])
+    if os.path.isdir(sealed):
+        for name in list_folder(sealed):
+            if name in SEALED_NAMES or name.startswith(".") and name.endswith(".tmp"):
+                discard_unfinished(os.path.join(sealed, name))
+        if plan["made_sealed"] and not list_folder(sealed):
+            os.rmdir(sealed)
+    remove_folder(folder)
+
+# endregion
+
+# region campaigns/ideas.py
+# =============================================================================
+# Ideas: hypotheses, written down before they are tried and never changed.
+# =============================================================================
+
+CATEGORIES = ("prompt", "examples", "tools", "retrieval", "structure", "model", "parameters", "robustness", "simplification")
+CATEGORY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}\Z")
+NO_LABEL = "none"
+SIMILAR_WORDS = 0.5  # of the words of two hypotheses together, from which they are called similar
+LONGEST_HYPOTHESIS, LONGEST_TITLE = 2000, 120
+
+
+class NewIdea(NamedTuple):
+    """What somebody wants to try: `label` is a tag of development items or `none`, `predict` the gain expected in points, or None."""
+
+    hypothesis: str
+    title: str
+    category: str
+    component: str
+    label: str
+    predict: float | None
+    source: str
+
+
+class AddedIdea(NamedTuple):
+    """The idea as it is recorded, and what should be known about it."""
+
+    document: JsonObject
+    notes: list[str]
+
+
+def hypothesis_words(text: str) -> list[str]:
+    """The words of *text* in compatible Unicode form, without case and punctuation.
+
+    >>> hypothesis_words("If it asks, THEN …")
+    ['if', 'it', 'asks', 'then']
+    """
+    import unicodedata
+
+    return WORD_OF_TEXT.findall(unicodedata.normalize("NFKC", text).casefold())
+
+
+def word_overlap(left: Collection[str], right: Collection[str]) -> float:
+    """The share of the words of two texts together that both have (Jaccard); 0 when neither has one.
+
+    >>> word_overlap(["a", "b"], ["b", "c"]) == 1 / 3
+    True
+    """
+    union = set(left) | set(right)
+    return len(set(left) & set(right)) / len(union) if union else 0.0
+
+
+def read_ideas(campaign: Campaign) -> list[JsonObject]:
+    """The ideas of *campaign*, oldest first. Raises RefusedError (`broken_chain`)."""
+    return [event["body"] for event in read_chain(campaign.file(IDEAS_FILE))]
+
+
+def add_idea(campaign: Campaign, new: NewIdea, tags: dict[str, int], anyway: bool) -> AddedIdea:
+    """Records an idea under the next id (i1, i2, …); *tags* {tag: development items that have it}.
+
+    A label of fewer than five items is written down as `named_label`, and no label test is run. Raises UsageError for what it cannot be;
+    RefusedError: `campaign_closed`, `duplicate_idea` for one that was written down already, `similar_idea` unless *anyway*.
+    """
+    refuse_closed(campaign)
+    check_idea(new)
+    label, named, notes = tested_label(new.label, tags)
+    words = hypothesis_words(new.hypothesis)
+    with writing_journal(campaign, IDEAS_FILE) as log:
+        known = read_ideas(campaign)
+        similar = similar_ideas(words, known)
+        if similar and not anyway:
+            them = listed([f"{each['id']} ({quoted(each['hypothesis'], 80)})" for each in similar], 3)
+            raise RefusedError(f"it is much like {them}", "say what is new about it, or add it with --anyway", "similar_idea")
+        document = {
+            "id": f"i{log.seq + 1}",
+            "title": new.title or new.hypothesis[:LONGEST_TITLE],
+            "hypothesis": new.hypothesis,
+            "category": new.category, "component": new.component, "label": label,
+            **({"named_label": named} if named else {}),
+            "predict": new.predict, "source": new.source,
+            "similar_to": [each["id"] for each in similar],
+            **({"anyway": True} if similar else {}),
+        }
+        log.append("idea", document)
+    notes += [f"much like {listed([each['id'] for each in similar])}, added all the same"] if similar else []
+    return AddedIdea(document, notes)
+
+
+def check_idea(new: NewIdea) -> None:
+    """Raises UsageError for an idea without a hypothesis, or with a text or category that cannot be one."""
+    if not hypothesis_words(new.hypothesis):
+        raise UsageError("the hypothesis is empty", "say: if …, then …, because …")
+    for what, text, longest in (("hypothesis", new.hypothesis, LONGEST_HYPOTHESIS), ("title", new.title, LONGEST_TITLE)):
+        if len(text) > longest:
+            raise UsageError(f"the {what} has {len(text):,} characters", f"{longest:,} have to do")
+    if not CATEGORY_NAME.match(new.category):
+        raise UsageError(f"category {quoted(new.category)}: is no category", f"such as {listed(CATEGORIES, 20, 'or')}, or another word")
+
+
+def tested_label(label: str, tags: dict[str, int]) -> tuple[str | None, str, list[str]]:
+    """(the label to test or None, what was named and cannot be tested or '', notes). Raises UsageError for a tag that no item has."""
+    if label == NO_LABEL:
+        return None, "", []
+    if label not in tags:
+        able = {name: number for name, number in tags.items() if number >= LABEL_ITEMS}
+        hint = did_you_mean(label, able) if able else f"no tag has {LABEL_ITEMS} development items: say --label {NO_LABEL}"
+        raise UsageError(f"label {quoted(label)}: no development item has such a tag", hint)
+    if tags[label] < LABEL_ITEMS:
+        return None, label, [f"no label test: {quoted(label)} has {tags[label]} development items, and {LABEL_ITEMS} are needed"]
+    return label, "", []
+
+
+def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]:
+    """The *known* ideas whose hypothesis shares half of its words with *words*. Raises RefusedError for one with the same words."""
+    found = []
+    for idea in known:
+        others = hypothesis_words(idea["hypothesis"])
+        if others == words:
+            message = f"{idea['id']} has that hypothesis already"
+            raise RefusedError(message, f"try {idea['id']}, or say what is different this time", "duplicate_idea")
+        if word_overlap(words, others) >= SIMILAR_WORDS:
+            found.append(idea)
+    return found
+
+# endregion
+
+# region campaigns/state.py
+# =============================================================================
+# Where a campaign stands: all that follows from its journal, its ideas and its ledger.
+#
+# Nothing is kept that does not follow from these files, so that any prefix of a journal has a state, and the same files give
+# the same one. What was not measured is None. Gains are only ever sums of paired estimates that were measured at the same time.
+# =============================================================================
+
+UNCHANGED = "baseline"  # the variant of the unchanged system
+SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
+UNJUDGED, PROMISING, NOT_REPLICATED, GUARD_FAILED = "unjudged", "promising", "not_replicated", "guard_failed"
+KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", "not_confirmed"
+KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
+# What a variant is called after its replication; one that may be kept, or goes on, stays promising.
+REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
+
+
+class Version(NamedTuple):
+    """A commit that others are compared with, the variant that it is, and the commit to go back to: with what `keep` wrote on top."""
+
+    variant: str
+    commit: str
+    head: str
+
+
+class CampaignVariant:
+    """One idea as one commit. `verdict` is of the vocabulary; `decision` is '', kept, simplified or discarded.
+
+    `screen` and `replicate` are the bodies of the last events of that type, or None. `is_parked`: kept once, and then taken back
+    because the looks said no to what development items said was there.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name, self.commit, self.idea, self.label, self.lesson = name, "", "", "", ""
+        self.verdict, self.decision = UNJUDGED, ""
+        self.screen: JsonObject | None = None
+        self.replicate: JsonObject | None = None
+        self.keep: JsonObject | None = None
+        self.is_parked = False
+        self.replicates = 0  # how often it was replicated
+        self.runs: list[str] = []
+
+    def is_memorised(self) -> bool:
+        """True when the diff of the variant holds text of development items."""
+        return bool(self.screen and self.screen.get("memorised"))
+
+    def is_near_miss(self) -> bool:
+        """True when something was there, and not enough of it."""
+        gain = [each.get("z") or 0.0 for each in (self.screen, self.replicate) if each]
+        return self.verdict in ("no_signal", NOT_REPLICATED) and bool(gain) and gain[-1] > 0
+
+
+class LookCount(NamedTuple):
+    """The looks: how many are spent (`done`, with those inherited) and said yes, how many are `left` of `number`, the next one's level."""
+
+    done: int
+    yes: int
+    number: int
+    left: int
+    next_level: float | None
+
+
+class Spent(NamedTuple):
+    """What was used up: `usd` is what is known, of all but `unknown_costs` runs; looks are not in it."""
+
+    variants: int
+    evaluations: int
+    usd: float | None
+    unknown_costs: int
+    hours: float
+
+
+class CampaignState:
+    """The state, made by `campaign_state`.
+
+    `stored` are the runs with the leader's stored trials ([] when they have to be measured anew); `keeps` the bodies of the keeps between
+    reference and leader; `noes` how many looks said no since the last yes; `runs` {run: its body of run_started, with `state` and
+    `reason` once it has ended}; `lessons` [{variant, verdict, lesson}] of what was kept or given up, oldest first; `since_keep`
+    variants judged since the last keep or fresh context.
+    """
+
+    def __init__(self, campaign: Campaign) -> None:
+        opened = campaign.events[0]["body"] if campaign.events else {}
+        self.contract = campaign.contract
+        base = str(opened.get("commit") or self.contract.get("base_commit", ""))
+        self.leader = self.reference = Version(UNCHANGED, base, base)
+        self.versions = {UNCHANGED: self.leader}
+        self.opened: JsonObject = opened
+        self.baseline: JsonObject | None = None
+        self.noise: JsonObject | None = None
+        self.stored: list[str] = []
+        self.variants: dict[str, CampaignVariant] = {}
+        self.ideas: dict[str, JsonObject] = {}
+        self.runs: dict[str, JsonObject] = {}
+        self.keeps: list[JsonObject] = []
+        self.looks: list[JsonObject] = []
+        self.look_count = LookCount(0, 0, 0, 0, None)
+        self.noes = 0
+        self.drift_zs: list[float] = []
+        self.is_drifted = self.is_overfit = self.is_fresh_context = False
+        self.since_keep = self.fresh_contexts = 0
+        self.categories: set[str] = set()
+        self.equal_crashes = self.taints = 0
+        self.last_crash = ""
+        self.usd = self.hours = 0.0
+        self.evaluations = self.known_costs = self.unknown_costs = self.replicated = 0
+        self.lessons: list[JsonObject] = []
+        self.notes: list[JsonObject] = []
+        self.integrity: list[JsonObject] = []
+        self.accepted: list[JsonObject] = []
+        self.closed: JsonObject | None = None
+
+    # --- What follows ------------------------------------------------------------------
+
+    def screened(self) -> list[CampaignVariant]:
+        """The variants that were screened or are being, in order of appearance."""
+        return [each for each in self.variants.values() if each.name != UNCHANGED and (each.screen or each.runs)]
+
+    def undecided(self) -> list[CampaignVariant]:
+        """The variants with a verdict that were neither kept nor discarded, in order of appearance."""
+        return [each for each in self.variants.values() if each.verdict != UNJUDGED and not each.decision]
+
+    def open_runs(self) -> list[str]:
+        """The runs that the journal saw begin and not end."""
+        return [run for run, body in self.runs.items() if "state" not in body]
+
+    def leader_gain(self) -> tuple[float | None, float | None]:
+        """(gain, SE) of the leader over the reference: the sum of the paired estimates of the keeps between; (0, 0) when they are one."""
+        if any(each.get(key) is None for each in self.keeps for key in ("gain", "se")):
+            return None, None
+        return math.fsum(each["gain"] for each in self.keeps), math.sqrt(math.fsum(each["se"] ** 2 for each in self.keeps))
+
+    def spent(self) -> Spent:
+        """What was used up so far."""
+        usd = self.usd if self.known_costs or not self.unknown_costs else None
+        return Spent(len(self.screened()), self.evaluations, usd, self.unknown_costs, self.hours)
+
+    def mde(self, trials: int | None = None) -> float | None:
+        """The smallest effect that development items show with *trials* (those of a replication); None before the noise is known."""
+        found = (self.noise or {}).get("mde") or {}
+        value = found.get(str(trials or self.contract.get("replicate", {}).get("passes", 3)))
+        return None if value is None else float(value)
+
+    def luck_line(self) -> float | None:
+        """How much the best of so many useless variants would seem to gain; None without a noise floor or a variant."""
+        se_pass = (self.noise or {}).get("se_pass")
+        return None if se_pass is None else luck_line(se_pass, len(self.screened()))
+
+    def false_keeps(self) -> float:
+        """How many of the replicated variants would be keepable if none of them changed anything."""
+        return expected_false_keeps(self.replicated, KEEP_Z)
+
+    def idea_status(self, idea: str) -> str:
+        """open, running, discarded, kept, confirmed, crashed or parked: that of the last variant that tried *idea*."""
+        tried = [each for each in self.variants.values() if each.idea == idea]
+        if not tried:
+            return OPEN_IDEA
+        last = tried[-1]
+        if last.is_parked:
+            return PARKED_IDEA
+        if last.verdict in (CONFIRMED, CRASHED):
+            return last.verdict
+        if last.decision in (KEPT, SIMPLIFIED):
+            return KEPT
+        return DISCARDED_IDEA if last.decision else RUNNING_IDEA
+
+    # --- Events ------------------------------------------------------------------------
+
+    def variant(self, name: object) -> CampaignVariant:
+        """The variant *name*, new when it was not seen before."""
+        return self.variants.setdefault(str(name), CampaignVariant(str(name)))
+
+    def learn(self, variant: CampaignVariant, body: JsonObject) -> None:
+        """Takes over the lesson of a decision about *variant*."""
+        variant.lesson = str(body.get("lesson") or variant.lesson)
+        if body.get("lesson"):
+            self.lessons.append({"variant": variant.name, "verdict": variant.verdict, "lesson": variant.lesson})
+
+    def see_run_started(self, body: JsonObject, time: str) -> None:
+        """A run of some purpose began."""
+        self.runs[str(body["run"])] = {**body, "since": time}
+        if body.get("purpose") == SCREEN_RUN:
+            variant = self.variant(body["variant"])
+            if variant.decision == DISCARDED_IDEA:  # the name is used again
+                variant = self.variants[variant.name] = CampaignVariant(variant.name)
+            variant.commit, variant.idea = str(body.get("commit") or ""), str(body.get("idea") or "")
+            variant.runs.append(str(body["run"]))
+            self.is_fresh_context = False
+
+    def see_run_ended(self, body: JsonObject, time: str) -> None:
+        """A run ended: what it cost, and whether it is one more of a row of equal crashes or of taints."""
+        run = self.runs.setdefault(str(body["run"]), {**body, "since": time})
+        state, reason = body.get("state"), str(body.get("reason") or "")
+        run |= {"state": state, "reason": reason}
+        self.evaluations += int(body.get("evaluations") or 0)
+        cost = body.get("cost_usd")
+        self.usd += cost or 0.0
+        self.known_costs += cost is not None
+        self.unknown_costs += cost is None
+        seconds = body.get("seconds")
+        self.hours += (seconds if seconds is not None else seconds_between(run["since"], time)) / 3600
+        self.taints = self.taints + 1 if state == TAINTED else 0
+        is_equal = state == CRASHED and reason == self.last_crash
+        self.equal_crashes = self.equal_crashes + 1 if is_equal else int(state == CRASHED)
+        self.last_crash = reason if state == CRASHED else ""
+
+    def see_baseline(self, body: JsonObject, time: str) -> None:
+        """The first full run of the unchanged system."""
+        self.baseline = body
+
+    def see_noise(self, body: JsonObject, time: str) -> None:
+        """The noise floor, whose passes are the leader's stored trials from then on."""
+        self.noise, self.stored = body, list(body.get("runs") or [])
+        self.is_drifted, self.drift_zs = False, []
+
+    def see_screen(self, body: JsonObject, time: str) -> None:
+        """The verdict of a screen; a variant screened again keeps its place."""
+        variant = self.variant(body["variant"])
+        is_first = variant.screen is None
+        variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
+        variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
+        self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
+        self.since_keep += is_first
+        if self.since_keep >= PLATEAU_VARIANTS and len(self.categories - {""}) >= PLATEAU_CATEGORIES and not self.fresh_contexts:
+            self.fresh_contexts, self.since_keep, self.is_fresh_context = 1, 0, True
+
+    def see_replicate(self, body: JsonObject, time: str) -> None:
+        """The verdict of fresh passes of candidate and leader."""
+        variant = self.variant(body["variant"])
+        self.replicated += variant.replicate is None
+        variant.replicates += 1
+        variant.replicate, variant.commit = body, str(body.get("commit") or variant.commit)
+        verdict = str(body.get("verdict") or "incomplete")
+        variant.verdict = REPLICATED_AS.get(verdict, verdict)
+        if body.get("drift_z") is not None:
+            self.drift_zs.append(float(body["drift_z"]))
+
+    def see_drift(self, body: JsonObject, time: str) -> None:
+        """The leader's stored trials are out of date."""
+        self.is_drifted, self.stored, self.drift_zs = True, [], []
+
+    def see_keep(self, body: JsonObject, time: str) -> None:
+        """A bet: the variant is the leader, with its fresh trials."""
+        variant = self.variant(body["variant"])
+        variant.commit, variant.keep = str(body.get("commit") or variant.commit), body
+        variant.decision = variant.verdict = SIMPLIFIED if body.get("how") == SIMPLIFIED else KEPT
+        self.learn(variant, body)
+        self.leader = Version(variant.name, variant.commit, str(body.get("head") or variant.commit))
+        self.versions[variant.name], self.stored = self.leader, list(body.get("runs") or [])
+        self.keeps.append(body)
+        self.since_keep = self.fresh_contexts = 0
+        self.categories, self.is_fresh_context, self.drift_zs = set(), False, []
+
+    def see_discard(self, body: JsonObject, time: str) -> None:
+        """The variant is given up, or the parked one taken back."""
+        variant = self.variant(body["variant"])
+        variant.decision = DISCARDED_IDEA
+        self.learn(variant, body)
+
+    def see_look(self, body: JsonObject, time: str) -> None:
+        """One answer about the holdout; a yes makes the leader of the look the reference."""
+        self.looks.append(body)
+        variant, answer = self.variants.get(str(body.get("leader"))), body.get("answer")
+        if answer == "yes":
+            self.reference = self.versions.get(str(body.get("leader")), self.leader)
+            self.keeps, self.noes = [], 0
+        self.noes += answer == "no"
+        if variant and variant.verdict != CONFIRMED:
+            variant.verdict = {"yes": CONFIRMED, "no": NOT_CONFIRMED}.get(str(answer), variant.verdict)
+
+    def see_overfit_suspected(self, body: JsonObject, time: str) -> None:
+        """The leader goes back to the reference; what was kept since is parked."""
+        for keep in self.keeps:
+            self.variant(keep["variant"]).is_parked = True
+        self.leader, self.keeps, self.stored, self.is_overfit, self.noes = self.reference, [], [], True, 0
+
+    def see_note(self, body: JsonObject, time: str) -> None:
+        """A note, of a variant or of the campaign."""
+        self.notes.append(body)
+
+    def see_integrity(self, body: JsonObject, time: str) -> None:
+        """Something that makes the record untrustworthy."""
+        self.integrity.append(body)
+
+    def see_accepted(self, body: JsonObject, time: str) -> None:
+        """A person has accepted something."""
+        self.accepted.append(body)
+
+    def see_closed(self, body: JsonObject, time: str) -> None:
+        """The end."""
+        self.closed = body
+
+
+SEEN = {
+    "run_started": CampaignState.see_run_started,
+    "run_ended": CampaignState.see_run_ended,
+    "baseline": CampaignState.see_baseline,
+    "noise": CampaignState.see_noise,
+    "screen": CampaignState.see_screen,
+    "replicate": CampaignState.see_replicate,
+    "drift": CampaignState.see_drift,
+    "keep": CampaignState.see_keep,
+    "discard": CampaignState.see_discard,
+    "look": CampaignState.see_look,
+    "overfit_suspected": CampaignState.see_overfit_suspected,
+    "note": CampaignState.see_note,
+    "integrity": CampaignState.see_integrity,
+    "accepted": CampaignState.see_accepted,
+    CLOSED: CampaignState.see_closed,
+}
+
+
+def campaign_state(campaign: Campaign) -> CampaignState:
+    """Where *campaign* stands. Raises RefusedError (`broken_chain`) when its ideas or its ledger were changed."""
+    state = CampaignState(campaign)
+    state.ideas = {str(body["id"]): body for body in chain_bodies(campaign, IDEAS_FILE, "idea")}
+    for event in campaign.events:
+        see = SEEN.get(event["type"])
+        if see is not None:
+            see(state, event["body"], event["time"])
+    state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
+    return state
+
+
+def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:
+    """The bodies of the events of type *kind* in the file *name* of the campaign. Raises RefusedError (`broken_chain`)."""
+    return (event["body"] for event in read_chain(campaign.file(name)) if event["type"] == kind)
+
+
+def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:
+    """How many looks are spent, as the ledger or the journal says, whichever has more; the ledger is written first."""
+    inherited = state.contract.get("inherited") or state.opened.get("inherited") or {}
+    own = max([state.looks, ledger], key=len)
+    done = int(inherited.get("looks") or 0) + len(own)
+    yes = int(inherited.get("yes") or 0) + sum(each.get("answer") == "yes" for each in own)
+    frozen = state.contract.get("looks") or {}
+    number = int(frozen.get("number") or 0)
+    level = look_level(float(frozen["alpha"]), number, done + 1, yes) if done < number else None
+    return LookCount(done, yes, number, max(0, number - done), level)
+
+
+def seconds_between(start: str, end: str) -> float:
+    """The seconds from *start* to *end*, as `utc_now` writes them; 0 when they cannot be read or go back."""
+    from datetime import datetime
+
+    try:
+        before, after = (datetime.fromisoformat(text.rstrip("Z")) for text in (start, end))
+    except ValueError:
+        return 0.0
+    return max(0.0, (after - before).total_seconds())
+
+# endregion
+
+# region campaigns/story.py
+# =============================================================================
+# The story of a campaign: every variant, bets and claims apart, what is not known.
+#
+# One document for the page, its Markdown and `--json`. Development numbers are there in full; of
+# the holdout there is what the looks answered, and after the close what was opened then.
+# =============================================================================
+
+BODY_NUMBERS = ("n", "gain", "se", "z", "label_z", "label_gain", "label_n", "passes", "p", "interval", "drift_z", "guards", "lost_items")
+
+
+def campaign_story(campaign: Campaign, state: CampaignState) -> JsonObject:
+    """The document of the report on *campaign*, which stands at *state*."""
+    gain, se = state.leader_gain()
+    looks, spent = state.look_count, state.spent()
+    return {
+        "version": 1,
+        "campaign": campaign.id,
+        "system": campaign.system,
+        "opened_at": campaign.events[0]["time"],
+        "closed_at": next((event["time"] for event in campaign.events if event["type"] == "closed"), None),
+        "contract": campaign.contract,
+        "contract_sha256": state.opened.get("contract_sha256"),
+        "seal": {key: state.opened.get(key) for key in ("level", "history_hits", "inherited")},
+        "claims": [look for look in state.looks if look.get("answer") == "yes"],
+        "closed": state.closed,
+        "looks": {"spent": looks.done, "yes": looks.yes, "number": looks.number, "left": looks.left, "answers": state.looks},
+        "baseline": state.baseline,
+        "noise": state.noise,
+        "luck_line": state.luck_line(),
+        "expected_false_keeps": state.false_keeps(),
+        "leader": {**state.leader._asdict(), "gain": gain, "se": se, "keeps": state.keeps},
+        "reference": state.reference._asdict(),
+        "variants": [variant_story(state, each) for each in state.variants.values() if each.screen or each.decision or each.runs],
+        "spent": spent._asdict(),
+        "integrity": state.integrity,
+        "accepted": state.accepted,
+        "notes": state.notes,
+        "unknown": unknowns(campaign, state),
+    }
+
+
+def variant_story(state: CampaignState, variant: CampaignVariant) -> JsonObject:
+    """One variant: its idea, what was measured at each step, what became of it."""
+    idea = state.ideas.get(variant.idea, {})
+    return {
+        "variant": variant.name,
+        "commit": variant.commit,
+        "idea": variant.idea or None,
+        "title": idea.get("title"),
+        "hypothesis": idea.get("hypothesis"),
+        "category": idea.get("category"),
+        "predict": idea.get("predict"),
+        "label": variant.label or None,
+        "screen": measured_body(variant.screen),
+        "replicate": measured_body(variant.replicate),
+        "verdict": variant.verdict,
+        "decision": variant.decision or None,
+        "is_parked": variant.is_parked,
+        "is_memorised": variant.is_memorised(),
+        "lesson": variant.lesson or None,
+        "runs": variant.runs,
+    }
+
+
+def measured_body(body: JsonObject | None) -> JsonObject | None:
+    """The numbers and the verdict in the *body* of a screen or replication; None when there was none."""
+    return None if body is None else {key: body[key] for key in ("verdict", *BODY_NUMBERS) if body.get(key) is not None}
+
+
+def unknowns(campaign: Campaign, state: CampaignState) -> list[str]:
+    """Whole sentences on what is not known, or weakens what is said."""
+    found = []
+    if state.closed is None:
+        found.append("The campaign is open: the holdout stays sealed, and no gain on it is known yet.")
+    level = state.opened.get("level")
+    if level == "honour":
+        why = campaign.contract.get("holdout", {}).get("level_reason") or "its folder can be read by whoever runs the campaign"
+        found.append(f"The holdout was sealed on honour only: {why}.")
+    inherited = (state.opened.get("inherited") or {}).get("looks")
+    if inherited:
+        found.append(f"Earlier campaigns asked the same holdout {inherited} times; their looks count in the levels of these.")
+    if state.noise is None:
+        found.append("The noise of an unchanged system was not measured, so no luck line is drawn.")
+    if state.is_drifted:
+        found.append("The leader no longer measures what it measured before: its stored trials were given up.")
+    if state.usd and state.unknown_costs:
+        found.append(f"The cost of {state.unknown_costs:,} of {state.known_costs + state.unknown_costs:,} runs is not known.")
+    elif state.unknown_costs:
+        found.append("No run reported what it cost.")
+    found += [f"Accepted by {each.get('by') or 'a person'}: {each.get('what')}." for each in state.accepted]
+    return found
+
+
+def bets(story: JsonObject) -> list[JsonObject]:
+    """The variants of *story* that were kept and not confirmed."""
+    return [each for each in story["variants"] if each["decision"] in (KEPT, SIMPLIFIED) and each["verdict"] != CONFIRMED]
+
+# endregion
+
+# region campaigns/arms.py
+# =============================================================================
+# Private exports of commits: each arm of a comparison works in a tree of its own.
+#
+# A temporary index is filled from the commit and checked out into a temporary folder: nothing is
+# written into the repository, whose git folder may be read-only. Afterwards its tracked files must
+# be as they were exported, else the arm is tainted. What git ignores and a system needs is linked
+# in by `links` of system.md. A folder that a killed process left behind is removed by the next.
+# =============================================================================
+
+SUBMODULE_MODE = "160000"
+EXPORT_STATUS = "status --porcelain=v2 -z --no-renames --untracked-files=no --ignore-submodules=all".split()
+# A sparse checkout would leave files out of the export.
+WHOLE_TREE = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.sparseCheckout", "GIT_CONFIG_VALUE_0": "false"}
+
+
+class Export(Watch):
+    """The files of *commit* in the new folder `tree` below *folder*; only those of *paths*, relative to the top, where they are given.
+
+    Raises GitError: unknown_commit, has_submodules.
+    """
+
+    def __init__(self, checkout: Checkout, commit: str, folder: str, paths: "list[str] | None" = None) -> None:
+        self.checkout, self.commit, self.folder = checkout, commit_named(checkout, commit), folder
+        self.tree = os.path.join(folder, "tree")
+        make_folder(self.tree)
+        environment = self.index("index")
+        if paths is None:
+            listed = git_answer(checkout.root, "ls-files", "--stage", "-z", env=environment)
+            inner = next((entry.split("\t", 1)[1] for entry in listed.split("\0") if entry.startswith(SUBMODULE_MODE)), None)
+            if inner is not None:
+                message = f"{visible(inner)}: is a submodule, which an export of a commit does not hold"
+                raise GitError(message, "put its files into the repository, or link them with `links` in system.md", "has_submodules")
+        words = ["--all"] if paths is None else ["-z", "--stdin"]
+        names = b"".join(os.fsencode(path) + b"\0" for path in paths or [])
+        git_answer(self.tree, "checkout-index", "--force", "--quiet", *words, stdin=names, env=environment, seconds=COPY_SECONDS)
+
+    def index(self, name: str) -> dict[str, str]:
+        """The environment in which git sees the export through a new index, called *name*, of the commit."""
+        place = {"GIT_DIR": self.checkout.git_dir, "GIT_INDEX_FILE": os.path.join(self.folder, name), "GIT_WORK_TREE": self.tree}
+        git_answer(self.tree, "read-tree", self.commit, env={**place, **WHOLE_TREE}, seconds=COPY_SECONDS)
+        return place
+
+    def changed(self, is_last: bool = False) -> str | None:
+        """That a tracked file is not as it was exported; all are read again, in the last look only."""
+        if not is_last:
+            return None
+        try:
+            said = git_answer(self.tree, *EXPORT_STATUS, env=self.index("check"), seconds=COPY_SECONDS)
+        except GitError as error:
+            return f"the export can no longer be looked at: {error.message}"
+        for entry in said.split("\0"):
+            if entry.startswith(("1 ", "u ")) and entry[3] != ".":
+                return f"{visible(entry.split(' ', 8)[-1])} is no longer as it was exported: the variant changed a file of its own"
+        return None
+
+
+def inner_root(workspace: Workspace, checkout: Checkout, tree: str) -> str:
+    """The folder in the export *tree* that holds `kaizen/`, as the root of *workspace* does in its repository."""
+    return os.path.normpath(os.path.join(tree, os.path.relpath(workspace.root, os.path.realpath(checkout.root))))
+
+
+def link_dependencies(workspace: Workspace, system: System, root: str) -> None:
+    """Links what `links` names from the tree at hand, or else the main one, into the export at *root*. Raises RefusedError."""
+    main = os.path.dirname(os.path.dirname(workspace.store_folder))
+    for name in system.links:
+        source = next((path for path in (workspace.path(name), os.path.join(main, name)) if os.path.lexists(path)), None)
+        target = os.path.join(root, name)
+        if source is None or os.path.lexists(target):
+            what = "is in the commit" if source else "is not there"
+            hint = "`links` of system.md names what git ignores and the system needs"
+            raise RefusedError(f"{quoted(name)} cannot be linked into a tree of the campaign: it {what}", hint, "missing_link")
+        make_folder(os.path.dirname(target))
+        try:
+            os.symlink(source, target)
+        except OSError as error:
+            refuse_writing(target, error)
+
+
+@contextmanager
+def exported(workspace: Workspace, checkout: Checkout, commit: str, system: System, folders: WorkFolders) -> Iterator[tuple[str, Export]]:
+    """(root of the tree of *commit*, its watch), which are there while the block runs. Raises GitError, RefusedError."""
+    folder = folders.make()
+    try:
+        export = Export(checkout, commit, folder)
+        root = inner_root(workspace, checkout, export.tree)
+        link_dependencies(workspace, system, root)
+        yield root, export
+    finally:
+        remove_work_folder(folder)
+
+
+# --- The judge -------------------------------------------------------------------------
+
+
+def opening_commit(campaign: Campaign) -> str:
+    """The commit with which *campaign* opened: it holds the contract and everything that is locked."""
+    return str(campaign.events[0]["body"]["commit"])
+
+
+def system_notes(campaign: Campaign) -> str:
+    """Path of system.md relative to the root."""
+    return f"{WORKSPACE_FOLDER}/{SYSTEMS_FOLDER}/{campaign.system}/{SYSTEM_FILE}"
+
+
+def judge_of(
+    workspace: Workspace, checkout: Checkout, campaign: Campaign, folder: str, others: Mapping[str, bytes]
+) -> tuple[Workspace, System]:
+    """(workspace, system) of what judges: the locked files of the opening commit and its system.md, below *folder*.
+
+    Nothing of it comes from a variant. *others* are contents that stand in for locked files. Raises RefusedError (`locked_changed`) when a
+    file is not the one that was locked, and what loading the system raises.
+    """
+    prefix = os.path.relpath(workspace.root, os.path.realpath(checkout.root))
+    locked: dict[str, str] = dict(campaign.contract["locked"])
+    paths = [os.path.normpath(os.path.join(prefix, path)) for path in [*locked, system_notes(campaign)]]
+    root = inner_root(workspace, checkout, Export(checkout, opening_commit(campaign), folder, paths).tree)
+    judge = Workspace(root, workspace.store_folder, workspace.config)
+    for path, digest in locked.items():
+        place = judge.path(path)
+        if path in others:
+            write_file(place, others[path])
+        elif not os.path.isfile(place) or content_sha256(place) != digest:
+            replace_from_tree(workspace.path(path), place, digest, path)
+    return judge, load_whole_system(judge, campaign.system)
+
+
+def replace_from_tree(source: str, place: str, digest: str, path: str) -> None:
+    """Takes a locked file that git keeps otherwise (git-lfs) from the tree, by its hash. Raises RefusedError (`locked_changed`)."""
+    if os.path.lexists(place):
+        os.unlink(place)
+    make_folder(os.path.dirname(place))
+    if not os.path.isfile(source) or copy_file(source, place)[0] != digest:
+        hint = "put it back as it was committed; another eval or dataset is another campaign"
+        raise RefusedError(f"the locked file {quoted(path)} is not the one with which the campaign opened", hint, "locked_changed")
+
+
+def net_lines(checkout: Checkout, base: str, commit: str) -> int | None:
+    """Lines added less lines removed from *base* to *commit*; None where a file that is no text changed. Raises GitError."""
+    rows = git_answer(checkout.root, "diff-tree", "-r", "--numstat", "-z", *DIFF_WORDS, base, commit).split("\0")
+    counts = [row.split("\t")[:2] for row in rows if row]
+    return None if any("-" in pair for pair in counts) else sum(int(added) - int(removed) for added, removed in counts)
+
+
+def discard_export(folder: str) -> None:
+    """Removes *folder* if it is there."""
+    if os.path.isdir(folder):
+        remove_folder(folder)
+
+# endregion
+
+# region campaigns/measuring.py
+# =============================================================================
+# Passes of the arms of a comparison, interleaved, each arm a run of its own; resumable.
+#
+#     pass 1  candidate, leader        pass 2  leader, candidate        pass 3  candidate, leader …
+#
+# Both get the same items in the same order and the same seeds. What judges is the locked copy of the
+# campaign's opening; each pass works in a fresh export of the arm's commit. Whoever is killed in
+# between calls the same command again: answers that are there stay, and nothing is asked twice.
+# =============================================================================
+
+BASELINE_RUN, DIAGNOSTIC_RUN, NOISE_RUN, SCREENING, LABEL_RUN, REPLICATE_RUN, LOOK_RUN = (
+    *("baseline", "diagnostic", "noise", "screen", "label", "replicate", "look"),
+)
+MEASURE_LOCK = "measuring.lock"
+INTEGRITY = "integrity"
+
+
+class Arm(NamedTuple):
+    """One side of a comparison: what it is in it, the variant's name and its commit."""
+
+    role: str
+    variant: str
+    commit: str
+
+
+class Measure(NamedTuple):
+    """What is measured: its purpose, what makes it the same one when it is gone on with, items in order, the first pass, idea and label."""
+
+    purpose: str
+    key: str
+    items: tuple[str, ...]
+    first: int = 1
+    idea: str = ""
+    label: str = ""
+
+
+class Bench(NamedTuple):
+    """What measuring needs. `judge`, `system` and `items` are those of the opening; `is_recorded`: the journal tells of its runs."""
+
+    workspace: Workspace
+    campaign: Campaign
+    checkout: Checkout
+    store: RunStore
+    judge: Workspace
+    system: System
+    items: ItemSet
+    limits: Limits
+    folders: WorkFolders
+    is_recorded: bool = True
+
+    def state(self) -> CampaignState:
+        """Where the campaign stands now."""
+        return campaign_state(self.campaign)
+
+    def clusters(self) -> dict[str, str]:
+        """{item: what it belongs to}: its cluster, or its question."""
+        return cluster_names(self.items.cases.values())
+
+    def tagged(self, label: str) -> tuple[str, ...]:
+        """The items with the tag *label*, in the campaign's order."""
+        return tuple(name for name in self.order() if label in (self.items.cases[name].document.get("tags") or ()))
+
+    def order(self) -> tuple[str, ...]:
+        """All items in the order that the campaign's seed gives them: blind to what they are."""
+        seed = self.campaign.contract["seed"]
+        return tuple(sorted(self.items.cases, key=lambda name: fingerprint([seed, name])))
+
+
+def holding_campaign(held: ExitStack, workspace: Workspace, campaign: Campaign) -> None:
+    """Makes this process the only one that measures for *campaign*, in one of its slots, as long as *held*. Raises RefusedError."""
+    refuse_windows()
+    refuse_closed(campaign)
+    make_store(workspace)
+    refuse_signs(workspace)
+    held.enter_context(FileLock(campaign.file(MEASURE_LOCK), campaign.id))
+    take_slot(held, workspace.store_folder, int(campaign.contract["slots"]))
+
+
+@contextmanager
+def open_bench(
+    workspace: Workspace, campaign: Campaign, store_folder: str = "", others: Mapping[str, bytes] | None = None
+) -> Iterator[Bench]:
+    """While the block runs, this process alone measures for *campaign*.
+
+    A *store_folder* other than the workspace's takes the runs, of which the journal then does not tell, and what judges, with *others* in
+    place of locked files. Raises RefusedError: lock_held, no_free_slot, paused, stopped, campaign_closed, locked_changed.
+    """
+    with ExitStack() as held:
+        holding_campaign(held, workspace, campaign)
+        folders = held.enter_context(WorkFolders())
+        yield make_bench(workspace, campaign, read_checkout(workspace.root), folders, store_folder, others or {})
+
+
+def make_bench(
+    workspace: Workspace,
+    campaign: Campaign,
+    checkout: Checkout,
+    folders: WorkFolders,
+    store_folder: str = "",
+    others: Mapping[str, bytes] | None = None,
+) -> Bench:
+    """The bench of *campaign* for who holds it; as `open_bench`."""
+    place = os.path.join(store_folder, "judge") if store_folder else folders.make()
+    if store_folder:
+        make_store(workspace._replace(store_folder=store_folder))
+        discard_export(place)
+    judge, system = judge_of(workspace, checkout, campaign, place, others or {})
+    stored = campaign_state(campaign).stored
+    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), FolderStore(workspace))
+    judge = judge._replace(store_folder=store_folder or workspace.store_folder)
+    items = load_items(judge, system)
+    return Bench(workspace, campaign, checkout, FolderStore(judge), judge, system, items, limits, folders, not store_folder)
+
+
+# --- Runs ------------------------------------------------------------------------------
+
+
+def campaign_fields(campaign: Campaign, measure: Measure) -> JsonObject:
+    """What run.json says of the campaign. `range`: least and greatest score, None where one has no bound."""
+    metric = campaign.contract["metric"]
+    limits = [metric.get("minimum"), metric.get("maximum")]
+    found: JsonObject = {"id": campaign.id, "epoch": campaign.contract["epoch"], "purpose": measure.purpose, "measure": measure.key}
+    return {**found, "idea": measure.idea, "label": measure.label, "pass_from": measure.first, "range": None if None in limits else limits}
+
+
+def measure_seed(campaign: Campaign, measure: Measure) -> int:
+    """The seed of a measurement, in 0..2^31-1: the same for its arms, another than that of every other one."""
+    return int(fingerprint([campaign.contract["seed"], measure.key, measure.first]).removeprefix("sha256:")[:8], 16) >> 1
+
+
+def arm_document(bench: Bench, arm: Arm, measure: Measure, evaluator: ItemEvaluator, base: str) -> JsonObject:
+    """run.json of the planned run of *arm*; its patch is that since the commit *base*."""
+    checkout = bench.checkout._replace(head=arm.commit, branch=None, is_detached=True)
+    document = run_document(bench.judge, bench.system, RunOptions(bench.system.id, arm.variant), checkout, bench.items, evaluator)
+    return {
+        **document,
+        "limited": len(measure.items) < len(bench.items.cases),
+        "population": {**document["population"], "selected_item_ids": list(measure.items)},
+        "patch_id": None if arm.commit == base else patch_id(checkout, base),
+        "passes": 1,
+        "seed": measure_seed(bench.campaign, measure),
+        "campaign": campaign_fields(bench.campaign, measure),
+    }
+
+
+def found_run(bench: Bench, arm: Arm, measure: Measure) -> str:
+    """The run of *arm* in *measure* that is there already, also one that was made and not told of before a crash; '' for none."""
+    told = {str(event["body"]["run"]): event["body"] for event in bench.campaign.events if event["type"] == "run_started"}
+    for run in reversed(bench.store.ids()):
+        body = told.get(run)
+        if body is not None and (body["purpose"], body["commit"]) != (measure.purpose, arm.commit):
+            continue
+        document = bench.store.read(run)
+        own = document.get("campaign", {})
+        is_same = (own.get("id"), own.get("measure"), own.get("pass_from")) == (bench.campaign.id, measure.key, measure.first)
+        if is_same and (document["commit"]["hash"], document["variant"]) == (arm.commit, arm.variant):
+            return run
+    return ""
+
+
+def tell_start(campaign: Campaign, document: JsonObject) -> None:
+    """Records that the run of *document* began, unless the journal of *campaign* says so."""
+    if all(event["body"].get("run") != document["id"] for event in campaign.events if event["type"] == "run_started"):
+        own = document["campaign"]
+        body = {"run": document["id"], "purpose": own["purpose"], "variant": document["variant"], "idea": own["idea"]}
+        record(campaign, "run_started", **body, commit=document["commit"]["hash"], tree=document["tree"], patch_id=document.get("patch_id"))
+
+
+def tell_end(campaign: Campaign, document: JsonObject) -> None:
+    """Records how the run of *document* ended, unless the last of its ends is told of with these answers."""
+    ends = [event["body"] for event in campaign.events if event["type"] == "run_ended" and event["body"]["run"] == document["id"]]
+    own = {"purpose": document["campaign"]["purpose"], "variant": document["variant"], "state": document["state"]}
+    evaluations = int(document["items"]["lines"]) - sum(each["evaluations"] for each in ends)
+    cost = document["cost_usd"]
+    before = [each["cost_usd"] for each in ends]
+    cost = None if cost is None or None in before else max(0.0, cost - sum(before))
+    seconds = round(max(0.0, document["seconds"] - sum(each["seconds"] for each in ends)), 3)
+    if not ends or (ends[-1]["state"], ends[-1]["items"]) != (document["state"], document["items"]):
+        told = {**own, "reason": document["reason"], "items": document["items"], "evaluations": max(0, evaluations)}
+        record(campaign, "run_ended", run=document["id"], **told, cost_usd=cost, seconds=seconds)
+
+
+class ArmRun:
+    """The run of one arm, held by this process."""
+
+    def __init__(self, bench: Bench, arm: Arm, run: str, writer: RunWriter, evaluator: ItemEvaluator) -> None:
+        self.bench, self.arm, self.run, self.writer, self.evaluator = bench, arm, run, writer, evaluator
+        state = writer.document()["state"]
+        self.has_new_chance = state in (INCOMPLETE, TIMED_OUT)
+        self.end = ENDED_WELL
+        if state == PLANNED:
+            writer.event("planned", commit=arm.commit, tree=writer.document()["tree"])
+        elif state != DONE:
+            writer.event("resumed", after=state, restart=False, mended=writer.notes)
+            kill_marked(RUN_MARK + b"=" + str(writer.document()["mark"]).encode())
+
+    def is_done(self) -> bool:
+        """True when the run is completed."""
+        return str(self.writer.document()["state"]) == DONE
+
+    def missing(self, number: int) -> bool:
+        """True when something can still be asked for in pass *number*."""
+        answers = final_answers(self.bench.store.items(self.run))
+        spent = 0 if self.has_new_chance else MAX_ATTEMPTS
+        keys = [each.key() for each in planned_items(self.writer.document(), self.bench.items) if each.pass_number == number]
+        lines = [answers.get(key) for key in keys]
+        return any(not is_answered(line) and (line is None or not spent or line["attempt"] < spent) for line in lines)
+
+    def measure(self, number: int) -> None:
+        """Has pass *number* answered in a fresh export."""
+        bench = self.bench
+        document = self.writer.document()
+        if number > document["passes"] + document["campaign"]["pass_from"] - 1:
+            self.writer.update(passes=number - document["campaign"]["pass_from"] + 1)
+        if not self.missing(number):
+            return
+        with exported(bench.workspace, bench.checkout, self.arm.commit, bench.system, bench.folders) as (root, export):
+            copy_locked(bench.judge, self.writer)
+            with open_session(Place(bench.judge, root, export), bench.system, bench.store, self.writer, bench.limits) as session:
+                wanted = [each for each in planned_items(self.writer.document(), bench.items) if each.pass_number == number]
+                self.end = ask_rounds(session, self.evaluator, wanted, self.has_new_chance)
+                if self.end.state:
+                    finish_run(session, self.end, self.evaluator)
+                else:
+                    keep_so_far(session, self.evaluator)
+
+    def finish(self) -> None:
+        """Records the end of the run, once."""
+        if self.is_done() or self.end.state:
+            return
+        bench = self.bench
+        with open_session(Place(bench.judge, bench.judge.root, Watch()), bench.system, bench.store, self.writer, bench.limits) as session:
+            finish_run(session, self.end, self.evaluator)
+
+
+class ArmRuns:
+    """The runs of the arms of one measurement."""
+
+    def __init__(self, bench: Bench, measure: Measure, runs: list[ArmRun]) -> None:
+        self.bench, self.of, self.runs = bench, measure, runs
+
+    def measure(self, passes: int) -> bool:
+        """Whether the first *passes* passes of all arms went well, ABBA; what ended otherwise ends them all.
+
+        Raises Interrupted, and RefusedError (paused, stopped) between two passes: the same call then goes on.
+        """
+        for number in range(self.of.first, self.of.first + passes):
+            for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
+                if run.is_done():
+                    continue
+                refuse_signs(self.bench.workspace)
+                run.measure(number)
+                if run.end.state == BROKEN_OFF:
+                    raise Interrupted("stopped by a signal; the same command goes on from here")
+                if run.end.state:
+                    return False
+        return True
+
+    def finish(self) -> list[str]:
+        """The states in which the runs ended, which are recorded."""
+        for run in self.runs:
+            run.finish()
+            if self.bench.is_recorded:
+                tell_end(self.bench.campaign, run.writer.document())
+        return [str(run.writer.document()["state"]) for run in self.runs]
+
+    def scores(self, role: str, passes: "int | None" = None) -> dict[str, list[float]]:
+        """The scores of the arm *role* in the first *passes* passes."""
+        return arm_scores(self.bench.store, self.ids()[role], passes)
+
+    def ids(self) -> dict[str, str]:
+        """{role: run}."""
+        return {each.arm.role: each.run for each in self.runs}
+
+
+@contextmanager
+def arm_runs(bench: Bench, arms: Sequence[Arm], measure: Measure, base: str = "") -> Iterator[ArmRuns]:
+    """While the block runs, the runs of *arms*, made or found again; patches are those since the commit *base*."""
+    with ExitStack() as held:
+        runs = []
+        for arm in arms:
+            evaluator = ITEM_EVALUATORS[bench.system.kind](bench.judge, bench.system)
+            run = found_run(bench, arm, measure) or bench.store.create(arm_document(bench, arm, measure, evaluator, base or arm.commit))
+            document = bench.store.read(run)
+            if document["state"] == TAINTED:
+                bench.store.restart(run)
+            if bench.is_recorded:
+                tell_start(bench.campaign, document)
+            runs.append(ArmRun(bench, arm, run, held.enter_context(bench.store.writing(run)), evaluator))
+        yield ArmRuns(bench, measure, runs)
+
+
+# --- Scores ----------------------------------------------------------------------------
+
+
+def scaled_score(line: JsonObject, document: JsonObject) -> float | None:
+    """The score of an answer of the run of *document*: more is better, and 0 to 1 where the metric has a range; None without one.
+
+    Where counts are what counts, 1 without a mistake and 0 with one.
+    """
+    metric, limits = document["metric"], document["campaign"]["range"]
+    value = pair_value(line, metric["name"], metric["aggregation"]) if is_answered(line) else None
+    if value is None or metric["aggregation"] in COUNT_AGGREGATIONS:
+        return value
+    is_lower = metric["direction"] == "lower"
+    low, high = limits or ((0.0, 0.0) if is_lower else (0.0, 1.0))
+    return (high - value if is_lower else value - low) / ((high - low) or 1.0)
+
+
+def arm_scores(store: RunStore, run: str, passes: int | None = None) -> dict[str, list[float]]:
+    """{item: its score in each pass} of *run*, of its first *passes*, as `scaled_score`; an item without a measurement is left out."""
+    document = store.read(run)
+    numbers = run_passes(document)[:passes]
+    found: dict[str, list[tuple[int, float]]] = {}
+    for line in answered_lines(store, document):
+        score = scaled_score(line, document)
+        if score is not None and line["pass"] in numbers:
+            found.setdefault(line["item"], []).append((line["pass"], score))
+    return {item: [score for _, score in sorted(scores)] for item, scores in found.items()}
+
+
+def merged_scores(store: RunStore, runs: Sequence[str]) -> dict[str, list[float]]:
+    """The scores of several runs of one version, put together."""
+    found: dict[str, list[float]] = {}
+    for run in runs:
+        for item, scores in arm_scores(store, run).items():
+            found.setdefault(item, []).extend(scores)
+    return found
+
+
+def passes_of(store: RunStore, runs: Sequence[str]) -> int:
+    """How many passes *runs* have together."""
+    return sum(int(store.read(run)["passes"]) for run in runs)
+
+
+def scaled_effect(contract: JsonObject) -> float:
+    """The smallest effect wanted, as a share of the range of the score where there is one."""
+    metric = contract["metric"]
+    width = 1.0 if None in (metric.get("minimum"), metric.get("maximum")) else metric["maximum"] - metric["minimum"]
+    return float(contract["min_effect"]) / width
+
+
+def difference_of(
+    state: CampaignState, clusters: Mapping[str, str], candidate: Scores, leader: Scores, passes: tuple[int, int]
+) -> Difference:
+    """How *candidate* differs from *leader*, with what the noise floor says of whole passes."""
+    noise = state.noise or {}
+    return paired_difference(candidate, leader, clusters, float(noise.get("run_variance") or 0.0), passes, int(noise.get("passes") or 0))
+
+
+def only(scores: Scores, items: Sequence[str]) -> dict[str, Sequence[float]]:
+    """*scores* of *items* alone."""
+    return {item: scores[item] for item in items if item in scores}
+
+
+# --- Integrity and budget --------------------------------------------------------------
+
+
+def report_integrity(campaign: Campaign, kind: str, message: str, **more: object) -> None:
+    """Records a breach of integrity, once."""
+    body = {"kind": kind, "message": message, **more}
+    if all(event["body"] != body for event in campaign.events if event["type"] == INTEGRITY):
+        record(campaign, INTEGRITY, **body)
+
+
+def check_recorded(campaign: Campaign, store: RunStore, runs: Sequence[str]) -> None:
+    """Raises RefusedError (`integrity`), and records it, unless each of *runs* is there with the answers that the journal knows."""
+    ends = {event["body"]["run"]: event["body"]["items"] for event in campaign.events if event["type"] == "run_ended"}
+    for run in runs:
+        try:
+            is_same = store.read(run).get("items") == ends[run] and sum(1 for _ in store.items(run)) == ends[run]["lines"]
+        except (InputError, RefusedError, KeyError):
+            is_same = False
+        if not is_same:
+            message = f"the run {run}, on which a verdict rests, is gone or has other answers than when it ended"
+            report_integrity(campaign, "run_changed", message)
+            raise RefusedError(message, "put back what Kaizen wrote in its folder; then a person decides", INTEGRITY)
+
+
+def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, variants: int = 0) -> None:
+    """Raises RefusedError (`budget_spent`) when so many *evaluations* and new *variants* more are beyond what the contract allows."""
+    spent, limits = state.spent(), campaign.contract["budget"]
+    share = evaluations / spent.evaluations if spent.evaluations else 0.0
+    forecast = {
+        "variants": (spent.variants, variants),
+        "evaluations": (spent.evaluations, evaluations),
+        "usd": (spent.usd or 0.0, (spent.usd or 0.0) * share),
+        "hours": (spent.hours, spent.hours * share),
+    }
+    for name, (used, more) in forecast.items():
+        limit = limits.get(name)
+        if limit is not None and more and (used + more > limit or used >= limit):
+            message = f"the budget of {campaign.id} is spent: {used:.6g} of {limit:.6g} {name} are used, and {more:.4g} more are needed"
+            raise RefusedError(message, "close the campaign with: kaizen campaign close", "budget_spent")
+
+# endregion
+
+# region campaigns/screening.py
+# =============================================================================
+# A run inside a campaign: may it begin, and what does one pass say of the variant.
+#
+# Beyond what lab/preflight.py asks, in this order, the first that fails is told:
+#
+#     budget_spent       variants, evaluations, money or hours of the contract are used up
+#     locked_changed     a locked file, or what system.md says of scoring, is not that of the opening (integrity)
+#     out_of_scope       the diff to the leader leaves the mutable globs
+#     duplicate          a complete run of this epoch had this tree, or this patch to this leader
+#     contaminated       an added line holds text of the holdout (integrity)
+#     hypothesis_missing a run that is no diagnostic has neither --hypothesis nor --idea
+#
+# A screen is one pass in the frozen random order against the leader's stored trials, given up when the
+# race is lost, and fresh paired trials on the items of the label that the hypothesis names.
+# =============================================================================
+
+OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
+UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
+
+
+class Screened(NamedTuple):
+    """What became of a run inside a campaign: run.json with notes, the body of its screen event (None without a verdict), its campaign."""
+
+    outcome: RunOutcome
+    purpose: str
+    screen: JsonObject | None
+    campaign: Campaign
+
+
+# --- Preflight -------------------------------------------------------------------------
+
+
+def scoring_change(workspace: Workspace, here: System, bench: Bench) -> str | None:
+    """What of the tree at hand decides the score and is not as it was when the campaign opened, in one sentence; None for nothing."""
+    name = system_notes(bench.campaign)
+    before, _ = front_matter(git_answer(workspace.root, "show", f"{opening_commit(bench.campaign)}:./{name}"), name)
+    after, _ = front_matter(git_answer(workspace.root, "show", f"HEAD:./{name}"), name)
+    for key in sorted(before.keys() | after.keys()):
+        if key != "best_run" and before.get(key) != after.get(key):
+            return f"system.md has another `{key}` than when the campaign opened"
+    locked, now = bench.campaign.contract["locked"], locked_hashes(workspace, here)
+    path = next((path for path in sorted(locked.keys() | now.keys()) if locked.get(path) != now.get(path)), None)
+    return None if path is None else f"the locked file {quoted(path)} is not the one with which the campaign opened"
+
+
+def variant_paths(workspace: Workspace, campaign: Campaign, checkout: Checkout, base: str) -> list[str]:
+    """The paths, relative to the root, that HEAD changed since the commit *base*, without those that are the engine's own and notes."""
+    prefix = os.path.relpath(workspace.root, os.path.realpath(checkout.root))
+    own = f"{WORKSPACE_FOLDER}/{SYSTEMS_FOLDER}/{campaign.system}"
+    is_own = glob_test(f"{own}/{name}" for name in OWN_GLOBS)
+    return [path for path in (os.path.relpath(each, prefix) for each in changed_paths(checkout, base)) if not is_own(path)]
+
+
+def refuse_out_of_scope(campaign: Campaign, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`out_of_scope`) for a path that no mutable glob means."""
+    is_mutable = glob_test(campaign.contract["mutable"])
+    beyond = [quoted(path) for path in paths if not is_mutable(path)]
+    if beyond:
+        message = f"{listed(beyond, 5)} may not change in {campaign.id}: only {listed(map(quoted, campaign.contract['mutable']), 10)} may"
+        raise RefusedError(message, "take that change back, commit, and run again", "out_of_scope")
+
+
+def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, base: str) -> None:
+    """Raises RefusedError (`duplicate`) when a complete, full run of this epoch had this tree, or this patch to the same leader."""
+    for run, body in state.runs.items():
+        if body.get("purpose") not in (SCREENING, BASELINE_RUN) or body.get("state") != DONE:
+            continue
+        is_same = body["tree"] == tree
+        if not is_same and patch and body["patch_id"] == patch:
+            with suppress(InputError):
+                is_same = bench.store.read(run)["campaign"].get("base") == base
+        if is_same:
+            message = f"{run} measured just this, as {visible(body['variant'], 60)}: asking until the score is right is no measurement"
+            raise RefusedError(message, "change something, or: kaizen replicate for fresh trials of a promising variant", "duplicate")
+
+
+def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) -> RunOptions:
+    """*options* with the hypothesis and label of the idea. Raises RefusedError, UsageError or InputError when they do not go together."""
+    idea = state.ideas.get(options.idea)
+    if options.idea and idea is None:
+        raise InputError(f"there is no idea {quoted(options.idea)} in {bench.campaign.id}", "kaizen idea list shows them", "no_idea")
+    own = str((idea or {}).get("label") or "")
+    if idea is not None and options.label and options.label != own:
+        message = f"--label {quoted(options.label)}: {options.idea} was written down with {quoted(own) if own else 'no label'}"
+        raise UsageError(message, "the label is frozen with the idea; another label is another idea")
+    label = options.label or own
+    hypothesis = options.hypothesis or str((idea or {}).get("hypothesis") or "")
+    if not hypothesis:
+        hint = 'write it down first: kaizen idea add, then --idea I; or --hypothesis "if …, then …, because …"'
+        raise RefusedError("a run inside a campaign needs a hypothesis: say what is tried and why", hint, "hypothesis_missing")
+    if label and len(bench.tagged(label)) < LABEL_ITEMS:
+        message = f"the label {quoted(label)} has {counted(len(bench.tagged(label)), 'development item')}, and needs {LABEL_ITEMS}"
+        raise InputError(message, "run without a label, or name a larger one", "label_too_small")
+    return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
+
+
+def purpose_of(state: CampaignState, options: RunOptions, paths: Sequence[str]) -> str:
+    """What the run is for. Raises RefusedError: not_baseline, no_baseline, no_noise."""
+    if options.is_diagnostic or options.max_items is not None:
+        return DIAGNOSTIC_RUN
+    if options.variant == UNCHANGED:
+        if paths:
+            message = f"{quoted(UNCHANGED)} is the unchanged system, and {counted(len(paths), 'path')} changed since the opening"
+            raise RefusedError(message, "name the variant otherwise, or run it from the commit of the opening", "not_baseline")
+        return BASELINE_RUN
+    if state.baseline is None:
+        hint = f"from the unchanged tree: kaizen run --system {state.contract['system']} --variant {UNCHANGED}"
+        raise RefusedError("there is no baseline yet to compare a variant with", hint, "no_baseline")
+    if not state.stored:
+        hint = f"kaizen noise --system {state.contract['system']}"
+        raise RefusedError("there are no stored trials of the leader to compare a variant with", hint, "no_noise")
+    return SCREENING
+
+
+# --- The run ---------------------------------------------------------------------------
+
+
+def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) -> Screened:
+    """Records, executes and judges a run of the commit at hand. Raises RefusedError when the preflight forbids it."""
+    refuse_windows()
+    refuse_closed(campaign)
+    here = load_whole_system(workspace, options.system)
+    with held_locks(workspace, here), WorkFolders() as folders:
+        refuse_signs(workspace)
+        bench, state, checkout = bench_in_tree(workspace, campaign, here, folders, options)
+        base = state.leader.commit
+        paths = variant_paths(workspace, campaign, checkout, base)
+        unfinished = unfinished_run(bench, state, options, str(checkout.head))
+        if unfinished:
+            return go_on(bench, checkout, unfinished, False)
+        purpose = purpose_of(state, options, paths)
+        refuse_out_of_scope(campaign, paths)
+        tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
+        if purpose != DIAGNOSTIC_RUN:
+            refuse_duplicate(bench, state, tree, patch or "", base)
+        memorised = contamination(bench, checkout, options, base)
+        if purpose == SCREENING:
+            options = checked_hypothesis(bench, state, options)
+        evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
+        items = bench.order()[: options.max_items]
+        document = run_document(bench.judge, bench.system, options, checkout, bench.items, evaluator)
+        of = campaign_fields(campaign, Measure(purpose, f"{purpose}\n{checkout.head}", items, idea=options.idea, label=options.label))
+        document |= {
+            "patch_id": patch,
+            "population": {**document["population"], "selected_item_ids": list(items)},
+            "seed": campaign.contract["seed"],
+            "campaign": {**of, "base": base, "memorised": memorised, "predict": options.predict},
+        }
+        run = bench.store.create(document)
+        tell_start(campaign, bench.store.read(run))
+        with bench.store.writing(run) as writer:
+            writer.event("planned", commit=checkout.head, tree=tree)
+            if text:
+                write_file(writer.file("diff.patch"), text.encode("utf-8", "surrogateescape"))
+            outcome = execute_here(bench, checkout, writer, False)
+        return judged(bench, outcome)
+
+
+def bench_in_tree(
+    workspace: Workspace, campaign: Campaign, here: System, folders: WorkFolders, options: RunOptions
+) -> tuple[Bench, CampaignState, Checkout]:
+    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, locked_changed."""
+    state = campaign_state(campaign)
+    is_new = options.variant not in state.variants and not options.is_diagnostic and options.variant != UNCHANGED
+    refuse_spent(campaign, state, int(campaign.contract["dataset"]["items"]), int(is_new))
+    checkout = checked_tree(workspace)
+    bench = make_bench(workspace, campaign, checkout, folders)
+    changed = scoring_change(workspace, here, bench)
+    if changed:
+        report_integrity(campaign, "locked_changed", changed, variant=options.variant, commit=checkout.head)
+        raise RefusedError(changed, "put it back as it was committed; another eval or dataset is another campaign", "locked_changed")
+    return bench, state, checkout
+
+
+def unfinished_run(bench: Bench, state: CampaignState, options: RunOptions, commit: str) -> str:
+    """The screen of this variant and commit that was broken off, or ended before it was judged; '' for none."""
+    if options.is_diagnostic or options.max_items is not None:
+        return ""
+    judged_runs = {event["body"]["run"] for event in bench.campaign.events if event["type"] in ("screen", "baseline")}
+    for run, body in reversed(state.runs.items()):
+        is_same = (body.get("variant"), body.get("commit")) == (options.variant, commit) and body["purpose"] in (SCREENING, BASELINE_RUN)
+        if is_same and run not in judged_runs:
+            return run
+    return ""
+
+
+def execute_here(bench: Bench, checkout: Checkout, writer: RunWriter, has_new_chance: bool) -> RunOutcome:
+    """Has the run that *writer* holds answered in the tree at hand; a screen is given up when its race is lost."""
+    document = writer.document()
+    evaluator = ITEM_EVALUATORS[bench.system.kind](bench.judge, bench.system)
+    copy_locked(bench.judge, writer)
+    watch = TreeWatch(checkout, {bench.workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
+    with open_session(Place(bench.judge, bench.workspace.root, watch), bench.system, bench.store, writer, bench.limits) as session:
+        if document["campaign"]["purpose"] == SCREENING:
+            session.gives_up = ScreenRace(bench, document, session).end
+        end = ask_rounds(session, evaluator, planned_items(document, bench.items), has_new_chance)
+    finish_run(session, end, evaluator)
+    tell_end(bench.campaign, writer.document())
+    return RunOutcome(writer.document(), run_notes(writer, bench.items))
+
+
+def resume_in_campaign(workspace: Workspace, campaign: Campaign, run: str, is_restart: bool) -> Screened:
+    """Goes on with a run of *campaign*, or begins it anew, and judges it. Raises RefusedError when state or tree forbid it."""
+    refuse_windows()
+    refuse_closed(campaign)
+    here = load_whole_system(workspace, campaign.system)
+    with held_locks(workspace, here), WorkFolders() as folders:
+        refuse_signs(workspace)
+        options = RunOptions(campaign.system, UNCHANGED)
+        bench, _, checkout = bench_in_tree(workspace, campaign, here, folders, options)
+        return go_on(bench, checkout, run, is_restart)
+
+
+def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Screened:
+    """Goes on with *run* from its own commit, and judges it."""
+    before = bench.store.read(run)
+    own = before["campaign"]["purpose"]
+    if own not in (SCREENING, BASELINE_RUN, DIAGNOSTIC_RUN):
+        hint = f"kaizen {'noise --system ' + bench.campaign.system if own == 'noise' else own + ' ' + before['variant']}"
+        raise RefusedError(f"{run} is a part of a measurement that its own command goes on with", hint, "part_of_measurement")
+    if before["commit"]["hash"] != checkout.head:
+        commit = str(before["commit"]["hash"])[:12]
+        message = f"{run} was made from commit {commit}, and HEAD is {str(checkout.head)[:12]}"
+        raise RefusedError(message, f"check that commit out, here or in a worktree: git switch --detach {commit}", "other_commit")
+    tell_start(bench.campaign, before)
+    is_over = before["state"] == DONE or before.get("reason") == RACE_STOPPED
+    is_judged = any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in bench.campaign.events)
+    if is_over and not is_judged and own != DIAGNOSTIC_RUN:
+        tell_end(bench.campaign, before)
+        return judged(bench, RunOutcome(before, []))
+    refuse_state({**before, "state": DONE} if is_over else before, is_restart)
+    if is_restart:
+        bench.store.restart(run)
+    with bench.store.writing(run) as writer:
+        writer.event("resumed", after=before["state"], restart=is_restart, mended=writer.notes)
+        kill_marked(RUN_MARK + b"=" + str(before["mark"]).encode())
+        outcome = execute_here(bench, checkout, writer, before["state"] in (INCOMPLETE, TIMED_OUT))
+    return judged(bench, outcome)
+
+
+# --- The race --------------------------------------------------------------------------
+
+
+def race_end(order: Sequence[str], candidate: Scores, stored: Scores, effect: float, has_label: bool) -> int | None:
+    """After how many items of *order* the race is lost, of scores in 0 to 1; None while it is not.
+
+    Where a label is named the wish is only that nothing is harmed, and no rest can make the variant hopeless. An item that is not
+    measured yet ends what can be said: what comes in another order would not be blind to it.
+    """
+    paired = [item for item in order if stored.get(item)]
+    means = {item: sum(stored[item]) / len(stored[item]) for item in paired}
+    headroom = None if has_label else sum(1 - mean for mean in means.values())
+    race = FutilityRace(0.0 if has_label else effect, headroom)
+    for number, item in enumerate(paired, 1):
+        if not candidate.get(item):
+            return None
+        if race.add(candidate[item][0] - means[item], 1 - means[item]):
+            return number
+    return None
+
+
+class ScreenRace:
+    """The race of a screen while its answers come in."""
+
+    def __init__(self, bench: Bench, document: JsonObject, session: RunSession) -> None:
+        self.session, self.document, self.effect = session, document, scaled_effect(bench.campaign.contract)
+        self.stored = merged_scores(bench.store, bench.state().stored)
+        self.seen = 0
+
+    def end(self) -> RunEnd | None:
+        """The end of the run when the race is lost."""
+        if len(self.session.last) == self.seen or not can_race(self.document):
+            return None
+        self.seen = len(self.session.last)
+        found = {key[0]: scaled_score(line, self.document) for key, line in self.session.last.items()}
+        scores = {item: [score] for item, score in found.items() if score is not None}
+        label = self.document["campaign"]["label"]
+        number = race_end(self.document["population"]["selected_item_ids"], scores, self.stored, self.effect, bool(label))
+        return None if number is None else RunEnd(INCOMPLETE, RACE_STOPPED, f"given up after {counted(number, 'item')}: the race is lost")
+
+
+def can_race(document: JsonObject) -> bool:
+    """True when differences of scores lie within -1 to 1."""
+    return document["campaign"]["range"] is not None or document["metric"]["aggregation"] in COUNT_AGGREGATIONS
+
+
+# --- The verdict -----------------------------------------------------------------------
+
+
+def judged(bench: Bench, outcome: RunOutcome) -> Screened:
+    """What the run says, which is recorded. Raises Interrupted when it was broken off."""
+    document, campaign = outcome.document, bench.campaign
+    purpose, run = str(document["campaign"]["purpose"]), str(document["id"])
+    if document["state"] == BROKEN_OFF:
+        raise Interrupted(f"{run}: stopped by a signal; kaizen resume {run} goes on")
+    if purpose == BASELINE_RUN and document["state"] == DONE:
+        if bench.state().baseline is None:
+            record(campaign, "baseline", run=run, commit=document["commit"]["hash"])
+        return Screened(outcome, purpose, None, campaign)
+    if purpose != SCREENING:
+        return Screened(outcome, purpose, None, campaign)
+    body = screen_body(bench, document)
+    record(campaign, "screen", **body)
+    return Screened(outcome, purpose, body, campaign)
+
+
+def screen_body(bench: Bench, document: JsonObject) -> JsonObject:
+    """The body of the screen event of the run of *document*; its fresh label trials are measured here."""
+    state, own, run = bench.state(), document["campaign"], str(document["id"])
+    leader = state.leader
+    body: JsonObject = {"variant": document["variant"], "commit": document["commit"]["hash"], "run": run, "label_runs": None}
+    body |= {"idea": own["idea"], "label": own["label"] or None, "predict": own["predict"], "leader": leader.variant}
+    body |= {"leader_commit": leader.commit, **dict.fromkeys(("n", "gain", "se", "z", "label_n", "label_gain", "label_z"))}
+    body |= {"verdict": "", "reasons": [], "memorised": own["memorised"], "race_stopped": False}
+    raced = document["reason"] == RACE_STOPPED
+    if document["state"] != DONE and not raced:
+        return {**body, "verdict": UNFINISHED_VERDICTS[document["state"]], "reasons": [document["reason"]]}
+    check_recorded(bench.campaign, bench.store, [run, *state.stored])
+    candidate, stored = arm_scores(bench.store, run), merged_scores(bench.store, state.stored)
+    order = document["population"]["selected_item_ids"]
+    number = race_end(order, candidate, stored, scaled_effect(bench.campaign.contract), bool(own["label"])) if can_race(document) else None
+    if number is not None:
+        candidate = {item: candidate[item] for item in [item for item in order if stored.get(item)][:number]}
+    overall = difference_of(state, bench.clusters(), candidate, stored, (1, passes_of(bench.store, state.stored)))
+    body |= {"n": overall.n, "gain": overall.gain, "se": overall.se, "z": overall.z, "race_stopped": number is not None}
+    label = None
+    if own["label"] and number is None and (overall.z is None or overall.z > -1):
+        label_runs, label = label_trials(bench, document, state)
+        body |= {"label_runs": label_runs, "label_n": label.n, "label_gain": label.gain, "label_z": label.z}
+    ruling = screen_verdict(overall, label)
+    if number is not None and ruling.verdict != "worse":
+        ruling = Ruling("no_signal", (RACE_STOPPED,))
+    return {**body, "verdict": ruling.verdict, "reasons": list(ruling.reasons)}
+
+
+def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tuple[list[str], Difference]:
+    """(runs of candidate and leader, how they differ) of fresh paired trials on the items of the label; not measured when a run failed."""
+    own, leader, commit = document["campaign"], state.leader, str(document["commit"]["hash"])
+    arms = [Arm("candidate", document["variant"], commit), Arm("leader", leader.variant, leader.commit)]
+    measure = Measure(LABEL_RUN, f"label\n{commit}\n{leader.commit}", bench.tagged(own["label"]), idea=own["idea"], label=own["label"])
+    trials = int(bench.campaign.contract["label_trials"])
+    with arm_runs(bench, arms, measure, leader.commit) as pair:
+        pair.measure(trials)
+        is_whole = set(pair.finish()) == {DONE}
+        runs = pair.ids()
+    check_recorded(bench.campaign, bench.store, list(runs.values()))
+    scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
+    return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
+
+
+def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: str) -> int:
+    return 0
+
+# endregion
+
+# region campaigns/replicating.py
+# =============================================================================
+# Fresh passes of a promising variant and the leader: whether it may be kept.
+#
+# One pass first, which may end it; then up to three, and once up to six where the evidence is close.
+# Only these passes count: what the screen saw chose the variant, and is left out. Guards are asked on
+# the same data. The leader's fresh trials are compared with its stored ones: whether the world drifted.
+# =============================================================================
+
+Values = dict[str, list["float | None"]]
+SIDES = ("candidate", "leader")
+GAVE_UP = "first_pass"
+
+
+def replicated(workspace: Workspace, campaign: Campaign, name: str) -> JsonObject:
+    """The body of the replicate event of the variant *name*, measured now, gone on with, or as it was when all was measured.
+
+    Raises InputError (`no_variant`), and RefusedError: not_promising, discarded, is_leader, and what forbids measuring.
+    """
+    state = campaign_state(campaign)
+    variant = state.variants.get(name)
+    if variant is None or variant.screen is None:
+        known = [each.name for each in state.screened()]
+        raise InputError(f"no variant {quoted(name)} was screened in {campaign.id}", did_you_mean(name, known) or "", "no_variant")
+    commit, leader = str(variant.screen["commit"]), state.leader
+    before = variant.replicate if variant.replicate and variant.replicate["leader_commit"] == leader.commit else None
+    if before and before["commit"] == commit and before["verdict"] not in (EXTEND, "incomplete"):
+        tell_drift(campaign, name)
+        return before
+    if variant.decision or commit == leader.commit:
+        what = "is the leader" if commit == leader.commit else f"was {variant.decision}"
+        raise RefusedError(f"{visible(name, 60)} {what}: there is nothing to replicate", "kaizen next says what to do", "decided")
+    if variant.screen["verdict"] != PROMISING:
+        message = f"{visible(name, 60)} was screened as {variant.screen['verdict']}: fresh trials are for promising variants"
+        raise RefusedError(message, "kaizen next says what to do", "not_promising")
+    with open_bench(workspace, campaign) as bench:
+        if before is None:
+            refuse_spent(campaign, state, 2 * len(bench.items.cases))
+        body = replicate_body(bench, state, variant.screen, bool(before and before["verdict"] == EXTEND))
+        record(campaign, "replicate", **body)
+    tell_drift(campaign, name)
+    return body
+
+
+def tell_drift(campaign: Campaign, name: str) -> None:
+    """Records drift when the replications since the last baseline show it."""
+    zs = campaign_state(campaign).drift_zs
+    if drift(zs):
+        record(campaign, "drift", z=zs[-1], variant=name)
+
+
+def replicate_body(bench: Bench, state: CampaignState, screen: JsonObject, is_extended: bool) -> JsonObject:
+    """The body of the event: what was measured of the variant of *screen*, and the verdict."""
+    terms, leader, label = bench.campaign.contract["replicate"], state.leader, str(screen["label"] or "")
+    arms = [Arm("candidate", screen["variant"], screen["commit"]), Arm("leader", leader.variant, leader.commit)]
+    key = f"replicate\n{screen['commit']}\n{leader.commit}"
+    of = Measure(REPLICATE_RUN, key, bench.order(), idea=str(screen["idea"] or ""), label=label)
+    runs: dict[str, list[str]] = {role: [] for role in SIDES}
+    states, has_given_up = set(), False
+    with arm_runs(bench, arms, of, leader.commit) as pair:
+        if pair.measure(1):
+            one = difference_of(state, bench.clusters(), pair.scores("candidate", 1), pair.scores("leader", 1), (1, 1))
+            has_given_up = first_pass_gives_up(one, bool(label))
+            if not has_given_up:
+                pair.measure(terms["passes"])
+        states.update(pair.finish())
+        add_runs(runs, pair.ids())
+    if is_extended and states == {DONE}:
+        with arm_runs(bench, arms, of._replace(first=terms["passes"] + 1), leader.commit) as more:
+            more.measure(terms["extended"] - terms["passes"])
+            states.update(more.finish())
+            add_runs(runs, more.ids())
+    check_recorded(bench.campaign, bench.store, [*runs["candidate"], *runs["leader"], *state.stored])
+    body: JsonObject = {"variant": screen["variant"], "commit": screen["commit"], "leader": leader.variant, "leader_commit": leader.commit}
+    return {**body, "label": label or None, **judged_replicate(bench, state, runs, label, states == {DONE}, has_given_up, is_extended)}
+
+
+def add_runs(runs: dict[str, list[str]], ids: Mapping[str, str]) -> None:
+    """Adds the runs *ids* by role."""
+    for role, run in ids.items():
+        runs[role].append(run)
+
+
+def judged_replicate(
+    bench: Bench, state: CampaignState, runs: dict[str, list[str]], label: str, is_whole: bool, has_given_up: bool, is_extended: bool
+) -> JsonObject:
+    """The numbers that the runs give, and the verdict that rests on them."""
+    contract, clusters, effect = bench.campaign.contract, bench.clusters(), scaled_effect(bench.campaign.contract)
+    candidate, leader = (merged_scores(bench.store, runs[role]) for role in SIDES)
+    passes = min(passes_of(bench.store, runs[role]) for role in SIDES)
+
+    def difference(items: "Sequence[str] | None") -> Difference:
+        left, right = (each if items is None else only(each, items) for each in (candidate, leader))
+        return difference_of(state, clusters, left, right, (passes, passes))
+
+    overall, items = difference(None), set(bench.tagged(label)) if label else set()
+    of_label = difference(sorted(items)) if label else None
+    rest = difference(sorted(candidate.keys() - items)) if label else None
+    stored = merged_scores(bench.store, state.stored)
+    drifted = difference_of(state, clusters, leader, stored, (passes, max(1, passes_of(bench.store, state.stored))))
+    guards = [measured_guard(bench, each, runs) for each in contract["guards"]]
+    lost = critical_losses(candidate, leader, critical_items(bench))
+    lines = net_lines(bench.checkout, state.leader.commit, candidate_commit(bench, runs))
+    smaller = simplify_verdict(overall, effect, lines, costs(bench, runs))
+    guarded = guard_verdict(guards, lost, not is_extended and passes < contract["replicate"]["extended"])
+    ruling = replicate_verdict(overall, of_label, rest, effect, passes, is_extended)
+    verdict, reasons = ruling.verdict, list(ruling.reasons)
+    if not is_whole:
+        verdict, reasons = "incomplete", ["run_failed"]
+    elif has_given_up:
+        verdict, reasons = "not_replicated", [GAVE_UP]
+    elif verdict in (KEEPABLE, EXTEND) and guarded.verdict == "guard_failed":
+        verdict, reasons = "guard_failed", list(guarded.reasons)
+    elif verdict == KEEPABLE and guarded.verdict == "undecided":
+        verdict, reasons = EXTEND, list(guarded.reasons)
+    is_asked = is_whole and not has_given_up
+    return {
+        "runs": runs,
+        "passes": passes,
+        "n": overall.n, "gain": overall.gain, "se": overall.se, "z": overall.z, "p": overall.p_greater,
+        "interval": None if overall.interval_low is None else [overall.interval_low, overall.interval_high],
+        "label_z": of_label.z if of_label else None,
+        "label_gain": of_label.gain if of_label else None,
+        "rest_z": rest.z if rest else None,
+        "guards": [guard_row(guard, guarded.states[guard.name]) for guard in guards] if is_asked else [],
+        "lost_items": sorted({*lost, *consistent_losses(candidate, leader)}) if is_asked else [],
+        "drift_z": drifted.z if is_whole and state.stored else None,
+        "verdict": verdict,
+        "reasons": reasons,
+        "can_simplify": is_asked and guarded.verdict == "passed" and smaller.verdict == "simplified",
+    }
+
+
+def candidate_commit(bench: Bench, runs: Mapping[str, Sequence[str]]) -> str:
+    """The commit of the candidate."""
+    return str(bench.store.read(runs["candidate"][0])["commit"]["hash"])
+
+
+def critical_items(bench: Bench) -> list[str]:
+    """The items that must never be lost: those with the tag, or the field, `critical`."""
+    cases = bench.items.cases
+    return [name for name in cases if cases[name].document.get("critical") or "critical" in (cases[name].document.get("tags") or ())]
+
+
+# --- Guards ----------------------------------------------------------------------------
+
+
+def arm_values(store: RunStore, runs: Sequence[str], name: str) -> Values:
+    """{item: the value of the metric *name* in each answer}; None where it is missing or no number."""
+    found: Values = {}
+    for run in runs:
+        document = store.read(run)
+        metric = document["metric"]
+        for line in answered_lines(store, document):
+            value = line_value(line, name, metric["name"], metric["aggregation"] in COUNT_AGGREGATIONS)
+            known = float(value) if isinstance(value, bool) or is_number(value) else None
+            found.setdefault(line["item"], []).append(known)
+    return found
+
+
+def measured_guard(bench: Bench, guard: JsonObject, runs: Mapping[str, Sequence[str]]) -> Guard:
+    """The guard of the contract as the runs of both arms measured it; of cost and latency the margin is a share."""
+    name = str(guard["metric"])
+    candidate, leader = (arm_values(bench.store, runs[role], name) for role in SIDES)
+    if guard.get("hard"):
+        values = [value for each in candidate.values() for value in each]
+        failed = sum(any(value is not None and value < 1 for value in each) for each in candidate.values())
+        return Guard(name, is_hard=True, failed=None if not values or None in values and not failed else failed)
+    if name in LINE_METRICS:
+        return Guard(name, amount_difference(candidate, leader, bench.clusters()), math.log1p(float(guard["margin"])))
+    sides = [{item: [value for value in values if value is not None] for item, values in each.items()} for each in (candidate, leader)]
+    if any(None in values for each in (candidate, leader) for values in each.values()):
+        return Guard(name, None, float(guard["margin"]))
+    sign = -1.0 if guard.get("direction") == "lower" else 1.0
+    oriented = [{item: [sign * value for value in values] for item, values in each.items()} for each in sides]
+    return Guard(name, paired_difference(oriented[0], oriented[1], bench.clusters()), float(guard["margin"]))
+
+
+def guard_row(guard: Guard, outcome: str) -> JsonObject:
+    """What the event says of a guard."""
+    row: JsonObject = {"metric": guard.name, "outcome": outcome}
+    if guard.is_hard:
+        return {**row, "hard": True, "failed": guard.failed}
+    difference = guard.difference or Difference(0, 0)
+    return {**row, "margin": guard.margin, "gain": difference.gain, "se": difference.se, "n": difference.n}
+
+
+def costs(bench: Bench, runs: Mapping[str, Sequence[str]]) -> float | None:
+    """What the candidate costs as a share of what the leader does, by answer; None where a price is not known."""
+    means = []
+    for role in SIDES:
+        values = [value for each in arm_values(bench.store, runs[role], "cost_usd").values() for value in each]
+        known = [value for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return None
+        means.append(math.fsum(known) / len(known))
+    return means[0] / means[1] if means[1] else None
+
+# endregion
+
+# region campaigns/noise_floor.py
+# =============================================================================
+# The noise of the leader, and what it takes to see the effect that is wanted.
+# =============================================================================
+
+TYPICAL_SCATTER = 0.16  # mean variance of a trial of an item: pass rates of Beta(1.2, 0.8)
+PLANNED_ITEMS = (50, 100, 200, 400)
+PLANNED_EFFECTS = (0.03, 0.05, 0.08, 0.12)
+
+
+# --- Measuring it ----------------------------------------------------------------------
+
+
+def measured_noise(workspace: Workspace, campaign: Campaign, passes: int, accepted: str) -> JsonObject:
+    """The body of the noise event: measured now, or the one that is known while the leader's stored trials hold.
+
+    *accepted* is what a person says to a floor that is too high; it is recorded. Raises IncompleteError when a pass failed, and what
+    forbids measuring.
+    """
+    state = campaign_state(campaign)
+    if state.noise is not None and state.stored and not state.is_drifted:
+        if accepted and state.noise["accepted"] != accepted:
+            record(campaign, "noise", **{**state.noise, "runs": state.stored, "accepted": accepted})
+        return campaign_state(campaign).noise or {}
+    leader = state.leader
+    with open_bench(workspace, campaign) as bench:
+        number = sum(event["type"] == "noise" for event in campaign.events)
+        of = Measure(NOISE_RUN, f"noise\n{number}\n{leader.commit}", bench.order())
+        with arm_runs(bench, [Arm("leader", leader.variant, leader.commit)], of) as runs:
+            if all(run.writer.document()["state"] == "planned" for run in runs.runs):
+                refuse_spent(campaign, state, passes * len(bench.items.cases))
+            runs.measure(passes)
+            states, ids = runs.finish(), list(runs.ids().values())
+            scores = runs.scores("leader")
+    if states != [DONE]:
+        message = f"{ids[0]}: {states[0]}; the noise is not known before all passes are measured"
+        raise IncompleteError(message, f"see what failed: kaizen show {ids[0]}; then call kaizen noise again", states[0])
+    check_recorded(campaign, bench.store, ids)
+    body = {"runs": ids, "passes": passes, **noise_body(campaign.contract, scores), "accepted": accepted or None}
+    record(campaign, "noise", **body)
+    return body
+
+
+def noise_body(contract: JsonObject, scores: dict[str, list[float]]) -> JsonObject:
+    """What the passes in *scores* say: flips, run variance, smallest gain that is seen, whether that is good enough."""
+    floor = noise_floor(scores)
+    mean = math.fsum(math.fsum(each) / len(each) for each in scores.values()) / len(scores) if scores else None
+    mde = {str(trials): value for trials, value in (floor.mde or {}).items()}
+    planned = floor.mde_at(floor.items, int(contract["replicate"]["passes"])) if floor.items else None
+    return {
+        "items": floor.items,
+        "flip_rate": floor.flip_rate,
+        "se_pass": floor.se_pass,
+        "run_variance": floor.run_variance,
+        "mde": mde,
+        "score": mean,
+        "is_resolvable": not noise_forbids(planned, scaled_effect(contract), target_gap(contract, mean)),
+    }
+
+
+def target_gap(contract: JsonObject, mean: float | None) -> float | None:
+    """How far the *mean* score, as a share of the range, is from the target; None without one."""
+    metric, target = contract["metric"], contract["target"]
+    low, high = metric.get("minimum"), metric.get("maximum")
+    if target is None or mean is None:
+        return None
+    is_lower = metric["direction"] == "lower"
+    if None in (low, high):
+        return float(-target - mean if is_lower else target - mean)
+    return float(((high - target) if is_lower else (target - low)) / (high - low) - mean)
+
+
+# --- Planning --------------------------------------------------------------------------
+
+
+class PlanBasis(NamedTuple):
+    """What a plan rests on: the floor, in words whence, items, holdout cases, looks, the effect wanted, costs and seconds of an answer."""
+
+    floor: NoiseFloor
+    source: str
+    items: int
+    holdout: int
+    looks: int
+    alpha: float
+    trials: int
+    passes: int
+    effect: float
+    score: float | None
+    variants: int
+    cost: float | None
+    seconds: float | None
+
+
+def known_floor(state: CampaignState) -> NoiseFloor | None:
+    """The noise floor that was measured; None before."""
+    noise = state.noise
+    if noise is None or noise["se_pass"] is None:
+        return None
+    return NoiseFloor(int(noise["items"]), int(noise["passes"]), noise["flip_rate"], noise["se_pass"], noise["run_variance"])
+
+
+def typical_floor(items: int) -> NoiseFloor:
+    """The noise floor of typical pass/fail items where nothing was measured."""
+    return NoiseFloor(items, 0, None, math.sqrt(TYPICAL_SCATTER / items), 0.0)
+
+
+def items_needed(floor: NoiseFloor, effect: float, trials: int, level: float) -> int | None:
+    """Items with *trials* passes a side that show *effect* with power 0.8 in a one-sided test at *level*; None where no number does.
+
+    Of items that pass with a probability of Beta(1.2, 0.8), for 10 points with 3 trials:
+
+    >>> items_needed(typical_floor(100), 0.1, 3, 0.05)
+    66
+    """
+    if floor.se_pass is None or floor.run_variance is None or effect <= 0:
+        return None
+    wanted = (effect / (normal_point(1 - level) + normal_point(POWER))) ** 2 * trials / 2 - floor.run_variance
+    return math.ceil(floor.se_pass**2 * floor.items / wanted) if wanted > 0 else None
+
+
+def campaign_plan(basis: PlanBasis) -> JsonObject:
+    """What can be seen with how much, what it costs by proposal and by item, and why a campaign cannot succeed ([] when it can)."""
+    floor, level = basis.floor, look_level(basis.alpha, basis.looks, 1, 0)
+    sizes = sorted({*PLANNED_ITEMS, basis.items})
+    effects = sorted({*PLANNED_EFFECTS, *([basis.effect] if basis.effect > 0 else [])})
+    screened = normal_tail(SCREEN_Z)  # of useless variants this share goes on to be replicated
+    proposal = basis.items * (1 + screened * 2 * basis.passes)
+    look = 2 * basis.trials * basis.holdout
+    answers = basis.variants * proposal + basis.looks * look
+    mde = floor.mde_at(basis.items, basis.passes)
+    look_mde = floor.mde_at(basis.holdout, basis.trials, level) if basis.holdout else None
+    reasons = ["unresolvable"] if noise_forbids(mde, basis.effect, None) else []
+    if look_mde is not None and basis.score is not None and look_mde > 1 - basis.score:
+        reasons.append("look_cannot_see")
+    return {
+        "source": basis.source,
+        "items": basis.items,
+        "holdout": basis.holdout,
+        "effect": basis.effect,
+        "mde": [{"items": n, **{str(trials): floor.mde_at(n, trials) for trials in MDE_TRIALS}} for n in sizes],
+        "items_needed": {str(trials): items_needed(floor, basis.effect, trials, ONE_SIDED) for trials in MDE_TRIALS},
+        "look": {
+            "level": level,
+            "trials": basis.trials,
+            "mde": look_mde,
+            "power": [{"effect": each, "power": floor.power_at(each, basis.holdout, basis.trials, level)} for each in effects]
+            if basis.holdout
+            else [],
+            "cases_needed": items_needed(floor, basis.effect, basis.trials, level),
+        },
+        "answers": {"per_proposal": round(proposal), "per_look": look, "campaign": round(answers)},
+        "cost_usd": amounts(basis.cost, proposal, look, answers),
+        "seconds": amounts(basis.seconds, proposal, look, answers),
+        "cannot_succeed": reasons,
+    }
+
+
+def amounts(each: float | None, proposal: float, look: float, answers: float) -> JsonObject | None:
+    """What so many answers take at *each* apiece: by item, proposal, look, and in all; None when that is not known."""
+    if each is None:
+        return None
+    return {"per_item": each, "per_proposal": each * proposal, "per_look": each * look, "campaign": each * answers}
+
+# endregion
+
+# region campaigns/looking.py
+# =============================================================================
+# A look: leader against reference on the sealed holdout; yes, no or void.
+#
+#     begun   look 3, its level, both commits       in the ledger before anything is measured
+#     look    the answer                            spends the look that was begun
+#
+# A look that was broken off goes on where it was, with the commits and the answers that it has in the sealed place: who kills it gets
+# no other draw. Where the sealed place cannot be written its runs lie in a temporary folder, and are gone
+# with the process: such a look is void when it was broken off. Whatever else goes wrong is void too.
+# =============================================================================
+
+BEGUN, VOID = "begun", "void"
+LOOKS_FOLDER = "looks"
+PASSED_ON = ("sealed_missing", "sealed_unreadable")  # a look is not spent where the holdout cannot be reached
+SIGN_REASONS = tuple(reason for _, reason, _, _ in SIGNS)
+
+
+class VoidLook(Exception):
+    """A look that says nothing; its text is a stable code."""
+
+
+def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False) -> str:
+    """`yes`, `no` or `void`: whether the leader is better than the reference, on the holdout, at the level of this look.
+
+    Only with *is_closing* is the last look taken. Raises RefusedError, and spends nothing: no_looks_left, look_reserved,
+    nothing_to_claim, and what forbids measuring here. Raises Interrupted when it was stopped; the same call goes on.
+    """
+    with ExitStack() as held:
+        holding_campaign(held, workspace, campaign)
+        told = untold_look(campaign)
+        if told is not None:
+            return told
+        state = campaign_state(campaign)
+        begun = begun_look(campaign)
+        obstacle = sealed_obstacle(campaign)
+        if obstacle and obstacle.reason in PASSED_ON:
+            raise obstacle
+        is_new = begun is None
+        if begun is None:
+            begun = begin_look(campaign, state, is_closing)
+        answer, reason = VOID, "broken_off"
+        if is_new or begun["kept"]:
+            answer, reason = measured_answer(workspace, campaign, state, begun)
+        commits = begun["leader_commit"], begun["reference_commit"]
+        append_look(campaign, answer, begun["level"], *commits, void_reason=reason)
+        return untold_look(campaign) or answer
+
+
+def begun_look(campaign: Campaign) -> JsonObject | None:
+    """The look that was begun and has no answer yet."""
+    events = read_chain(campaign.file(LOOKS_FILE))
+    body: JsonObject = events[-1]["body"] if events and events[-1]["type"] == BEGUN else {}
+    return body or None
+
+
+def begin_look(campaign: Campaign, state: CampaignState, is_closing: bool) -> JsonObject:
+    """The body of the ledger's line that a look begins, which is on disk. Raises RefusedError when none may be taken."""
+    terms = campaign.contract["looks"]
+    spent, yes = looks_so_far(campaign)
+    if spent >= terms["number"]:
+        message = f"all {counted(terms['number'], 'look')} of {campaign.id} are spent"
+        raise RefusedError(message, f"close it: kaizen campaign close --campaign {campaign.id}", "no_looks_left")
+    if terms["number"] - spent <= LOOKS_FOR_CLOSE and not is_closing:
+        message = f"the last look of {campaign.id} is kept for its close"
+        raise RefusedError(message, f"close it: kaizen campaign close --campaign {campaign.id}", "look_reserved")
+    if state.leader.commit == state.reference.commit:
+        hint = "keep a variant first: kaizen next says which"
+        raise RefusedError("the leader is what was confirmed last: there is nothing to claim", hint, "nothing_to_claim")
+    body = {"look": spent + 1, "yes_before": yes, "level": look_level(terms["alpha"], terms["number"], spent + 1, yes)}
+    sides = {"leader": state.leader.variant, "reference": state.reference.variant}
+    commits = {"leader_commit": state.leader.commit, "reference_commit": state.reference.commit}
+    is_kept = sealed_obstacle(campaign) is None and can_write_sealed(campaign)
+    with writing_journal(campaign, LOOKS_FILE) as log:
+        event = log.append(BEGUN, {**body, **sides, **commits, "kept": is_kept, "copied": is_kept})
+    if is_kept:
+        copy_ledger(campaign)
+    found: JsonObject = event["body"]
+    return found
+
+
+def untold_look(campaign: Campaign) -> str | None:
+    """The answer of the last look in the ledger that the journal does not have yet, and now has; None when it has all."""
+    told = sum(event["type"] == "look" for event in campaign.events)
+    answer = None
+    begun = [event["body"] for event in read_chain(campaign.file(LOOKS_FILE)) if event["type"] == BEGUN]
+    for number, body in enumerate(ledger(campaign)):
+        if number >= told:
+            answer = str(body["answer"])
+            kept = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")
+            names = next(each for each in begun if each["look"] == body["look"])
+            record(campaign, "look", **{key: body[key] for key in kept}, leader=names["leader"], reference=names["reference"])
+    return answer
+
+
+# --- Measuring -------------------------------------------------------------------------
+
+
+def measured_answer(workspace: Workspace, campaign: Campaign, state: CampaignState, begun: JsonObject) -> tuple[str, str]:
+    """(answer, why it is void or '') of the look *begun*. Raises Interrupted, and RefusedError for PAUSE and STOP, as it may go on."""
+    try:
+        with look_bench(workspace, campaign, begun) as (bench, cases):
+            return look_compared(bench, state, begun, cases), ""
+    except Interrupted:
+        raise
+    except VoidLook as error:
+        return VOID, str(error)
+    except RefusedError as error:
+        if error.reason in SIGN_REASONS:
+            raise
+        if error.reason == "sealed_changed":
+            report_integrity(campaign, "sealed_changed", error.message)
+        return VOID, error.reason
+    except Exception as error:  # whatever it says may hold text of the holdout
+        return VOID, type(error).__name__
+
+
+@contextmanager
+def look_bench(workspace: Workspace, campaign: Campaign, begun: JsonObject) -> Iterator[tuple[Bench, dict[str, Case]]]:
+    """While the block runs, (the bench in the sealed place or a temporary folder, the sealed cases). Raises RefusedError."""
+    cases = open_sealed(campaign)
+    lines = [{key: value for key, value in case.document.items() if key != "split"} for case in cases.values()]
+    data = b"".join(encode_compact(line).encode("utf-8") + b"\n" for line in lines)
+    with WorkFolders() as folders:
+        if begun["kept"]:
+            folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(begun["look"]))
+            make_folder(folder)
+        else:
+            folder = folders.make()
+        others = {str(campaign.contract["dataset"]["path"]): data}
+        yield make_bench(workspace, campaign, read_checkout(workspace.root), folders, folder, others), cases
+
+
+def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: dict[str, Case]) -> str:
+    """The answer that fresh trials of both sides give. Raises VoidLook when one is not whole, or the leader has seen the holdout."""
+    refuse_contaminated(bench, begun)
+    trials = int(bench.campaign.contract["looks"]["trials"])
+    arms = [Arm("leader", begun["leader"], begun["leader_commit"]), Arm("reference", begun["reference"], begun["reference_commit"])]
+    items = tuple(name for name in bench.order() if name in cases)
+    with arm_runs(bench, arms, Measure(LOOK_RUN, f"look\n{begun['look']}", items)) as pair:
+        pair.measure(trials)
+        states = pair.finish()
+        leader, reference = pair.scores("leader"), pair.scores("reference")
+    failed = next((each for each in states if each != DONE), None)
+    if failed:
+        raise VoidLook(failed)
+    noise = state.noise or {}
+    variance, passes = float(noise.get("run_variance") or 0.0), int(noise.get("passes") or 0)
+    found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
+    return look_answer(found.p, float(begun["level"]))
+
+
+def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
+    """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
+
+# endregion
+
+# region campaigns/notes.py
+# =============================================================================
+# What a campaign writes into the tree: the best run in system.md, and lessons.md.
+#
+# Of system.md the one line `best_run` changes, byte for byte nothing else. Both files decide nothing about scores.
+# =============================================================================
+
+LESSONS_FILE = "lessons.md"
+MOST_LESSON_LINES = 200
+LESSONS_HEAD = "# Lessons\n\n"
+LESSON_MARK = "- "
+BEST_RUN_LINE = re.compile(rb"best_run:[^\r\n]*")
+
+
+def with_best_run(data: bytes, run: str) -> bytes:
+    """*data* of a system.md with *run* as its best run; all other bytes stay.
+
+    >>> with_best_run(b"---\\nmetric: a\\nbest_run: r1\\n---\\nbest_run: x\\n", "r2")
+    b'---\\nmetric: a\\nbest_run: r2\\n---\\nbest_run: x\\n'
+    """
+    line = b"best_run: " + run.encode()
+    lines = data.split(b"\n")
+    for number, old in enumerate(lines[1:], 1):
+        if BEST_RUN_LINE.match(old):
+            lines[number] = BEST_RUN_LINE.sub(line, old, 1)
+            break
+        if old.rstrip(b"\r") == b"---":
+            lines.insert(number, line + b"\r" * old.endswith(b"\r"))
+            break
+    return b"\n".join(lines)
+
+
+def lesson_line(campaign: str, lesson: JsonObject) -> str:
+    """A lesson as a line of lessons.md."""
+    verdict = str(lesson["verdict"]).replace("_", " ")
+    return f"{LESSON_MARK}{campaign} {visible(lesson['variant'], 60)} ({verdict}): {visible(lesson['lesson'], 1000)}"
+
+
+def with_lessons(text: str, lines: list[str]) -> str:
+    """*text* of a lessons.md with those of *lines* that it does not have; beyond 200 lines the oldest lessons go.
+
+    >>> with_lessons("# Ours\\n- a\\n", ["- a", "- b"])
+    '# Ours\\n- a\\n- b\\n'
+    """
+    known = (text or LESSONS_HEAD).rstrip("\n").split("\n")
+    known += [""] if known == [LESSONS_HEAD.strip()] else []
+    known += [line for line in lines if line not in known]
+    excess = len(known) - MOST_LESSON_LINES
+    for number, line in enumerate(known if excess > 0 else []):
+        if excess > 0 and line.startswith(LESSON_MARK):
+            known[number], excess = "", excess - 1
+    kept = [line for line in known if line] if len(known) > MOST_LESSON_LINES else known
+    return "\n".join(kept[-MOST_LESSON_LINES:]) + "\n"
+
+
+def write_notes(workspace: Workspace, campaign: Campaign, lessons: list[JsonObject], best_run: str = "") -> list[str]:
+    """Writes *lessons* [{variant, verdict, lesson}], and *best_run*; the paths, relative to the root, of files that changed."""
+    folder, changed = f"{WORKSPACE_FOLDER}/{SYSTEMS_FOLDER}/{campaign.system}", []
+    path = workspace.path(folder, SYSTEM_FILE)
+    before = read_bytes(path)
+    after = with_best_run(before, best_run) if best_run else before
+    if after != before:
+        write_file(path, after)
+        changed.append(f"{folder}/{SYSTEM_FILE}")
+    path = workspace.path(folder, LESSONS_FILE)
+    text = read_text(path) if os.path.exists(path) else ""
+    lines = [lesson_line(campaign.id, each) for each in lessons if each["lesson"]]
+    if lines and with_lessons(text, lines) != text:
+        write_file(path, with_lessons(text, lines))
+        changed.append(f"{folder}/{LESSONS_FILE}")
+    return changed
+
+
+def commit_notes(workspace: Workspace, checkout: Checkout, paths: list[str], message: str) -> str:
+    """Commits just the *paths*, relative to the root; the commit that HEAD is then. Raises GitError."""
+    if paths:
+        git_answer(workspace.root, "add", "--", *paths)
+        git_answer(workspace.root, "commit", "--quiet", "--no-verify", "--only", "-m", message, "--", *paths)
+    return ref_commit(checkout.root, "HEAD")
+
+# endregion
+
+# region campaigns/conduct.py
+# =============================================================================
+# Keep and discard: a variant becomes the leader, or the branch goes back to it.
+#
+# Nothing here judges: `keep` needs a verdict that the engine has computed on fresh trials, `discard` records the one there is. No word of
+# git used here resets, cleans or overwrites a tree: the branch pointer moves by `git switch`, which refuses where a file would be
+# lost, and each evaluated commit stays alive under refs/kaizen/<campaign>/<variant>.
+# =============================================================================
+
+LONGEST_LESSON = 1000
+PASSED = "passed"
+
+
+class Decided(NamedTuple):
+    """The body of the event that was recorded, and what should be known besides."""
+
+    body: JsonObject
+    notes: list[str]
+
+
+class Deciding(NamedTuple):
+    """What a decision is made with: the campaign as it is now, its state, and the checkout, clean and writable."""
+
+    campaign: Campaign
+    state: CampaignState
+    checkout: Checkout
+
+
+@contextmanager
+def deciding(workspace: Workspace, name: str) -> Iterator[Deciding]:
+    """While the block runs nobody else decides in the campaign *name*, or runs in this tree.
+
+    Raises RefusedError: lock_held, campaign_closed, git_read_only, dirty_tree, and what forbids a commit.
+    """
+    with tree_lock(workspace):
+        campaign = load_campaign(workspace, name)
+        refuse_closed(campaign)
+        with FileLock(campaign.file("decisions.lock"), f"the decisions of {name}", 10):
+            campaign = load_campaign(workspace, name)
+            checkout = read_checkout(workspace.root)
+            obstacle = git_write_obstacle(checkout) or checkout_obstacle(checkout) or dirty_obstacle(dirty_paths(checkout))
+            if obstacle:
+                raise obstacle
+            yield Deciding(campaign, campaign_state(campaign), checkout)
+
+
+def known_variant(state: CampaignState, name: str) -> CampaignVariant:
+    """The variant *name*, which was run. Raises InputError (`no_variant`)."""
+    if name == UNCHANGED or name not in state.variants:
+        known = [each for each in state.variants if each != UNCHANGED]
+        raise InputError(f"no variant {quoted(name)} was run in this campaign", did_you_mean(name, known), "no_variant")
+    return state.variants[name]
+
+
+def checked_lesson(text: str) -> str:
+    """*text* on one line. Raises UsageError for one that is too long."""
+    if len(text) > LONGEST_LESSON:
+        raise UsageError(f"the lesson has {len(text):,} characters", f"{LONGEST_LESSON:,} have to do")
+    return " ".join(text.split())
+
+
+def contains_commit(checkout: Checkout, commit: str) -> bool:
+    """True when HEAD is *commit* or follows it; false for a commit that the repository does not have."""
+    return bool(commit) and git_ended(checkout.root, "merge-base", "--is-ancestor", commit, "HEAD").exit_code == 0
+
+
+def variant_ref(checkout: Checkout, campaign: str, variant: str, commit: str) -> str | None:
+    """The ref that keeps *commit* from now on; None when this repository does not have it."""
+    if not commit or git_ended(checkout.root, "cat-file", "-e", f"{commit}^{{commit}}").exit_code:
+        return None
+    return keep_commit(checkout, campaign, variant if re.match(NAME_SHAPE, variant) else slug(variant), commit)
+
+
+# --- Keep ------------------------------------------------------------------------------
+
+
+def keep_variant(workspace: Workspace, name: str, variant: str, simplify: bool, accepted_by: str, lesson: str) -> Decided:
+    """Makes *variant* the leader, with its fresh trials, and commits system.md with its run.
+
+    Raises RefusedError for whatever the verdict does not allow; HumanMustDecide when it holds text of development items and nobody has
+    accepted that (*accepted_by*).
+    """
+    lesson = checked_lesson(lesson)
+    with deciding(workspace, name) as (campaign, state, checkout):
+        found = known_variant(state, variant)
+        replicate = keepable_evidence(state, found, simplify)
+        if found.is_memorised() and not accepted_by:
+            message = f"{variant} holds text of development items: it may have learnt the answers"
+            raise HumanMustDecide(message, "a person who has read the diff: kaizen keep … --accept-memorised NAME", "memorised")
+        if not contains_commit(checkout, found.commit):
+            message = f"HEAD does not contain {variant}, which is {found.commit[:12]}"
+            raise RefusedError(message, f"check it out first: git switch --detach {found.commit[:12]}", "other_commit")
+        runs = run_names(replicate["runs"]["candidate"])
+        check_recorded(campaign, FolderStore(workspace), runs)
+        ref = variant_ref(checkout, campaign.id, variant, found.commit)
+        how = SIMPLIFIED if simplify else KEPT
+        taught = [{"variant": variant, "verdict": how, "lesson": lesson}]
+        paths = write_notes(workspace, campaign, [*state.lessons, *taught], runs[0])
+        head = commit_notes(workspace, checkout, paths, f"kaizen: {campaign.id} keeps {visible(variant, 60)}")
+        if found.is_memorised():
+            record(campaign, "accepted", what=f"memorised {variant}", by=accepted_by)
+        event = record(
+            campaign,
+            "keep",
+            variant=variant,
+            commit=found.commit,
+            head=head,
+            idea=found.idea,
+            how=how,
+            runs=runs,
+            gain=replicate.get("gain"),
+            se=replicate.get("se"),
+            accepted_memorised=accepted_by or None,
+            lesson=lesson,
+            best_run=runs[0],
+            ref=ref,
+        )
+        return Decided(event["body"], [])
+
+
+def keepable_evidence(state: CampaignState, variant: CampaignVariant, simplify: bool) -> JsonObject:
+    """The verdict on fresh trials against the leader of now that allows to keep *variant*. Raises RefusedError when there is none."""
+    name, found = variant.name, variant.replicate
+    if variant.decision:
+        raise RefusedError(f"{name} is {variant.decision} already", "each variant is decided about once", "decided")
+    if found is None:
+        hint = f"kaizen replicate {name}" if variant.verdict == "promising" else f"kaizen discard {name} --lesson TEXT"
+        raise RefusedError(f"{name} is {spoken_verdict(variant.verdict)} and has no fresh trials", hint, "not_replicated")
+    if found.get("leader") != state.leader.variant:
+        message = f"{name} was measured against {found.get('leader')}, and the leader is {state.leader.variant}"
+        raise RefusedError(message, f"bring it onto {state.leader.head[:12]}, commit, and run it as another variant", "other_leader")
+    if simplify and not (found.get("can_simplify") and found["verdict"] not in ("guard_failed", "incomplete")):
+        message = f"{name} is not shown to be smaller and no worse"
+        raise RefusedError(message, "it takes fewer lines or a tenth less cost, and a loss within the margin ruled out", "not_simplified")
+    if not simplify and found["verdict"] != KEEPABLE:
+        raise RefusedError(f"{name} is {spoken_verdict(found['verdict'])} on fresh trials", next_of(name, found), "not_keepable")
+    failed = [str(each["metric"]) for each in found.get("guards") or [] if each.get("outcome") != PASSED]
+    if failed:
+        raise RefusedError(f"{name}: guards did not pass: {visible(listed(failed))}", next_of(name, found), "guard_failed")
+    return found
+
+
+def spoken_verdict(verdict: str) -> str:
+    """*verdict* in words."""
+    return verdict.replace("_", " ")
+
+
+def next_of(name: str, replicate: JsonObject) -> str:
+    """What can be done with a variant that may not be kept."""
+    if replicate["verdict"] == "extend":
+        return f"more passes may tell: kaizen replicate {name}"
+    simpler = f"kaizen keep {name} --simplify; or " if replicate.get("can_simplify") else ""
+    return f"{simpler}kaizen discard {name} --lesson TEXT"
+
+
+def run_names(runs: object) -> list[str]:
+    """The ids of the runs of one side: one, or several when it was extended."""
+    return [str(run) for run in runs] if isinstance(runs, list) else [str(runs)]
+
+
+# --- Discard ---------------------------------------------------------------------------
+
+
+def discard_variant(workspace: Workspace, name: str, variant: str, lesson: str) -> Decided:
+    """Gives *variant* up with its verdict as computed, and moves the branch back to the leader when HEAD contains it.
+
+    Raises RefusedError when it is the leader or was decided about, when it is being run, or when a file would be lost; then nothing is
+    recorded and nothing moved.
+    """
+    lesson = checked_lesson(lesson)
+    if not lesson:
+        raise UsageError("the lesson is empty", "say what was expected, what happened, and what that rules out")
+    with deciding(workspace, name) as (campaign, state, checkout):
+        found = known_variant(state, variant)
+        if found.decision and not found.is_parked:
+            raise RefusedError(f"{variant} is {found.decision} already", "each variant is decided about once", "decided")
+        is_here = contains_commit(checkout, found.commit) and not contains_commit_of(checkout, state.leader, found)
+        # With what was committed on top, so that nothing is lost with the branch.
+        ref = variant_ref(checkout, campaign.id, variant, str(checkout.head) if is_here else found.commit)
+        notes = [] if ref else [f"{variant} has no commit that this repository knows: nothing is kept of it"]
+        if is_here:
+            go_back(checkout, state.leader)
+        elif found.commit:
+            notes.append(f"HEAD does not stand on {variant}: the branch was left where it is")
+        event = record(
+            campaign, "discard", variant=variant, commit=found.commit, verdict=found.verdict, lesson=lesson, ref=ref, moved=is_here
+        )
+        return Decided(event["body"], notes)
+
+
+def contains_commit_of(checkout: Checkout, leader: Version, found: CampaignVariant) -> bool:
+    """True when the leader itself follows the commit of *found*: then there is nothing to go back from."""
+    return not git_ended(checkout.root, "merge-base", "--is-ancestor", found.commit, leader.head).exit_code
+
+
+def go_back(checkout: Checkout, leader: Version) -> None:
+    """Moves the branch of *checkout*, or a detached HEAD, to the leader. Raises GitError where a file would be lost; nothing moved then."""
+    if checkout.head == leader.head:
+        return
+    place = ["--detach", leader.head] if checkout.branch is None else ["--no-track", "-C", checkout.branch, leader.head]
+    git_answer(checkout.root, "switch", "--quiet", "--no-overwrite-ignore", *place, seconds=COPY_SECONDS)
+
+
+def add_note(campaign: Campaign, text: str, variant: str) -> JsonObject:
+    """Records a note, of *variant* or, for '', of the campaign; the body. Raises InputError (`no_variant`), UsageError, RefusedError."""
+    refuse_closed(campaign)
+    text = checked_lesson(text)
+    if not text:
+        raise UsageError("the note is empty")
+    if variant:
+        known_variant(campaign_state(campaign), variant)
+    body: JsonObject = record(campaign, "note", text=text, variant=variant or None)["body"]
+    return body
+
+# endregion
+
+# region campaigns/standing.py
+# =============================================================================
+# What is told of a campaign's state: situation, why it must stop, what was learnt.
+#
+# Of the holdout nothing is here but how many looks there were and what they answered.
+# =============================================================================
+
+BUDGET_NAMES = ("variants", "evaluations", "usd", "hours")
+FAILED_BELOW = 0.5  # mean score of an item, of the range, below which it is a failure
+LESSON_SHOWN, NAME_SHOWN = 160, 40
+LESSONS_SHOWN, LABELS_TOLD, AVOID_SHOWN, NEAR_SHOWN, ITEMS_OF_LABEL = 10, 5, 10, 5, 3
+
+
+def scaled_target(contract: JsonObject) -> float | None:
+    """The target as a share of the range of the score, more being better; None without a target or a range."""
+    metric, target = contract["metric"], contract.get("target")
+    if target is None:
+        return None
+    low, high = metric.get("minimum"), metric.get("maximum")
+    if low is None or high is None:
+        return None
+    share = (target - low) / (high - low)
+    return float(1 - share if metric["direction"] == "lower" else share)
+
+
+def leader_scores(store: RunStore, state: CampaignState) -> dict[str, list[float]]:
+    """The stored trials of the leader by item, more being better; {} where they cannot be read or have to be measured anew."""
+    try:
+        return merged_scores(store, state.stored)
+    except KaizenError:
+        return {}
+
+
+def mean_score(scores: Mapping[str, Sequence[float]]) -> float | None:
+    """The mean over items of their means; None for none."""
+    means = [math.fsum(values) / len(values) for values in scores.values() if values]
+    return math.fsum(means) / len(means) if means else None
+
+
+def look_mde(state: CampaignState) -> float | None:
+    """The smallest gain that the next look sees four times out of five, at its level; None before the noise is known or without a look."""
+    noise, holdout, level = state.noise or {}, state.contract["holdout"], state.look_count.next_level
+    if noise.get("se_pass") is None or level is None or not noise.get("items"):
+        return None
+    floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], float(noise.get("run_variance") or 0.0))
+    units = int(holdout.get("clusters") or holdout["cases"])
+    return floor.mde_at(units, int(state.contract["looks"]["trials"]), level)
+
+
+def is_look_due(state: CampaignState) -> bool:
+    """Whether the leader has gained enough for a look, and none has asked about this very leader."""
+    asked = {(each.get("leader_commit"), each.get("reference_commit")) for each in state.looks}
+    is_new = (state.leader.commit, state.reference.commit) not in asked
+    return is_new and look_is_due(state.leader_gain()[0], look_mde(state), state.look_count.left)
+
+
+def is_overfit(state: CampaignState) -> bool:
+    """Whether looks have twice said no to a gain that they would have seen; until that is recorded."""
+    return overfit_suspected(state.noes, state.leader_gain()[0], look_mde(state))
+
+
+def is_unresolved(state: CampaignState) -> bool:
+    """Whether the effect wanted is below what the noise lets see, and nobody has accepted that."""
+    noise = state.noise or {}
+    return noise.get("is_resolvable") is False and not noise.get("accepted") and not state.contract.get("accepts_unresolvable")
+
+
+def campaign_counts(state: CampaignState, dev_score: float | None, signs: Sequence[str]) -> CampaignCounts:
+    """What the stop rules look at; *dev_score* of the leader, *signs* the files that a person has put into the store."""
+    spent, budget, target = state.spent(), state.contract["budget"], scaled_target(state.contract)
+    is_confirmed = state.reference.variant != UNCHANGED and state.reference == state.leader
+    return CampaignCounts(
+        is_target_confirmed=is_confirmed and None not in (target, dev_score) and (dev_score or 0.0) >= (target or 0.0),
+        variants=spent.variants,
+        item_evals=spent.evaluations,
+        usd=spent.usd or 0.0,
+        hours=spent.hours,
+        max_variants=budget.get("variants"),
+        max_item_evals=budget.get("evaluations"),
+        max_usd=budget.get("usd"),
+        max_hours=budget.get("hours"),
+        variants_since_keep=state.since_keep,
+        categories_tried=len(state.categories - {""}),
+        fresh_contexts=state.fresh_contexts,
+        dev_score=dev_score,
+        mde=state.mde(),
+        min_effect=scaled_effect(state.contract),
+        can_afford_more=not is_unresolved(state),
+        equal_crashes=state.equal_crashes,
+        taints=state.taints,
+        integrity=tuple(str(each.get("kind")) for each in state.integrity if not each.get("variant")),
+        is_stop_file="STOP" in signs,
+    )
+
+
+def campaign_stops(state: CampaignState, dev_score: float | None, signs: Sequence[str]) -> list[str]:
+    """The codes of why the campaign must stop, [] while it goes on; `closed` when it has ended."""
+    return ["closed"] if state.closed else stop_reasons(campaign_counts(state, dev_score, signs))
+
+
+def budget_left(state: CampaignState) -> JsonObject:
+    """{variants, evaluations, usd, hours} that are left; None where there is no limit, or the use is not known."""
+    spent = state.spent()._asdict()
+    budget = state.contract["budget"]
+    known = {name: spent[name] for name in BUDGET_NAMES if budget.get(name) is not None and spent[name] is not None}
+    return {name: max(0, budget[name] - known[name]) if name in known else None for name in BUDGET_NAMES}
+
+
+def situation_document(state: CampaignState, dev_score: float | None) -> JsonObject:
+    """What `next` and `status` tell of where the campaign stands; floats at nine digits, None for what is not known."""
+    gain, se = state.leader_gain()
+    noise, count = state.noise or {}, state.look_count
+    found: JsonObject = {
+        "reference": visible(state.reference.variant, NAME_SHOWN),
+        "leader": visible(state.leader.variant, NAME_SHOWN),
+        "dev": {"leader": dev_score, "gain_over_reference": gain, "se": se},
+        "noise": {"flip_rate": noise.get("flip_rate"), "se_pass": noise.get("se_pass"), "mde": state.mde()},
+        "luck_line": state.luck_line(),
+        "variants": len(state.screened()),
+        "expected_false_keeps": state.false_keeps(),
+        "looks": {"left": count.left, "done": count.done, "yes": count.yes, "next_level": count.next_level, "mde": look_mde(state)},
+        "left": budget_left(state),
+    }
+    told: JsonObject = rounded_floats(found)
+    return told
+
+
+# --- Memory ----------------------------------------------------------------------------
+
+
+def failures_by_label(workspace: Workspace, state: CampaignState, scores: Mapping[str, Sequence[float]]) -> list[JsonObject]:
+    """[{label, n, of, items}] of the leader's failing development items by tag, most first; [] where the dataset cannot be read."""
+    try:
+        cases = load_items(workspace, load_system(workspace, str(state.contract["system"]))).cases
+    except KaizenError:
+        return []
+    means = {item: math.fsum(values) / len(values) for item, values in scores.items() if values and item in cases}
+    failing = sorted((mean, item) for item, mean in means.items() if mean < FAILED_BELOW)
+    labels: dict[str, list[str]] = {}
+    totals: dict[str, int] = {}
+    for item in means:
+        for tag in cases[item].document.get("tags") or []:
+            totals[tag] = totals.get(tag, 0) + 1
+    for _, item in failing:
+        for tag in cases[item].document.get("tags") or ["(no tag)"]:
+            labels.setdefault(tag, []).append(item)
+    ordered = sorted(labels.items(), key=lambda pair: (-len(pair[1]), pair[0]))
+    return [
+        {
+            "label": visible(label, NAME_SHOWN),
+            "n": len(items),
+            "of": totals.get(label, len(items)),
+            "items": [visible(item, NAME_SHOWN) for item in items[:ITEMS_OF_LABEL]],
+        }
+        for label, items in ordered[:LABELS_TOLD]
+    ]
+
+
+def verdict_words(state: CampaignState, name: str) -> str:
+    """'not replicated, fresh gain -0.01': what became of the variant *name*."""
+    variant = state.variants[name]
+    words = variant.verdict.replace("_", " ")
+    for what, body in (("fresh gain", variant.replicate), ("gain", variant.screen)):
+        if body and body.get("gain") is not None:
+            z = f", z {body['z']:.2f}" if body.get("z") is not None else ""
+            return f"{words}, {what} {body['gain']:+.3g}{z}"
+    return words
+
+
+def memory_document(campaign: Campaign, state: CampaignState, failures: list[JsonObject]) -> JsonObject:
+    """{lessons, failures_top, avoid, near_miss, under_explored}, the newest of each, capped in number and length."""
+    gone = [each for each in state.variants.values() if each.decision and each.name != UNCHANGED and not state_is_kept(each.decision)]
+    tried = {str(idea.get("category")) for name, idea in state.ideas.items() if state.idea_status(name) != "open"}
+    lessons = [f"{visible(each['variant'], NAME_SHOWN)}: {visible(each['lesson'], LESSON_SHOWN)}" for each in state.lessons]
+    near = [each for each in state.variants.values() if each.is_near_miss()]
+    return {
+        "lessons": lessons[-LESSONS_SHOWN:],
+        "failures_top": failures,
+        "avoid": [
+            {"idea": each.idea or visible(each.name, NAME_SHOWN), "why": verdict_words(state, each.name)}
+            for each in gone[-AVOID_SHOWN:]
+            if not each.is_near_miss()
+        ],
+        "near_miss": [each.idea or visible(each.name, NAME_SHOWN) for each in near[-NEAR_SHOWN:]],
+        "under_explored": [name for name in CATEGORIES if name not in tried][:NEAR_SHOWN],
+    }
+
+
+def state_is_kept(decision: str) -> bool:
+    """True for a decision that made a variant the leader."""
+    return decision in ("kept", "simplified")
+
+# endregion
+
+# region campaigns/next_step.py
+# =============================================================================
+# The next step of a campaign: one command, why, and what has to be remembered.
+#
+# A function of the files alone: no clock, no environment, and the same bytes when it is asked twice. The first of these that
+# holds decides: a person is needed, a run is at work, one was interrupted or tainted, the tree is not a commit, something has
+# not been measured yet, a promising variant wants fresh trials, a variant wants a decision, a look is due, a rule says stop.
+# =============================================================================
+
+MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
+DIAGNOSTIC_ITEMS = 5
+PATHS_TOLD = 10
+IN_TREE = (BASELINE_RUN, DIAGNOSTIC_RUN, SCREENING)  # purposes of runs that take place in the tree at hand
+STOP_ACTION, HUMAN_ACTION, CLOSE_ACTION, PROPOSE = "stop", "human", "close", "propose"
+
+
+class Facts(NamedTuple):
+    """What the files say beside the journal: signs of a person, the tree, and {run: state} of runs that the journal saw no end of."""
+
+    signs: list[str]
+    tree: JsonObject
+    open_runs: dict[str, str]
+    contains_leader: bool
+    contains: dict[str, bool]  # by variant that waits for a decision: whether HEAD contains it
+
+
+class Step(NamedTuple):
+    """What is to be done: action, command, why, the variant and idea it is about ('' for none)."""
+
+    action: str
+    command: list[str]
+    why: str
+    variant: str = ""
+    idea: str = ""
+
+
+def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
+    """The facts of now."""
+    store = FolderStore(workspace)
+    signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
+    runs = [run for run, body in state.runs.items() if body.get("state") in (None, BROKEN_OFF)]
+    open_runs = {}
+    for run in runs:
+        try:
+            open_runs[run] = str(store.read(run)["state"])
+        except KaizenError:
+            open_runs[run] = "missing"
+    tree = tree_document(workspace)
+    if tree["head"] is None:
+        return Facts(signs, tree, open_runs, False, {})
+    checkout = read_checkout(workspace.root)
+    waiting = {each.name: contains_commit(checkout, each.commit) for each in state.undecided()}
+    return Facts(signs, tree, open_runs, contains_commit(checkout, state.leader.commit), waiting)
+
+
+# --- The list --------------------------------------------------------------------------
+
+
+class Steps:
+    """The steps that could be next, by rule; each is None when its rule does not hold."""
+
+    def __init__(self, campaign: Campaign, state: CampaignState, facts: Facts, stops: list[str]) -> None:
+        self.campaign, self.state, self.facts, self.stops = campaign, state, facts, stops
+        self.named = ["--campaign", campaign.id]
+        self.status = ["kaizen", "campaign", "status", *self.named]
+
+    def first(self) -> Step:
+        """The first step whose rule holds."""
+        return next(step for step in self.all() if step is not None)
+
+    def all(self) -> Iterator["Step | None"]:
+        """The steps by rank."""
+        yield self.closed_or_person()
+        yield self.at_work()
+        yield self.interrupted()
+        yield self.tainted()
+        yield self.unclean()
+        yield self.unmeasured()
+        yield self.replicate()
+        yield self.decide()
+        yield self.look()
+        yield self.stop()
+        yield self.propose()
+
+    def run_words(self, variant: str, *more: str) -> list[str]:
+        """`kaizen run` of *variant*."""
+        return ["kaizen", "run", "--system", self.campaign.system, "--variant", variant, *more]
+
+    def closed_or_person(self) -> "Step | None":
+        """The campaign is over, or a person has to look."""
+        if self.state.closed:
+            return Step(STOP_ACTION, self.status, f"{self.campaign.id} is closed")
+        if "STOP" in self.facts.signs:
+            return Step(STOP_ACTION, self.status, "a person has put the file STOP into the store")
+        if "PAUSE" in self.facts.signs:
+            return Step(HUMAN_ACTION, self.status, "a person has put the file PAUSE into the store; it goes on when the file is gone")
+        lost = [run for run, state in self.facts.open_runs.items() if state == "missing"]
+        if lost:
+            return Step(HUMAN_ACTION, self.status, f"integrity: {listed(lost, 3)} of the journal cannot be read")
+        if "integrity" in self.stops:
+            worst = self.state.integrity[-1]
+            return Step(HUMAN_ACTION, self.status, f"integrity: {visible(str(worst.get('message') or worst.get('kind')), 300)}")
+        return None
+
+    def at_work(self) -> "Step | None":
+        """A run is at work: wait."""
+        live = [run for run, state in self.facts.open_runs.items() if state in (PLANNED, RUNNING)]
+        if not live:
+            return None
+        return Step("wait", ["kaizen", "status", "--json"], f"{listed(live, 3)} at work: wait until it has ended, then ask again")
+
+    def is_here(self, run: str) -> bool:
+        """True when HEAD is the commit of *run*, and nothing else is in the tree."""
+        tree = self.facts.tree
+        return self.state.runs[run].get("commit") == tree["head"] and not tree["dirty"] and not tree["obstacle"]
+
+    def interrupted(self) -> "Step | None":
+        """A run was broken off: the same command goes on."""
+        for run, state in self.facts.open_runs.items():
+            body = self.state.runs[run]
+            purpose, variant = str(body.get("purpose")), str(body.get("variant"))
+            if state == DONE or self.is_decided(variant):
+                continue
+            if purpose in IN_TREE and self.is_here(run):
+                return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} was interrupted", variant)
+            again = self.same_command(purpose, variant)
+            if again:
+                return Step("resume", again, f"{run}, a {purpose} run, was interrupted: the same command goes on with it", variant)
+        return None
+
+    def is_decided(self, variant: str) -> bool:
+        """True for a variant that was decided about."""
+        found = self.state.variants.get(variant)
+        return found is not None and bool(found.decision)
+
+    def same_command(self, purpose: str, variant: str) -> list[str]:
+        """The command that goes on with arms of *purpose*; [] for a purpose whose runs take place in the tree, or that is settled."""
+        if purpose == NOISE_RUN and not self.state.stored:
+            return ["kaizen", "noise", "--system", self.campaign.system]
+        waiting = [each.name for each in self.state.undecided() if each.verdict == PROMISING]
+        name = variant if variant in waiting else waiting[0] if waiting else ""
+        return ["kaizen", "replicate", name, *self.named] if purpose == REPLICATE_RUN and name else []
+
+    def tainted(self) -> "Step | None":
+        """The tree changed under a run: begin it anew, unless that has happened twice."""
+        if self.state.taints >= TAINTS:
+            return None
+        for run, body in reversed(self.state.runs.items()):
+            if body.get("purpose") not in (LABEL_RUN, None):
+                variant = str(body.get("variant"))
+                is_open = body.get("state") == TAINTED and body["purpose"] in IN_TREE and not self.is_decided(variant)
+                if is_open and self.is_here(run):
+                    why = f"{run} of {visible(variant, 60)} is tainted: the tree changed while it was at work"
+                    return Step("restart", ["kaizen", "resume", run, "--restart"], why, variant)
+                return None
+        return None
+
+    def unclean(self) -> "Step | None":
+        """The tree is not exactly a commit."""
+        tree = self.facts.tree
+        if tree["obstacle"]:
+            return Step("clean", ["kaizen", "status", "--json"], f"{tree['obstacle']['message']}: {tree['obstacle']['hint']}")
+        if tree["dirty"]:
+            paths = listed([visible(each["path"], 60) for each in tree["dirty"]], 3)
+            why = f"{counted(len(tree['dirty']), 'path')} not as committed ({paths}): commit what belongs to the variant, by hand"
+            return Step("clean", ["kaizen", "status", "--json"], why)
+        return None
+
+    def unmeasured(self) -> "Step | None":
+        """Baseline, noise floor, whether the effect can be seen at all, drift."""
+        state = self.state
+        if state.baseline is None:
+            if self.facts.tree["head"] != state.leader.head:
+                return self.go_to(state.leader.head, "the baseline is measured at the commit with which the campaign opened")
+            seen = [body for body in state.runs.values() if body.get("purpose") == DIAGNOSTIC_RUN and body.get("state") == DONE]
+            if not seen:
+                words = self.run_words(UNCHANGED, "--diagnostic", "--max-items", str(DIAGNOSTIC_ITEMS))
+                return Step("diagnostic", words, "no run yet: look at a few answers, and whether they are scored rightly")
+            return Step("baseline", self.run_words(UNCHANGED), "no full run of the unchanged system yet")
+        noise = ["kaizen", "noise", "--system", self.campaign.system]
+        if state.noise is None:
+            return Step("noise", noise, "how much scores vary by themselves is not known yet")
+        if is_unresolved(state):
+            least = f"{state.mde():.3g}" if state.mde() is not None else "not known"
+            why = f"the smallest gain that can be seen ({least}) is above what is wanted: more items or trials, or a person accepts it"
+            return Step("guide", ["kaizen", "plan", "--system", self.campaign.system], why)
+        if state.is_drifted or not state.stored:
+            why = "the leader's stored trials drifted" if state.is_drifted else "the leader has no stored trials"
+            return Step("baseline", noise, f"{why}: measure it anew")
+        return None
+
+    def go_to(self, commit: str, why: str) -> Step:
+        """Check *commit* out, by hand."""
+        return Step("checkout", ["git", "switch", "--detach", commit], why)
+
+    def replicate(self) -> "Step | None":
+        """The best promising variant wants fresh trials."""
+        waiting = [each for each in self.state.undecided() if self.wants_trials(each)]
+        if not waiting:
+            return None
+        best = max(waiting, key=lambda each: (each.screen or {}).get("z") or 0.0)
+        found = best.replicate
+        words = verdict_words(self.state, best.name)
+        why = f"screen {words}: fresh trials are missing" if found is None else f"fresh trials say {found['verdict']}: {words}"
+        return Step("replicate", ["kaizen", "replicate", best.name, *self.named], why, best.name)
+
+    def wants_trials(self, variant: CampaignVariant) -> bool:
+        """Whether *variant* is promising against the leader of now, and its fresh trials are missing, too few, or once incomplete."""
+        found = variant.replicate
+        if found is not None:
+            return found.get("leader") == self.state.leader.variant and (
+                found["verdict"] == EXTEND or (found["verdict"] == "incomplete" and variant.replicates == 1)
+            )
+        return variant.verdict == PROMISING and (variant.screen or {}).get("leader") == self.state.leader.variant
+
+    def decide(self) -> "Step | None":
+        """A variant has its verdict: keep it or give it up."""
+        for variant in self.state.undecided():
+            found, name = variant.replicate, variant.name
+            is_keepable = found is not None and found["verdict"] == KEEPABLE and found.get("leader") == self.state.leader.variant
+            if is_keepable and not variant.is_memorised():
+                if not self.facts.contains.get(name):
+                    return self.go_to(variant.commit, f"{visible(name, 60)} is to be kept, and HEAD does not contain it")
+                words = verdict_words(self.state, name).replace(PROMISING, KEEPABLE)
+                return Step("keep", ["kaizen", "keep", name, *self.named], f"{words} on fresh trials, guards passed", name)
+            return self.discard(variant, is_keepable)
+        for variant in reversed(self.state.variants.values()):
+            if variant.is_parked and variant.decision != DISCARDED_IDEA:
+                return self.discard(variant, False)
+        return None
+
+    def discard(self, variant: CampaignVariant, is_keepable: bool) -> Step:
+        """Give *variant* up, with what is known as the lesson unless there is a better one."""
+        words = verdict_words(self.state, variant.name)
+        why = f"{words}: say in the lesson what was expected, what happened, and what that rules out"
+        if variant.is_parked:
+            words = "parked: the holdout said no twice to what development items said was there"
+            why = f"{words}; the leader is {visible(self.state.leader.variant, 60)} again"
+        elif is_keepable:
+            words = f"{words}, but it holds text of development items"
+            why = f"{words}: only a person may keep it, with --accept-memorised NAME"
+        elif variant.verdict == PROMISING:
+            words = f"{words}, against a leader that is no more"
+            why = f"{words}: bring it onto {visible(self.state.leader.variant, 60)} and run it as another variant"
+        return Step("discard", ["kaizen", "discard", variant.name, "--lesson", words, *self.named], why, variant.name)
+
+    def look(self) -> "Step | None":
+        """The leader has gained enough for a question to the holdout."""
+        if is_overfit(self.state):
+            why = "two looks said no to a gain that they would have seen: development items may have been learnt by heart"
+            return Step(CLOSE_ACTION, ["kaizen", "campaign", "close", *self.named], why)
+        if not is_look_due(self.state):
+            return None
+        why = f"the leader has gained {self.state.leader_gain()[0]:+.3g} over the reference, enough for a look to see"
+        return Step("look", ["kaizen", "look", *self.named], why)
+
+    def stop(self) -> "Step | None":
+        """A rule ends the search."""
+        if not self.stops:
+            return None
+        why = f"{listed([code.replace('_', ' ') for code in self.stops])}: the search ends"
+        return Step(CLOSE_ACTION, ["kaizen", "campaign", "close", *self.named], why)
+
+    def propose(self) -> Step:
+        """Another idea, or the one that waits."""
+        ideas = [name for name in self.state.ideas if self.state.idea_status(name) == OPEN_IDEA]
+        head, leader = self.facts.tree["head"], self.state.leader
+        if not self.facts.contains_leader:
+            return self.go_to(leader.head, "variants begin at the leader, and HEAD does not contain it")
+        if not ideas:
+            why = "write one hypothesis down: kaizen idea add; read the worst failures first, and what is to be avoided"
+            if self.state.is_fresh_context:
+                why = f"a plateau: go on in a new session that knows nothing but this; {why}"
+            return Step(PROPOSE, ["kaizen", "idea", "list", *self.named], why)
+        tested = {each.commit for each in self.state.variants.values()} | {each.head for each in self.state.versions.values()}
+        if head in tested:
+            why = f"make {ideas[0]} ({visible(self.state.ideas[ideas[0]]['title'], 80)}), commit it, and ask again"
+            return Step(PROPOSE, ["kaizen", "idea", "list", "--status", OPEN_IDEA, *self.named], why, idea=ideas[0])
+        why = f"the commit at hand was not measured yet: {visible(self.state.ideas[ideas[0]]['title'], 80)}"
+        return Step("run", self.run_words(self.free_name(), "--idea", ideas[0]), why, self.free_name(), ideas[0])
+
+    def free_name(self) -> str:
+        """The next name of the form v001."""
+        numbers = [int(name[1:]) for name in self.state.variants if name[:1] == "v" and name[1:].isdecimal() and name.isascii()]
+        return f"v{max(numbers, default=0) + 1:03d}"
+
+
+# --- The document ----------------------------------------------------------------------
+
+
+class NextStep(NamedTuple):
+    """The step, its exit code, and the document of --json."""
+
+    step: Step
+    code: int
+    document: JsonObject
+
+
+def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
+    """What is next in *campaign*. Raises RefusedError when its files were changed."""
+    state = campaign_state(campaign)
+    facts = read_facts(workspace, state)
+    scores = leader_scores(FolderStore(workspace), state)
+    dev_score = mean_score(scores)
+    stops = campaign_stops(state, dev_score, facts.signs)
+    step = Steps(campaign, state, facts, stops).first()
+    code = {STOP_ACTION: EXIT_NO, CLOSE_ACTION: EXIT_NO, HUMAN_ACTION: EXIT_HUMAN, "guide": EXIT_HUMAN}.get(step.action, EXIT_DONE)
+    document: JsonObject = {
+        "schema": 1,
+        "campaign": campaign.id,
+        "system": campaign.system,
+        "action": step.action,
+        "variant": step.variant or None,
+        "idea": step.idea or None,
+        "command": step.command,
+        "why": step.why,
+        "should_continue": code == EXIT_DONE and not stops,
+        "stop": stops,
+        "fresh_context": state.is_fresh_context,
+        "situation": situation_document(state, dev_score),
+        "memory": memory_document(campaign, state, failures_by_label(workspace, state, scores)),
+    }
+    if facts.tree["dirty"]:
+        document["paths"] = [visible(each["path"], 80) for each in facts.tree["dirty"][:PATHS_TOLD]]
+    return NextStep(step, code, document)
+
+
+def command_line(words: list[str]) -> str:
+    """*words* as one line for a shell."""
+    import shlex
+
+    return shlex.join(words)
+
+
+def fitted(document: JsonObject, outside: int) -> JsonObject:
+    """*document* with the oldest and least of its memory left out, until it and *outside* bytes around it take at most 6 kB."""
+    memory = document["memory"]
+    while len(encode_readable(document).encode()) + outside > MOST_BYTES:
+        longest = max(memory, key=lambda name: len(encode_readable(memory[name])))
+        if not memory[longest]:
+            break
+        if longest == "failures_top":
+            memory[longest].pop()  # most first
+        else:
+            memory[longest].pop(0)  # oldest first
+    return document
 
 # endregion
 
@@ -37359,6 +42749,503 @@ def decision_html_of(row: JsonObject) -> str:
 
 # endregion
 
+# region web/campaign_words.py
+# =============================================================================
+# What the report of a campaign says in words, the same on the page and in report.md.
+#
+# Gains are in points (hundredths of the metric's range) where the metric has a range, else in its
+# own units. A bet is never worded as a claim.
+# =============================================================================
+
+VERDICT_TONES = {
+    "confirmed": "good", "kept": "good", "simplified": "good", "promising": "calm", "worse": "bad", "guard_failed": "bad", "void": "bad",
+    "tainted": "bad", "crashed": "bad",
+}  # fmt: skip
+SEAL_WORDS = {
+    "honour": "on honour: a path outside the repository that no command prints",
+    "guarded": "guarded, as a person states: reads of the folder are denied to the agent",
+    "other_user": "another user's folder, which the agent cannot read",
+    "remote": "on another machine",
+}
+
+
+NO_CLAIMS = "None: nothing is claimed."
+NOTHING_UNKNOWN = "Nothing that the campaign should have recorded."
+
+
+class StoryHeadline(NamedTuple):
+    """The page's first sentence, its tone, and the sentence below it."""
+
+    tone: str
+    sentence: str
+    lead: str
+
+
+def has_range(story: JsonObject) -> bool:
+    """True when the metric has a range, so that gains are shares of it."""
+    metric = story["contract"]["metric"]
+    return metric.get("minimum") is not None and metric.get("maximum") is not None
+
+
+def gain_text(story: JsonObject, value: float | None, is_signed: bool = True) -> str:
+    """'+4.2 points'; in the metric's own units when it has no range; 'not measured' for None."""
+    if value is None:
+        return NOT_MEASURED
+    sign = "+" if is_signed else ""
+    text = f"{100 * value:{sign}.1f} points" if has_range(story) else f"{value:{sign}.4g}"
+    return text.replace("-", "\u2212")
+
+
+def gain_line(story: JsonObject, body: JsonObject | None) -> str:
+    """'+4.2 points ± 1.3 (z 3.2)', the standard error behind ±; 'not measured'."""
+    if body is None or body.get("gain") is None:
+        return NOT_MEASURED
+    text = gain_text(story, body["gain"])
+    if body.get("se") is not None:
+        text += f" \u00b1 {100 * body['se']:.1f}" if has_range(story) else f" \u00b1 {body['se']:.3g}"
+    return text + (f" (z\u00a0{body['z']:.1f})".replace("-", "\u2212") if body.get("z") is not None else "")
+
+
+def story_claims(story: JsonObject) -> list[JsonObject]:
+    """The claims, last first, with what the close opened about each: {look, leader, level, gain, lower, …}."""
+    opened = {each["look"]: each for each in (story["closed"] or {}).get("claims", ())}
+    return [{**look, **opened.get(look["look"], {})} for look in reversed(story["claims"])]
+
+
+def story_headline(story: JsonObject) -> StoryHeadline:
+    """What the campaign comes to: the lower bound of a confirmed gain first, or that nothing is claimed."""
+    tried, kept = story["variants"], bets(story)
+    lead = f"{counted(len(tried), 'variant')} tried"
+    lead += f", {counted(len(kept), 'bet')} kept on development cases without being confirmed" if kept else ""
+    lead += f"; {story['looks']['spent']} of {counted(story['looks']['number'], 'look')} at the holdout spent."
+    if story["integrity"]:
+        broken = listed([str(each.get("message") or each.get("kind")) for each in story["integrity"]], 3)
+        return StoryHeadline("bad", "Void: the record cannot be trusted", f"{broken}. {lead}")
+    claims = story_claims(story)
+    if not claims:
+        return StoryHeadline("calm", "Nothing is claimed", f"No variant was confirmed on the sealed holdout. {lead}")
+    last = claims[0]
+    if last.get("lower") is None:
+        sentence = f"{last['leader']} is confirmed as better than {last['reference']}"
+        return StoryHeadline("good", sentence, f"By how much is opened when the campaign closes. {lead}")
+    least, estimate = gain_text(story, last["lower"]), gain_text(story, last["gain"])
+    sentence = f"{last['leader']} is better than {last['reference']} by at least {least}"
+    level = f"At the level of look {last['look']} ({last['level']:.3g}); the estimate is {estimate}, which is on the high side."
+    return StoryHeadline("good", sentence, f"{level} {lead}")
+
+
+def standing_text(variant: JsonObject) -> str:
+    """What a kept variant is now."""
+    return "parked" if variant["is_parked"] else str(variant["verdict"]).replace("_", " ")
+
+
+def seal_text(story: JsonObject) -> str:
+    """How the holdout was kept."""
+    level = str(story["seal"].get("level"))
+    return SEAL_WORDS.get(level, level)
+
+
+def agreed_facts(story: JsonObject) -> list[tuple[str, str]]:
+    """(name, value) of what the contract froze."""
+    contract = story["contract"]
+    metric, looks, budget = contract["metric"], contract["looks"], contract["budget"]
+    limits = [f"{budget['variants']} variants"] if budget.get("variants") else []
+    limits += [f"{budget['evaluations']:,} answers"] if budget.get("evaluations") else []
+    limits += [dollars(budget["usd"])] if budget.get("usd") else []
+    limits += [f"{budget['hours']:g} h"] if budget.get("hours") else []
+    guards = [f"{each['metric']} {'hard' if each.get('hard') else 'within ' + str(each['margin'])}" for each in contract.get("guards", ())]
+    return [
+        ("Metric", f"{metric['name']} ({metric['aggregation']}), {metric['direction']} is better"),
+        ("Effect worth having", gain_text(story, contract.get("min_effect"), False)),
+        ("Guards", listed(guards) if guards else "none"),
+        ("Development cases", f"{contract['dataset']['items']:,}"),
+        ("Holdout", f"{counted(contract['holdout']['cases'], 'case')}, sealed {seal_text(story)}"),
+        ("Looks", f"{looks['number']}, at most {looks['alpha']:g} chance of any false yes, {looks['trials']} fresh trials a side"),
+        ("Budget", listed(limits) if limits else "none"),
+        ("Contract", str(story["contract_sha256"])[:12]),
+    ]
+
+
+def spent_facts(story: JsonObject) -> list[tuple[str, str]]:
+    """(name, value) of what was used and how noisy it is."""
+    spent, noise = story["spent"], story["noise"]
+    cost = "not reported" if spent["usd"] is None else dollars(spent["usd"]) + (" known" if spent["unknown_costs"] else "")
+    facts = [
+        ("Variants", f"{spent['variants']:,}"),
+        ("Answers measured", f"{spent['evaluations']:,}, without those of looks"),
+        ("Cost", cost),
+        ("Hours of measuring", f"{spent['hours']:.1f}"),
+    ]
+    if noise:
+        effects = sorted((int(trials), value) for trials, value in noise["mde"].items())
+        mde = ", ".join(f"{trials}: {gain_text(story, value, False)}" for trials, value in effects)
+        facts += [
+            ("Items that flip by themselves", f"{100 * noise['flip_rate']:.0f} %"),
+            ("Smallest effect seen, by trials", mde),
+            ("Luck line", gain_text(story, story["luck_line"])),
+            ("Keeps expected of useless variants", f"{story['expected_false_keeps']:.1f}"),
+        ]
+    return facts
+
+
+def again_commands(story: JsonObject) -> list[str]:
+    """The commands that show what this report rests on."""
+    found = [f"kaizen campaign status --campaign {story['campaign']} --json", f"kaizen log --system {story['system']} --json"]
+    found += [f"kaizen show {run}" for each in story["variants"][-1:] for run in each["runs"][-1:]]
+    return found
+
+# endregion
+
+# region web/campaign_markdown.py
+# =============================================================================
+# The report of a campaign as Markdown.
+# =============================================================================
+
+
+def campaign_markdown(story: JsonObject) -> str:
+    """The *story* of a campaign as text: what the page says, without the picture."""
+    headline, name = story_headline(story), f"{story['system']}, campaign {story['campaign']}"
+    parts = [
+        (f"# {markdown_text(headline.sentence)}", [markdown_text(f"{name}. {headline.lead}")]),
+        ("## What is not known", [f"- {markdown_text(each)}" for each in story["unknown"]] or [NOTHING_UNKNOWN]),
+        ("## What broke the rules", [f"- {markdown_text(str(each.get('message') or each.get('kind')))}" for each in story["integrity"]]),
+        ("## Claims: confirmed on the sealed holdout", [f"- {claim_text(story, each)}" for each in story_claims(story)] or [NO_CLAIMS]),
+        ("## Bets: kept on development cases", [f"- {bet_text(story, each)}" for each in bets(story)] or ["None."]),
+        ("## What was tried", tried_lines(story) if story["variants"] else ["Nothing yet."]),
+        ("## What was agreed before the first variant", [f"- {name}: {markdown_text(value)}" for name, value in agreed_facts(story)]),
+        ("## What it took", [f"- {name}: {markdown_text(value)}" for name, value in spent_facts(story)]),
+        ("## See for yourself", [f"- {markdown_code(each)}" for each in again_commands(story)]),
+    ]
+    return "\n\n".join("\n".join([title, "", *lines]) for title, lines in parts if lines) + "\n"
+
+
+def claim_text(story: JsonObject, claim: JsonObject) -> str:
+    """One claim in a line."""
+    much = "by how much is opened at the close"
+    if claim.get("lower") is not None:
+        much = f"at least {gain_text(story, claim['lower'])}, estimate {gain_text(story, claim['gain'])}"
+    what = f"{claim['leader']} against {claim['reference']}: {much} (look {claim['look']}, level {claim['level']:.3g})"
+    return markdown_text(what)
+
+
+def bet_text(story: JsonObject, variant: JsonObject) -> str:
+    """One bet in a line."""
+    return markdown_text(f"{variant['variant']}: {gain_line(story, variant['replicate'])}, {standing_text(variant)}")
+
+
+def tried_lines(story: JsonObject) -> list[str]:
+    """The table of variants."""
+    lines = ["| variant | screen | fresh trials | verdict | lesson |", "|---|---|---|---|---|"]
+    for each in story["variants"]:
+        gains = [gain_line(story, each[step]) for step in ("screen", "replicate")]
+        found = [each["variant"], *gains, each["verdict"], each["lesson"] or ""]
+        lines.append(f"| {' | '.join(map(markdown_text, found))} |")
+    return lines
+
+# endregion
+
+# region web/campaign_report.py
+# =============================================================================
+# The report of a campaign on one page.
+#
+# The picture shows each variant where its screen put it against the leader of its time, where
+# fresh trials put it afterwards, and the luck line: how good the best of so many useless variants
+# would look. Every value in it stands in the table as text.
+# =============================================================================
+
+CAMPAIGN_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
+<p class="eyebrow">$name</p>
+<h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
+<p class="lead">$lead</p>
+<div class="unknown">
+<h2>What is not known</h2>
+$unknown
+</div>
+</section>
+$integrity
+<section class="card" aria-labelledby="plot-title">
+<h2 id="plot-title">Every variant against the leader of its time</h2>
+$plot
+</section>
+
+<div class="columns pair">
+<section class="card" aria-labelledby="claims-title">
+<h2 id="claims-title">Claims: confirmed on the sealed holdout</h2>
+$claims
+</section>
+
+<section class="card" aria-labelledby="bets-title">
+<h2 id="bets-title">Bets: kept on development cases</h2>
+$bets
+</section>
+</div>
+
+<section class="card" aria-labelledby="variants-title">
+<h2 id="variants-title">What was tried</h2>
+$variants
+</section>
+
+<div class="columns pair">
+<section class="card" aria-labelledby="rules-title">
+<h2 id="rules-title">What was agreed before the first variant</h2>
+$rules
+</section>
+
+<section class="card" aria-labelledby="spent-title">
+<h2 id="spent-title">What it took</h2>
+$spent
+</section>
+</div>
+
+<section class="card" aria-labelledby="again-title">
+<h2 id="again-title">See for yourself</h2>
+$again
+</section>
+"""
+CAMPAIGN_CSS = r"""
+/* The report of a campaign. */
+main > .card, main > .columns { margin-bottom: 1.25rem; }
+.broken { border-color: var(--bad); }
+.tries { height: 19rem; width: 100%; overflow: visible; display: block; }
+.tries-frame { display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); gap: 0 0.4rem; padding: 0.6rem 0 0.4rem; }
+.tries-scroll { overflow-x: auto; overflow-y: hidden; padding: 0.4rem 0.5rem 0 0; }
+.tries-wide { min-width: 100%; width: max-content; }
+.tries-wide > .tries { width: 0; min-width: 100%; }
+.tries-wide > .spacer { display: block; height: 1px; }
+.tries text { fill: var(--soft); font-size: 0.75rem; }
+.tries .rule { stroke: var(--line); stroke-width: 1; }
+.tries .zero { stroke: var(--edge); stroke-width: 1.5; }
+.tries .luck { stroke: var(--warn); stroke-width: 2; stroke-dasharray: 6 4; }
+.tries .range { stroke: var(--calm); stroke-width: 1.5; opacity: 0.55; }
+.tries .fresh { stroke: var(--accent); stroke-width: 2.5; opacity: 0.6; }
+.dab { fill: var(--card); stroke: var(--calm); stroke-width: 2; }
+.dab.fresh-mark { stroke: var(--accent); }
+.dab.kept { fill: var(--accent); stroke: var(--card); }
+.dab.confirmed { fill: var(--good); stroke: var(--card); }
+.dab.lost { stroke: var(--bad); fill: none; stroke-width: 2.5; }
+.sample { width: 1.1rem; height: 1rem; vertical-align: -0.15rem; margin-right: 0.3rem; overflow: visible; }
+.sample svg { overflow: visible; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.2rem; list-style: none; padding: 0; margin-top: 0.6rem; font-size: 0.8125rem; color: var(--soft); }
+.legend .dash { display: inline-block; width: 1.4rem; border-top: 2px dashed var(--warn); margin-right: 0.35rem; vertical-align: 0.25rem; }
+.tried { margin-top: 0; }
+.tried tbody th { width: 26%; color: var(--ink); overflow-wrap: anywhere; }
+.tried td { font-weight: 400; font-size: 0.9375rem; }
+.tried small { display: block; margin-left: 0 !important; overflow-wrap: anywhere; }
+.tried .word { font-weight: 640; }
+.tried .word.good { color: var(--good); }
+.tried .word.bad { color: var(--bad); }
+.tried .cap { display: none; color: var(--soft); font-size: 0.8125rem; }
+.pair { grid-template-columns: minmax(0, 1fr); }
+@media (min-width: 62rem) { .tried .cap { display: none; color: var(--soft); font-size: 0.8125rem; }
+.pair { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+.facts { display: grid; grid-template-columns: minmax(8rem, 34%) minmax(0, 1fr); gap: 0.35rem 1rem; }
+.facts dt { color: var(--soft); font-size: 0.875rem; }
+.facts dd { overflow-wrap: anywhere; }
+.again pre { padding: 0.55rem 0.75rem; background: var(--sunk); border-radius: 7px; font-size: 0.8125rem; user-select: all; }
+.again pre + p, .again p + pre { margin-top: 0.5rem; }
+@media screen and (max-width: 60rem) {
+  .tried tr { display: grid; border-top: 1px solid var(--line); padding: 0.5rem 0; }
+  .tried thead { position: absolute; clip-path: inset(50%); height: 1px; overflow: hidden; }
+  .tried tr > *, .tried tbody th { border: 0; padding: 0.1rem 0; width: auto; }
+  .tried .cap { display: inline; }
+}
+@media screen and (max-width: 46rem) { .tries { height: 14rem; } .tries-frame { grid-template-columns: 2.8rem minmax(0, 1fr); } }
+"""
+TRIED = "figures splits tried"
+LATER = "opened at the close"
+TRY_WIDTH = 26  # pixels a variant has at least; beyond the width of the page the picture scrolls
+# Drawn around the middle of a mark, in pixels.
+TRY_SHAPES = {
+    "screened": "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0z",
+    "fresh": "M0 -6l6 6l-6 6l-6 -6z",
+    "kept": "M0 -7l7 7l-7 7l-7 -7z",
+    "confirmed": "M-7 0a7 7 0 1 0 14 0a7 7 0 1 0 -14 0z",
+    "lost": "M-4.5 -4.5l9 9M4.5 -4.5l-9 9",
+}
+TRY_CLASSES = {"screened": "", "fresh": " fresh-mark", "kept": " kept", "confirmed": " confirmed", "lost": " lost"}
+TRY_WORDS = {
+    "screened": "one pass (screen)",
+    "fresh": "fresh trials, not kept",
+    "kept": "fresh trials, kept: a bet",
+    "confirmed": "fresh trials, later confirmed: a claim",
+    "lost": "worse in the screen",
+}
+
+
+def campaign_page(story: JsonObject) -> str:
+    """The page of the *story* of a campaign."""
+    headline, kept = story_headline(story), bets(story)
+    broken = [html_text(capitalised(str(each.get("message") or each.get("kind")))) for each in story["integrity"]]
+    values = {
+        "tone": headline.tone,
+        "name": html_text(f"{story['system']}, campaign {story['campaign']}" + ("" if story["closed"] else ", still open")),
+        "sentence": html_text(headline.sentence),
+        "lead": figure_html(headline.lead),
+        "unknown": list_html([html_text(each) for each in story["unknown"]]) if story["unknown"] else f"<p>{NOTHING_UNKNOWN}</p>",
+        "integrity": f'<section class="card broken"><h2>What broke the rules</h2>{list_html(broken)}</section>' if broken else "",
+        "plot": tries_plot(story),
+        "claims": claims_table(story),
+        "bets": bets_table(story, kept),
+        "variants": tried_table(story) if story["variants"] else "<p>Nothing yet.</p>",
+        "rules": facts_html(agreed_facts(story)),
+        "spent": facts_html(spent_facts(story)),
+        "again": f'<div class="again">{"".join(f"<pre>{html_text(each)}</pre>" for each in again_commands(story))}</div>',
+    }
+    before, between, after = page_frame(f"{story['system']}: campaign {story['campaign']}", "Campaign", CAMPAIGN_CSS, "")
+    return before + fill_template(CAMPAIGN_HTML, values) + between + after
+
+
+def facts_html(facts: list[tuple[str, str]]) -> str:
+    """Names and values side by side."""
+    return '<dl class="facts">' + "".join(f"<dt>{html_text(name)}</dt><dd>{figure_html(value)}</dd>" for name, value in facts) + "</dl>"
+
+
+# --- The picture -----------------------------------------------------------------------
+
+
+def try_kind(variant: JsonObject) -> str:
+    """The mark of a variant's last measurement."""
+    if variant["verdict"] == "confirmed":
+        return "confirmed"
+    if variant["decision"] in ("kept", "simplified"):
+        return "kept"
+    if variant["replicate"]:
+        return "fresh"
+    return "lost" if variant["verdict"] == "worse" else "screened"
+
+
+def measured_points(variant: JsonObject) -> list[tuple[str, float, float | None]]:
+    """(mark, gain, SE) of what was measured of a variant: the screen, then the fresh trials."""
+    found = []
+    for key, kind in (("screen", "lost" if variant["verdict"] == "worse" else "screened"), ("replicate", try_kind(variant))):
+        body = variant[key]
+        if body and body.get("gain") is not None:
+            found.append((kind, float(body["gain"]), body.get("se")))
+    return found
+
+
+def try_mark(kind: str, title: str = "") -> str:
+    """The shape of a mark, with a *title* for the pointer."""
+    told = f"<title>{html_text(title)}</title>" if title else ""
+    return f'<path class="dab{TRY_CLASSES[kind]}" d="{TRY_SHAPES[kind]}">{told}</path>'
+
+
+def tries_plot(story: JsonObject) -> str:
+    """Each variant's gains over the leader of its time, with one standard error, and the luck line; a sentence when there is none."""
+    tried = [(each, measured_points(each)) for each in story["variants"]]
+    tried = [(each, points) for each, points in tried if points]
+    if not tried:
+        return "<p>No variant has been measured yet.</p>"
+    luck = story["luck_line"]
+    ends = [gain + sign * (se or 0.0) for _, points in tried for _, gain, se in points for sign in (-1, 1)] + [0.0, luck or 0.0]
+    step = round_step(max(max(ends) - min(ends), 1e-6))
+    bottom, top = math.floor(min(ends) / step) * step, max(math.ceil(max(ends) / step), 1) * step
+
+    def height(value: float) -> str:
+        return f"{100 * (top - value) / (top - bottom):.2f}%"
+
+    scale = [bottom + number * step for number in range(round((top - bottom) / step) + 1)]
+    axis, shapes = "", ""
+    for value in scale:
+        y, line = height(value), "rule" if abs(value) > step / 1e6 else "zero"
+        axis += f'<text x="100%" y="{y}" text-anchor="end" dominant-baseline="middle">{html_text(scale_text(story, value))}</text>'
+        shapes += f'<line class="{line}" x1="0" x2="100%" y1="{y}" y2="{y}"/>'
+    if luck is not None:
+        shapes += f'<line class="luck" x1="0" x2="100%" y1="{height(luck)}" y2="{height(luck)}"/>'
+    for number, (variant, points) in enumerate(tried):
+        x = f"{100 * (number + 0.5) / len(tried):.3f}%"
+        for order, (kind, gain, se) in enumerate(points):
+            if se is not None:
+                line = "fresh" if order else "range"
+                shapes += f'<line class="{line}" x1="{x}" x2="{x}" y1="{height(gain - se)}" y2="{height(gain + se)}"/>'
+            title = f"{variant['variant']}: {gain_text(story, gain)}, {TRY_WORDS[kind]}"
+            shapes += f'<svg x="{x}" y="{height(gain)}" overflow="visible">{try_mark(kind, title)}</svg>'
+    spacer = f'<svg class="spacer" width="{TRY_WIDTH * len(tried)}" height="1" focusable="false"></svg>'
+    label = f"Gains of {counted(len(tried), 'variant')} over the leader of their time; every value stands in the table below."
+    kinds = dict.fromkeys(kind for _, points in tried for kind, _, _ in points)
+    legend = "".join(f"<li>{sample_html(kind)}{TRY_WORDS[kind]}</li>" for kind in TRY_SHAPES if kind in kinds)
+    legend += "<li>vertical line: one standard error</li>"
+    if luck is not None:
+        line = f"luck line: the best of {counted(len(tried), 'useless variant')} would look {gain_text(story, luck)} better in one pass"
+        legend += f'<li><span class="dash"></span>{figure_html(line)}</li>'
+    return (
+        f'<figure><div class="tries-frame"><svg class="tries" aria-hidden="true" focusable="false">{axis}</svg>'
+        f'<div class="tries-scroll" role="img" tabindex="0" aria-label="{html_text(label)}">'
+        f'<div class="tries-wide"><svg class="tries" focusable="false">{shapes}</svg>{spacer}</div></div></div>'
+        f'<figcaption><ul class="legend">{legend}</ul></figcaption></figure>'
+    )
+
+
+def scale_text(story: JsonObject, value: float) -> str:
+    """A label of the scale."""
+    text = f"{100 * value:+.3g}" if has_range(story) else f"{value:+.3g}"
+    return "0" if float(text) == 0 else text.replace("-", "\u2212")
+
+
+def sample_html(kind: str) -> str:
+    """A mark in a line of text."""
+    return f'<svg class="sample" aria-hidden="true" focusable="false"><svg x="50%" y="50%">{try_mark(kind)}</svg></svg>'
+
+
+# --- Tables ----------------------------------------------------------------------------
+
+
+def named_html(name: str, value: str) -> str:
+    """The markup *value* of a cell, with the *name* of its column for screens on which cells stand below each other."""
+    return f'<span class="cap">{name} </span>{value}'
+
+
+def claims_table(story: JsonObject) -> str:
+    """The claims with bound and estimate; a sentence when there is none."""
+    rows = []
+    for claim in story_claims(story):
+        bound = gain_text(story, claim["lower"]) if claim.get("lower") is not None else LATER
+        rows.append(
+            [
+                f"<b>{html_text(str(claim['leader']))}</b><small>against {html_text(str(claim['reference']))}</small>",
+                named_html("At least", figure_html(bound)),
+                named_html("Estimate", figure_html(gain_text(story, claim["gain"]) if claim.get("gain") is not None else LATER)),
+                figure_html(f"look {claim['look']}, level {claim['level']:.3g}"),
+            ]
+        )
+    columns = ["Variant", "At least", "Estimate", "Said by"]
+    return table_html("Claims", columns, rows, TRIED) if rows else f"<p>{NO_CLAIMS}</p>"
+
+
+def bets_table(story: JsonObject, kept: list[JsonObject]) -> str:
+    """What was kept and not confirmed; a sentence when there is nothing."""
+    rows = []
+    for each in kept:
+        gain = figure_html(gain_line(story, each["replicate"]))
+        rows.append([f"<b>{html_text(each['variant'])}</b>", gain, html_text(standing_text(each))])
+    table = table_html("Bets", ["Variant", "Gain on development cases, fresh", "Now"], rows, TRIED) if rows else "<p>None.</p>"
+    return table + "<p><small>A bet was chosen because it looked good here; what it is worth, only the holdout says.</small></p>"
+
+
+def tried_table(story: JsonObject) -> str:
+    """Every variant, oldest first."""
+    rows = []
+    for each in story["variants"]:
+        title = f"<small>{html_text(each['title'] or each['hypothesis'])}</small>" if each["title"] or each["hypothesis"] else ""
+        marks = [f"label {each['label']}"] if each["label"] else []
+        marks += ["holds text of development cases"] if each["is_memorised"] else []
+        tone = VERDICT_TONES.get(each["verdict"], "")
+        word = f'<span class="word {tone}">{html_text(each["verdict"].replace("_", " "))}</span>'
+        word += f"<small>{html_text(each['decision'])}</small>" if each["decision"] and each["decision"] != each["verdict"] else ""
+        source = " · ".join(filter(None, [each["commit"][:7], each["category"], *marks]))
+        rows.append(
+            [
+                f"<b>{html_text(each['variant'])}</b> <small>{html_text(source)}</small>{title}",
+                named_html("Screen", figure_html(gain_line(story, each["screen"]))),
+                named_html("Fresh", figure_html(gain_line(story, each["replicate"]))),
+                word,
+                html_text(each["lesson"]) if each["lesson"] else '<span class="missing">none written</span>',
+            ]
+        )
+    return table_html("Variants", ["Variant", "Screen, one pass", "Fresh trials", "Verdict", "Lesson"], rows, TRIED)
+
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -38098,6 +43985,17 @@ def items_argument(text: str) -> int:
     return int(text)
 
 
+def gain_argument(text: str) -> float:
+    """*text* as a finite number. Raises ArgumentTypeError."""
+    try:
+        found = float_or_none(float(text))
+    except ValueError:
+        found = None
+    if found is None:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number")
+    return found
+
+
 SYSTEM_ARGUMENTS = [
     Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
     Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
@@ -38106,6 +44004,9 @@ SYSTEM_ARGUMENTS = [
     Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
     Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
     Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
+    Argument("--idea", "I", "in a campaign: the idea that is tried, as `kaizen idea add` called it", {"default": ""}),
+    Argument("--label", "L", "in a campaign: the failure label that the hypothesis names", {"default": ""}),
+    Argument("--predict", "P", "in a campaign: the gain that is expected, in units of the metric", {"type": gain_argument}),
 ]
 
 
@@ -38118,7 +44019,15 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
         raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
     title, description, hypothesis = (without_surrogates(text) for text in (args.title, args.description, args.hypothesis))
     options = RunOptions(args.system, args.variant, title, description, hypothesis, bool(args.diagnostic), args.max_items)
-    return outcome_answer(start_run(find_workspace(), options))
+    options = options._replace(idea=args.idea, label=args.label, predict=args.predict)
+    workspace = find_workspace()
+    campaigns = open_campaigns(workspace, options.system)
+    if campaigns:
+        return screened_answer(campaign_run(workspace, campaigns[-1], options))
+    beyond = [f"--{name}" for name in ("idea", "label", "predict") if getattr(args, name)]
+    if beyond:
+        raise UsageError(f"{listed(beyond)}: no campaign of {options.system} is open", "they belong to one: kaizen campaign open")
+    return outcome_answer(start_run(workspace, options))
 
 
 @command(
@@ -38133,7 +44042,11 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 )
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
-    return outcome_answer(resume_run(find_workspace(), args.run, bool(args.restart)))
+    workspace = find_workspace()
+    own = FolderStore(workspace).read(args.run).get("campaign")
+    if own:
+        return screened_answer(resume_in_campaign(workspace, load_campaign(workspace, own["id"]), args.run, bool(args.restart)))
+    return outcome_answer(resume_run(workspace, args.run, bool(args.restart)))
 
 
 def outcome_answer(outcome: RunOutcome) -> Answer:
@@ -38166,6 +44079,156 @@ def further_words(document: JsonObject) -> list[str]:
         f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
         *cost,
     ]
+
+
+# --- Inside a campaign -----------------------------------------------------------------
+
+SCREEN_WORDS = {
+    "promising": "promising: fresh trials are worth it",
+    "worse": "worse",
+    "no_signal": "no signal",
+    "incomplete": "not judged, because too much is missing",
+    "crashed": "not judged, because the run crashed",
+    "tainted": "not judged, because what was measured is not one commit",
+}
+
+
+def screened_answer(screened: Screened) -> Answer:
+    """What is said of a run inside a campaign: what became of it, the verdict in one sentence, and what comes next."""
+    answer = outcome_answer(screened.outcome)
+    body, system = screened.screen, screened.campaign.system
+    if body is None:
+        is_baseline = screened.purpose == BASELINE_RUN and answer.code == EXIT_DONE
+        return answer._replace(next=f"kaizen noise --system {system}") if is_baseline else answer
+    name, verdict = visible(body["variant"], 60), str(body["verdict"])
+    sentence = f"{name} is {SCREEN_WORDS[verdict]}"
+    if body["gain"] is not None:
+        scale = "" if body["z"] is None else f", z {body['z']:.2f}"
+        sentence += f"; gain {body['gain']:+.4g} over {visible(body['leader'], 60)} on {counted(body['n'], 'item')}{scale}"
+    if body["label_z"] is not None:
+        sentence += f"; on {quoted(body['label'])} {body['label_gain']:+.4g}, z {body['label_z']:.2f}"
+    notes = ["the race was lost, so the rest was not asked"] if body["race_stopped"] else []
+    if body["memorised"]:
+        notes.append(f"holds text of {counted(body['memorised'], 'development item')}: it may have learnt the answers")
+    following = {"promising": f"kaizen replicate {name}"}.get(verdict, f'kaizen discard {name} --lesson "…"')
+    is_judged = verdict in ("promising", "worse", "no_signal")
+    lines = [sentence, *[f"  note: {note}" for note in notes], *[f"  {line.strip()}" for line in answer.lines]]
+    kept = answer._replace(message=sentence, lines=lines, data={**answer.data, "screen": body})
+    return kept._replace(code=EXIT_DONE, reason=verdict, next=following) if is_judged else kept
+
+# endregion
+
+# region commands/system_noise.py
+# =============================================================================
+# `kaizen noise --system` and `kaizen plan --system`: what a campaign can see.
+# =============================================================================
+
+CANNOT = {
+    "unresolvable": "the noise hides twice the effect that is wanted, whatever the variants do",
+    "look_cannot_see": "what a look can see is more than what there is left to gain",
+}
+
+
+def noise_of_system(args: Namespace) -> Answer:
+    """The noise floor of the campaign; exit 1 when it hides what is wanted and nobody has accepted that."""
+    workspace = find_workspace()
+    campaign = find_campaign(workspace, args.system, args.campaign)
+    body = measured_noise(workspace, campaign, args.passes, args.accept)
+    floor = f"SE of a pass {points(body['se_pass'])}, of whole passes {points(body['run_variance'] ** 0.5)}"
+    lines = [f"{points(body['flip_rate'], '%')} of {counted(body['items'], 'item')} flip over {body['passes']} passes; {floor}"]
+    seen = ", ".join(f"{points(value)} with {counted(int(trials), 'trial')}" for trials, value in body["mde"].items())
+    lines.append(f"  smallest gain seen four times out of five (one-sided 5 %): {seen}")
+    data: JsonObject = {"noise": body}
+    if body["is_resolvable"]:
+        return Answer(EXIT_DONE, "measured", lines[0], lines, data, "kaizen next")
+    if body["accepted"]:
+        lines.append("  too high for the effect wanted; accepted by a person")
+        return Answer(EXIT_DONE, "accepted", lines[0], lines, data, "kaizen next")
+    lines.append(f"  too high: the effect wanted is {points(scaled_effect(campaign.contract))}; {CANNOT['unresolvable']}")
+    lines.append("  what helps: more items, more trials, a steadier judge, or a larger effect; they make another campaign")
+    hint = f'kaizen plan --system {campaign.system}, or a person: kaizen noise --system {campaign.system} --accept "who, and why"'
+    return Answer(EXIT_NO, "unresolvable", lines[0], lines, data, hint)
+
+
+def points(share: float | None, unit: str = "points") -> str:
+    """*share* in points: '4.5 points', 'not measured'."""
+    return "not measured" if share is None else f"{100 * share:.3g} {unit}"
+
+
+def plan_of_system(args: Namespace) -> Answer:
+    """What a campaign of the system can see and what it costs; exit 1 when it cannot succeed."""
+    workspace = find_workspace()
+    basis = plan_basis(workspace, args)
+    plan = campaign_plan(basis)
+    reasons = plan["cannot_succeed"]
+    message = f"a campaign on {counted(basis.items, 'item')} cannot succeed" if reasons else f"what {counted(basis.items, 'item')} can show"
+    following = "more items or trials, or a larger effect" if reasons else f"kaizen campaign open --system {args.system} --sealed DIR"
+    code, reason = (EXIT_NO, "cannot_succeed") if reasons else (EXIT_DONE, "planned")
+    return Answer(code, reason, message, plan_words(plan, basis), plan, following)
+
+
+def plan_campaign(workspace: Workspace, args: Namespace) -> Campaign | None:
+    """The campaign that the plan is about; None before one is open."""
+    if args.campaign:
+        return load_campaign(workspace, args.campaign)
+    found = open_campaigns(workspace, args.system)
+    return found[-1] if found else None
+
+
+def plan_basis(workspace: Workspace, args: Namespace) -> PlanBasis:
+    """What the plan rests on: the campaign's noise and costs, else the dataset and what is typical."""
+    campaign = plan_campaign(workspace, args)
+    effect = float(args.effect or 0.0)
+    if campaign is None:
+        items = len(load_items(workspace, load_whole_system(workspace, args.system)).cases)
+        source = "typical pass/fail items, nothing measured: kaizen noise --system tells, once a campaign is open"
+        return PlanBasis(typical_floor(items), source, items, args.holdout or items, 5, 0.05, 4, 3, effect, None, 40, None, None)
+    state, contract = campaign_state(campaign), campaign.contract
+    items, looks = int(contract["dataset"]["items"]), contract["looks"]
+    floor, spent = known_floor(state), state.spent()
+    source = f"{counted(floor.passes, 'pass', 'passes')} of the leader" if floor else "typical pass/fail items: kaizen noise measures it"
+    known = spent.evaluations or 0
+    return PlanBasis(
+        floor or typical_floor(items),
+        source,
+        items,
+        args.holdout or int(contract["holdout"]["cases"]),
+        int(looks["number"]),
+        float(looks["alpha"]),
+        int(looks["trials"]),
+        int(contract["replicate"]["passes"]),
+        effect or scaled_effect(contract),
+        (state.noise or {}).get("score"),
+        int(contract["budget"]["variants"] or 40),
+        spent.usd / known if known and spent.usd is not None and not spent.unknown_costs else None,
+        spent.hours * 3600 / known if known else None,
+    )
+
+
+def plan_words(plan: JsonObject, basis: PlanBasis) -> list[str]:
+    """The plan for a terminal."""
+    lines = [f"from {basis.source}", "smallest gain seen four times out of five, in points (one-sided 5 %), with 1, 3 and 6 trials:"]
+    for row in plan["mde"]:
+        own = " *" if row["items"] == basis.items else ""
+        lines.append(f"  {row['items']:>6,} items  " + "  ".join(f"{100 * row[key]:5.1f}" for key in ("1", "3", "6")) + own)
+    needed = [f"{number:,} at {counted(int(trials), 'trial')}" for trials, number in plan["items_needed"].items() if number]
+    if basis.effect > 0:
+        lines.append(f"to see {points(basis.effect)}: {listed(needed) or 'no number of'} items")
+    look = plan["look"]
+    cases = counted(basis.holdout, "holdout case")
+    lines.append(f"a look at {cases}, {look['trials']} trials each, level {look['level']:.4g}, says yes to")
+    lines += [f"  {points(row['effect'])}: {100 * row['power']:.0f} %" for row in look["power"]]
+    if look["cases_needed"]:
+        lines.append(f"  for four times out of five it needs {counted(look['cases_needed'], 'case')}")
+    answers = plan["answers"]
+    lines.append(f"answers: {answers['per_proposal']:,} a proposal, {answers['per_look']:,} a look, {answers['campaign']:,} in all")
+    for key, words, unit in (("cost_usd", money, "USD "), ("seconds", duration, "")):
+        each = plan[key]
+        if each:
+            told = [unit + words(each[name]) for name in ("per_item", "per_proposal", "campaign")]
+            lines.append(f"{'cost' if unit else 'time'}: {told[0]} an item, {told[1]} a proposal, {told[2]} in all")
+    lines += [f"cannot succeed: {CANNOT[reason]}" for reason in plan["cannot_succeed"]]
+    return [*lines, "* the items of this system"]
 
 # endregion
 
@@ -38435,6 +44498,29 @@ def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
         lines.append(f"    {visible(line['item'], 60)}{nth}  {line['status'].replace('_', ' ')}{reason}{number}")
         lines += [f"      {key}: {visible(line[key], 200)}" for key in ("feedback", "output") if key in line]
     return lines
+
+# endregion
+
+# region commands/campaign_words.py
+# =============================================================================
+# What the commands of a campaign share: how it is named, and what is found.
+# =============================================================================
+
+OF_CAMPAIGN = Argument("--campaign", "C", "which campaign (the one that is open)", {"default": ""})
+OF_SYSTEM = Argument("--system", "ID", "the open campaign of this system", {"default": ""})
+
+
+class Found(NamedTuple):
+    """The workspace, and the campaign that was meant."""
+
+    workspace: Workspace
+    campaign: Campaign
+
+
+def campaign_named(args: Namespace) -> Found:
+    """The campaign that *args* name. Raises InputError (`no_campaign`) and UsageError."""
+    workspace = find_workspace()
+    return Found(workspace, find_campaign(workspace, args.system, args.campaign))
 
 # endregion
 
@@ -39526,6 +45612,202 @@ def record_agreement(path: str, document: JsonObject) -> None:
 
 # endregion
 
+# region commands/campaign_open.py
+# =============================================================================
+# `kaizen campaign open`: freezes the contract, seals the holdout, commits both.
+# =============================================================================
+
+MANY = {"action": "append", "default": []}
+# Option, its key in the terms, and the least value it may have; 0 is excluded where it would mean nothing.
+LEAST_TERMS = {
+    "looks": 1,
+    "look_trials": 1,
+    "replicate_passes": 1,
+    "budget_variants": 1,
+    "budget_evaluations": 1,
+    "min_effect": 0.0,
+    "budget_usd": 0.0,
+    "budget_hours": 0.0,
+}
+
+
+@command(
+    "campaign open",
+    "Opens a campaign: splits and seals the cases, freezes the contract, and commits both.",
+    [
+        Argument("--system", "ID", "the system to improve", {"required": True}),
+        Argument("--sealed", "DIR", "new or empty folder outside the repository for the holdout and its looks", {"required": True}),
+        Argument("--holdout", "FILE", "take the holdout from this JSONL file outside the repository", {"default": ""}),
+        Argument("--split", "D:H", "development to holdout, where no case has a split (1:1; from 200 cases on 3:2)", {"default": ""}),
+        Argument("--min-effect", "X", "smallest gain worth having, in units of the metric (0)", {"type": float, "default": 0.0}),
+        Argument("--target", "X", "value of the metric at which the goal is reached", {"type": float, "default": None}),
+        Argument("--guard", "METRIC=MARGIN", "metric that must not get worse by more than MARGIN; repeatable", MANY),
+        Argument("--hard-gate", "METRIC", "metric that every case must pass; repeatable", MANY),
+        Argument("--looks", "N", "questions to the holdout in all (5)", {"type": int, "default": None}),
+        Argument("--alpha", "A", "chance of any false claim (0.05)", {"type": float, "default": None}),
+        Argument("--look-trials", "N", "trials of each case and arm in a look (4)", {"type": int, "default": 4}),
+        Argument("--replicate-passes", "N", "fresh passes of each arm in a replicate (3)", {"type": int, "default": 3}),
+        Argument("--budget-variants", "N", "variants at most (40)", {"type": int, "default": 40}),
+        Argument("--budget-evaluations", "N", "evaluations of a case at most", {"type": int, "default": None}),
+        Argument("--budget-usd", "X", "US dollars at most", {"type": float, "default": None}),
+        Argument("--budget-hours", "X", "hours at most", {"type": float, "default": None}),
+        Argument("--guarded", "TEXT", "what keeps the agent from reading DIR, as you state it; repeatable", MANY),
+        Argument("--dry-run", "", "show the contract and what it rests on; write nothing", {"action": "store_true"}),
+    ],
+    "kaizen campaign open --system refunds --sealed ~/sealed/refunds --min-effect 0.02",
+    group="campaigns",
+)
+def command_campaign_open(args: Namespace) -> Answer:
+    """Opens it, or says what it would be."""
+    request = OpeningRequest(args.system, args.sealed, opening_terms(args), args.holdout, args.split, tuple(args.guarded))
+    workspace = find_workspace()
+    if args.dry_run:
+        opening = prepare_opening(workspace, request)
+        message = f"{opening.contract['campaign']} of {args.system} can be opened; nothing was written"
+        return opening_answer("would_open", message, opening.contract, opening.notes, opening.sealed, None)
+    campaign, notes, is_finished = open_campaign(workspace, request)
+    body = campaign.events[0]["body"]
+    message = f"{campaign.id} of {campaign.system} is open, commit {body['commit'][:12]}"
+    return opening_answer("finished" if is_finished else "opened", message, campaign.contract, notes, body["sealed"], body["commit"])
+
+
+def opening_terms(args: Namespace) -> ContractTerms:
+    """The terms that the options name. Raises UsageError for one that is out of range."""
+    for key, least in LEAST_TERMS.items():
+        value = getattr(args, key)
+        if value is not None and not least <= value < 1e12:
+            raise UsageError(f"--{key.replace('_', '-')}: is at least {least:g}")
+    if args.alpha is not None and not 0 < args.alpha <= 0.5:
+        raise UsageError("--alpha: lies above 0, at most 0.5", "0.05 is usual")
+    if args.target is not None and not abs(args.target) < 1e12:
+        raise UsageError("--target: is a finite number")
+    given = {key: getattr(args, key) for key in ContractTerms._fields if key != "guards"}
+    return ContractTerms(**given, guards=parsed_guards(args.guard, args.hard_gate))
+
+
+def opening_answer(reason: str, message: str, contract: JsonObject, notes: list[str], sealed: str, commit: str | None) -> Answer:
+    """What was opened, in plain words."""
+    words = contract_words(contract)
+    sealed_line = f"sealed: {counted(contract['holdout']['cases'], 'case')} in {shown_path(sealed)}"
+    lines = [message, *[f"  {line}" for line in (*words, sealed_line)], *[f"  note: {note}" for note in notes]]
+    data: JsonObject = {"campaign": contract["campaign"], "commit": commit, "sealed": shown_path(sealed), "contract": contract}
+    following = "kaizen next" if commit else "the same command without --dry-run"
+    return Answer(0, reason, message, lines, {**data, "words": words, "notes": notes}, following)
+
+# endregion
+
+# region commands/campaign_report.py
+# =============================================================================
+# `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
+# =============================================================================
+
+REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
+
+
+@command(
+    "campaign report",
+    "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known.",
+    [
+        Argument("--campaign", "C", "which campaign (the open one)", {"default": ""}),
+        Argument("--system", "ID", "the open campaign of this system", {"default": ""}),
+        Argument("--output", "FOLDER", "where to write (the campaign's folder in the store)", {"default": ""}),
+    ],
+    "kaizen campaign report\nkaizen campaign report --campaign c1 --output reports",
+    group="campaign",
+)
+def command_campaign_report(args: Namespace) -> Answer:
+    """Writes both files. Exit 3 when the record was broken: a person has to look."""
+    workspace = find_workspace()
+    campaign = find_campaign(workspace, args.system, args.campaign)
+    story = campaign_story(campaign, campaign_state(campaign))
+    folder = args.output or campaign.folder
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"--output {shown_path(folder)}: is no folder")
+    make_folder(folder)
+    html, markdown = os.path.join(folder, REPORT_HTML), os.path.join(folder, REPORT_MARKDOWN)
+    write_file(html, campaign_page(story))
+    write_file(markdown, campaign_markdown(story))
+    headline = story_headline(story)
+    code, reason = (EXIT_HUMAN, "integrity") if story["integrity"] else (0, "claimed" if story["claims"] else "nothing_claimed")
+    lines = [visible(headline.sentence, 300), f"  {visible(headline.lead, 600)}", *[f"  {visible(each, 300)}" for each in story["unknown"]]]
+    lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
+    data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
+    return Answer(code, reason, headline.sentence, lines, data, f"open {shown_path(html)}")
+
+# endregion
+
+# region commands/conduct.py
+# =============================================================================
+# `kaizen keep`, `discard`, `note`: what becomes of a variant of a campaign.
+# =============================================================================
+
+OF_VARIANT = Argument("variant", "V", "name of the variant")
+
+
+@command(
+    "keep",
+    "Makes a variant the leader that beat it on fresh trials; a bet on development items, not yet a claim.",
+    [
+        OF_VARIANT,
+        Argument("--simplify", "", "keep one that is smaller and shown to be no worse"),
+        Argument("--accept-memorised", "NAME", "who has read the diff, which holds text of development items", {"default": ""}),
+        Argument("--lesson", "TEXT", "what was expected, what happened, and why", {"default": ""}),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
+    'kaizen keep v017 --lesson "naming the time zone repairs dates, and nothing else"',
+    group="campaigns",
+)
+def command_keep(args: Namespace) -> Answer:
+    """Writes best_run, commits that file and the lessons, and records the bet."""
+    workspace, campaign = campaign_named(args)
+    by, lesson = without_surrogates(args.accept_memorised).strip(), without_surrogates(args.lesson)
+    body, notes = keep_variant(workspace, campaign.id, args.variant, bool(args.simplify), by, lesson)
+    gain = f", fresh gain {body['gain']:+.4g} (SE {body['se']:.2g})" if body["gain"] is not None and body["se"] is not None else ""
+    what = "simplified: the leader" if body["how"] == SIMPLIFIED else "the leader"
+    message = f"{visible(args.variant, 60)} is {what}{gain}; a bet, not confirmed on the holdout"
+    lines = [message, f"  best run {body['best_run']}, commit {body['head'][:12]}", *(f"  note: {note}" for note in notes)]
+    return Answer(0, body["how"], message, lines, {"campaign": campaign.id, "keep": body, "notes": notes}, "kaizen next --json")
+
+
+@command(
+    "discard",
+    "Gives a variant up, moves the branch back to the leader and keeps the commit under refs/kaizen/; no file is overwritten.",
+    [
+        OF_VARIANT,
+        Argument("--lesson", "TEXT", "what was expected, what happened, and what that rules out", {"required": True}),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
+    'kaizen discard v018 --lesson "shorter answers lose the amounts: length is not what users mind"',
+    group="campaigns",
+)
+def command_discard(args: Namespace) -> Answer:
+    """Records the verdict as it was computed."""
+    workspace, campaign = campaign_named(args)
+    body, notes = discard_variant(workspace, campaign.id, args.variant, without_surrogates(args.lesson))
+    place = f"; its commit stays as {body['ref']}" if body["ref"] else ""
+    moved = ", the branch is back at the leader" if body["moved"] else ""
+    message = f"{visible(args.variant, 60)} is discarded ({body['verdict'].replace('_', ' ')}){moved}{place}"
+    lines = [message, *(f"  note: {note}" for note in notes)]
+    return Answer(0, "discarded", message, lines, {"campaign": campaign.id, "discard": body, "notes": notes}, "kaizen next --json")
+
+
+@command(
+    "note",
+    "Adds a note to the journal of a campaign.",
+    [Argument("text", "TEXT", "the note"), Argument("--variant", "V", "the variant it is about", {"default": ""}), OF_CAMPAIGN, OF_SYSTEM],
+    'kaizen note "the judge reads only the first paragraph" --variant v018',
+    group="campaigns",
+)
+def command_note(args: Namespace) -> Answer:
+    """Records the note."""
+    campaign = campaign_named(args).campaign
+    body = add_note(campaign, without_surrogates(args.text), args.variant)
+    return Answer(0, "noted", f"noted in {campaign.id}", [], {"campaign": campaign.id, "note": body})
+
+# endregion
+
 # region commands/create_system.py
 # =============================================================================
 # `kaizen create system ID`: a new system of the lab to fill in.
@@ -40547,6 +46829,104 @@ def command_history_anchor(args: Namespace) -> Answer:
 
 # endregion
 
+# region commands/idea.py
+# =============================================================================
+# `kaizen idea add`, `list`: hypotheses, written down before they are tried.
+# =============================================================================
+
+IDEA_STATUSES = ("open", "running", "discarded", "kept", "confirmed", "crashed", "parked")
+TEXTS_OF_IDEA = ("hypothesis", "title", "category", "component", "label", "source")
+
+
+def points_argument(text: str) -> float:
+    """*text* as a finite number. Raises ArgumentTypeError."""
+    try:
+        number = float_or_none(float(text))
+    except ValueError:
+        number = None
+    if number is None:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number")
+    return number
+
+
+def tag_counts(workspace: Workspace, system: str) -> dict[str, int]:
+    """{tag: how many development items of *system* have it}, sorted by tag."""
+    counts: dict[str, int] = {}
+    for case in load_items(workspace, load_system(workspace, system)).cases.values():
+        for tag in case.document.get("tags") or []:
+            counts[tag] = counts.get(tag, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+@command(
+    "idea add",
+    "Writes down what is to be tried and why, before it is; one that was written down already is refused.",
+    [
+        Argument("--hypothesis", "H", "if …, then …, because …", {"required": True}),
+        Argument("--category", "C", f"{listed(CATEGORIES, 20, 'or')}, or another word", {"required": True, "type": str.lower}),
+        Argument("--label", "TAG", f"the failures it repairs: a tag of development items, or {NO_LABEL}", {"required": True}),
+        Argument("--title", "T", "in a few words (default: the hypothesis)", {"default": ""}),
+        Argument("--component", "X", "what of the system it changes", {"default": ""}),
+        Argument("--predict", "POINTS", "gain expected, in points of the score's range", {"type": points_argument}),
+        Argument("--source", "S", "where it comes from: a trace, a person, an idea", {"default": ""}),
+        Argument("--anyway", "", "although it is much like another; recorded"),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
+    "kaizen idea add --category prompt --label wrong-date --predict 4 \\\n"
+    '  --hypothesis "if the prompt names the time zone, then dates are right, because traces show UTC taken for local"',
+    group="campaigns",
+)
+def command_idea_add(args: Namespace) -> Answer:
+    """Records the idea."""
+    workspace, campaign = campaign_named(args)
+    new = NewIdea(**{name: without_surrogates(getattr(args, name)).strip() for name in TEXTS_OF_IDEA}, predict=args.predict)
+    idea, notes = add_idea(campaign, new, tag_counts(workspace, campaign.system), bool(args.anyway))
+    message = f"{idea['id']} is written down: {visible(idea['title'])}"
+    label = f"; its failures: {visible(idea['label'])}" if idea["label"] else ""
+    following = f"make it, commit it, then: kaizen run --system {campaign.system} --variant NAME --idea {idea['id']}"
+    return Answer(0, "added", message, [message + label, *[f"  note: {note}" for note in notes]], {"idea": idea, "notes": notes}, following)
+
+
+@command(
+    "idea list",
+    "Lists the ideas of a campaign with what became of them.",
+    [
+        Argument("--status", "S", f"only those that are {listed(IDEA_STATUSES, 20, 'or')}", {"choices": IDEA_STATUSES, "metavar": "S"}),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
+    "kaizen idea list --status open",
+    group="campaigns",
+)
+def command_idea_list(args: Namespace) -> Answer:
+    """Reads only."""
+    campaign = campaign_named(args).campaign
+    state = campaign_state(campaign)
+    rows = [idea_row(state, idea) for idea in state.ideas.values()]
+    rows = [row for row in rows if args.status in (None, row["status"])]
+    lines = [idea_line(row) for row in rows]
+    message = f"{counted(len(rows), 'idea')} of {campaign.id}"
+    return Answer(0, "listed", message, [*lines, message], {"campaign": campaign.id, "count": len(rows), "ideas": []}, rows=rows)
+
+
+def idea_row(state: CampaignState, idea: JsonObject) -> JsonObject:
+    """*idea* with its status, its variants, and the last lesson."""
+    variants = [each for each in state.variants.values() if each.idea == idea["id"]]
+    lessons = [each.lesson for each in variants if each.lesson]
+    tried = [each.name for each in variants]
+    return {**idea, "status": state.idea_status(str(idea["id"])), "variants": tried, "lesson": lessons[-1] if lessons else None}
+
+
+def idea_line(row: JsonObject) -> str:
+    """An idea for the terminal."""
+    further = [f"label {row['label']}"] if row["label"] else []
+    further += [f"tried as {listed(row['variants'], 5)}"] if row["variants"] else []
+    title = visible(row["title"], 60)
+    return visible(f"{row['id']:<5} {row['status']:<10} {row['category']:<14} {title:<60}  {listed(further)}".rstrip(), None)
+
+# endregion
+
 # region commands/import_cases.py
 # =============================================================================
 # `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
@@ -41136,20 +47516,30 @@ def command_lab_land(args: Namespace) -> Answer:
         landed = land_patch(clone, outer, args.commit, os.path.abspath(path))
     else:
         landed = land_branch(clone, outer, args.commit, args.branch, campaign)
-    return landed_answer(landed, len(dirty_paths(clone)), outer)
+    confirmed = is_confirmed(workspace, campaign, landed.commit)
+    return landed_answer(landed, len(dirty_paths(clone)), outer, confirmed)
 
 
-def landed_answer(landed: Landed, dirty: int, outer: Checkout) -> Answer:
-    """Says what was landed, and what was not: *dirty* paths of the clone are not committed."""
+def is_confirmed(workspace: Workspace, name: str, commit: str) -> bool | None:
+    """Whether *commit* is the confirmed reference of the campaign *name*, or that with its notes; None when there is no such campaign."""
+    if name not in campaign_ids(workspace):
+        return None
+    reference = campaign_state(load_campaign(workspace, name)).reference
+    return reference.variant != UNCHANGED and commit in (reference.commit, reference.head)
+
+
+def landed_answer(landed: Landed, dirty: int, outer: Checkout, confirmed: bool | None) -> Answer:
+    """Says what was landed, and what was not: *dirty* paths of the clone are not committed; *confirmed* as `is_confirmed` says."""
     place = f"branch {visible(landed.branch)}" if landed.branch else f"patch {shown_path(landed.patch)}"
     message = f"{landed.commit[:12]} landed as {place}"
-    lines = [message]
+    notes = ["it is not confirmed by a look at the holdout: a bet, not a claim"] if confirmed is False else []
     if landed.applies is False:
-        lines.append(f"  note: it does not apply to the files in {shown_path(outer.root)}, which differ from {landed.opened[:12]}")
+        notes.append(f"it does not apply to the files in {shown_path(outer.root)}, which differ from {landed.opened[:12]}")
     if dirty:
-        lines.append(f"  note: {counted(dirty, 'path')} of the clone not committed, so not in it")
+        notes.append(f"{counted(dirty, 'path')} of the clone not committed, so not in it")
+    lines = [message, *[f"  note: {note}" for note in notes]]
     data: JsonObject = {"commit": landed.commit, "opened": landed.opened, "branch": landed.branch or None, "applies": landed.applies}
-    data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty)
+    data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty, confirmed=confirmed, notes=notes)
     way = f"git merge {visible(landed.branch)}" if landed.branch else f"git apply {shown_path(landed.patch)}"
     return Answer(0, "landed", message, lines, data, f"look at it, then: {way}")
 
@@ -41527,6 +47917,62 @@ def typed_keys(descriptor: int, prompt: str) -> str:
 
 # endregion
 
+# region commands/measuring.py
+# =============================================================================
+# `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
+# =============================================================================
+
+REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_INCOMPLETE}
+
+
+@command(
+    "replicate",
+    "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept.",
+    [Argument("variant", "V", "name of the variant"), OF_CAMPAIGN, OF_SYSTEM],
+    "kaizen replicate v017",
+    group="lab",
+)
+def command_replicate(args: Namespace) -> Answer:
+    """Exit 0 keepable or worth more passes, 1 no, 4 a run failed."""
+    workspace, campaign = campaign_named(args)
+    body = replicated(workspace, campaign, args.variant)
+    verdict, name = str(body["verdict"]), visible(args.variant, 60)
+    sentence = f"{name}: {verdict.replace('_', ' ')}; {difference_words(body)} over {visible(body['leader'], 60)}"
+    lines = [f"{sentence}, {counted(body['n'] or 0, 'item')}, {counted(body['passes'], 'fresh pass', 'fresh passes')} each"]
+    lines += [f"  because: {listed([reason.replace('_', ' ') for reason in body['reasons']])}"] if body["reasons"] else []
+    if body["label_z"] is not None:
+        lines.append(f"  on the label {quoted(body['label'])}: gain {body['label_gain']:+.4g}, z {body['label_z']:.2f}")
+    lines += [f"  guard {visible(row['metric'], 60)}: {row['outcome'].replace('_', ' ')}" for row in body["guards"]]
+    lines += [f"  lost: {listed(map(visible, body['lost_items']), 10)}"] if body["lost_items"] else []
+    code = REPLICATE_CODES.get(verdict, EXIT_NO)
+    again = f'kaizen discard {name} --lesson "…"' if code == EXIT_NO else f"kaizen replicate {name}"
+    return Answer(code, verdict, lines[0], lines, {"replicate": body}, f"kaizen keep {name}" if verdict == KEEPABLE else again)
+
+
+def difference_words(body: JsonObject) -> str:
+    """'gain +0.04 (SE 0.02, z 2.00)', or that it was not measured."""
+    if body["gain"] is None:
+        return "gain not measured"
+    if body["se"] is None or body["z"] is None:
+        return f"gain {body['gain']:+.4g}"
+    return f"gain {body['gain']:+.4g} (SE {body['se']:.4g}, z {body['z']:.2f})"
+
+
+@command(
+    "look",
+    "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else.",
+    [OF_CAMPAIGN, OF_SYSTEM],
+    "kaizen look",
+    group="lab",
+)
+def command_look(args: Namespace) -> Answer:
+    """Exit 0 whatever the answer is; nothing but the answer differs."""
+    workspace, campaign = campaign_named(args)
+    answer = take_look(workspace, campaign)
+    return Answer(EXIT_DONE, "looked", "the holdout was asked", [encode_compact({"answer": answer})], {"answer": answer}, "kaizen next")
+
+# endregion
+
 # region commands/merge.py
 # =============================================================================
 # `kaizen merge`: makes one stage of the shards that several machines have run.
@@ -41559,9 +48005,50 @@ def command_merge(args: Namespace) -> Answer:
 
 # endregion
 
+# region commands/next.py
+# =============================================================================
+# `kaizen next`: the next step of a campaign, for a session that remembers nothing.
+# =============================================================================
+
+ENVELOPE_MARGIN = 200  # bytes of punctuation and exit code around the document, at most
+
+
+@command(
+    "next",
+    "Says the one next step of a campaign and what to remember, from its files alone; exits 0 to go on, 1 to stop, 3 for a person.",
+    [OF_CAMPAIGN, OF_SYSTEM],
+    "kaizen next --json",
+    group="campaigns",
+)
+def command_next(args: Namespace) -> Answer:
+    """Reads only; at most 6 kB."""
+    workspace, campaign = campaign_named(args)
+    step, code, document = next_step(workspace, campaign)
+    line = command_line(step.command)
+    message = f"{step.action}: {visible(step.why, 200)}"
+    around = len(encode_readable([step.action, message, line]).encode()) + ENVELOPE_MARGIN
+    fit = fitted(document, around)
+    return Answer(code, step.action, message, next_lines(step.why, step.action, fit), fit, line)
+
+
+def next_lines(why: str, action: str, document: JsonObject) -> list[str]:
+    """The same for people."""
+    situation, memory = document["situation"], document["memory"]
+    gain = situation["dev"]["gain_over_reference"]
+    so_far = f", {gain:+.3g} over {situation['reference']}" if gain else ""
+    lines = [
+        f"{action}: {visible(why, 400)}",
+        f"  leader {situation['leader']}{so_far}; {situation['variants']} variants; looks left {situation['looks']['left']}",
+    ]
+    lines += [f"  stop: {listed([code.replace('_', ' ') for code in document['stop']])}"] if document["stop"] else []
+    lines += [f"  failing: {each['label']} ({each['n']} of {each['of']})" for each in memory["failures_top"][:3]]
+    return lines + [f"  lesson: {lesson}" for lesson in memory["lessons"][-3:]]
+
+# endregion
+
 # region commands/noise.py
 # =============================================================================
-# `kaizen noise`: the unchanged agent against itself.
+# `kaizen noise`: the unchanged agent, or the leader of a campaign, against itself.
 # =============================================================================
 
 SHOWN_UNSTABLE = 10
@@ -41572,19 +48059,27 @@ NOISE_STAGE = "noise"  # replaced by each call
     "noise",
     "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is.",
     [
-        IMPROVEMENT,
+        IMPROVEMENT._replace(options={"nargs": "?"}),
+        Argument("--system", "ID", "passes of the leader of the campaign of this system, in place of IMPROVEMENT", {"default": ""}),
+        Argument("--campaign", "C", "with --system: which campaign (the one that is open)", {"default": ""}),
+        Argument("--accept", "TEXT", "with --system: who accepts a floor that is too high, and why", {"default": ""}),
         Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
         Argument("--passes", "N", "how often each case runs, or the judge is asked (default: 3)", {"type": count_argument, "default": 3}),
         Argument("--rejudge", "", "run no agent; the command is the judge, asked --passes times about the evidence of the stage"),
         ALLOW_PROGRAMS,
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
-    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline\nkaizen noise refund --rejudge -- python judge.py",
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise --system refunds\nkaizen noise refund --stage baseline\n"
+    "kaizen noise refund --rejudge -- python judge.py",
     group="surer",
     rest="COMMAND [ARG…]",
 )
 def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
+    if args.system:
+        return noise_of_system(args)
+    if args.improvement is None:
+        raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
     check_stage_name(args.stage)
@@ -42012,7 +48507,10 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
     "plan",
     "Says which change each number of cases and trials could show, and what running them would cost; runs nothing.",
     [
-        IMPROVEMENT,
+        IMPROVEMENT._replace(options={"nargs": "?"}),
+        Argument("--system", "ID", "plan a campaign of this system, in place of IMPROVEMENT", {"default": ""}),
+        Argument("--campaign", "C", "with --system: which campaign (the one that is open)", {"default": ""}),
+        Argument("--holdout", "N", "with --system: cases of the holdout (the campaign's; else as many as items)", {"type": cases_argument}),
         BASELINE,
         CANDIDATE,
         Argument("--cases", "N", "a number of cases (repeatable; default: the improvement's, and 20 to 500)", repeated(cases_argument)),
@@ -42024,11 +48522,15 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         assumption("--alike", "R", "correlation of the change of two cases of one cluster", TYPICAL_LIKENESS),
         Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
     ],
-    "kaizen plan refund\nkaizen plan refund --effect 0.05 --jobs 4",
+    "kaizen plan refund\nkaizen plan --system refunds --effect 0.05\nkaizen plan refund --effect 0.05 --jobs 4",
     group="surer",
 )
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
+    if args.system:
+        return plan_of_system(args)
+    if args.improvement is None:
+        raise UsageError("there is nothing to plan", "name an improvement, or a system with --system ID")
     project = load_project(args.improvement)
     clusters = clusters_of(project.dataset.cases)
     units = units_of(project.dataset.cases, clusters)
@@ -42518,21 +49020,6 @@ def run_progress(run: JsonObject) -> str:
     """'r0007 (37 of 100, pid 123)'."""
     process = f", pid {run['pid']['pid']}" if run["pid"] else ""
     return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
-
-
-def tree_document(workspace: Workspace) -> JsonObject:
-    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
-    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
-    try:
-        checkout = read_checkout(workspace.root)
-        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
-        obstacle = checkout_obstacle(checkout)
-        if obstacle:
-            raise obstacle
-        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
-    except RefusedError as error:
-        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
-    return found
 
 
 def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:

@@ -164,9 +164,7 @@ def dotted(node: ast.Attribute) -> str:
     return ".".join([value.id, *reversed(parts)]) if isinstance(value, ast.Name) else ""
 
 
-def check_nested_import(
-    module: Module, node: ast.Import | ast.ImportFrom, inside: bool, house: House, problems: Problems
-) -> None:
+def check_nested_import(module: Module, node: ast.Import | ast.ImportFrom, inside: bool, house: House, problems: Problems) -> None:
     """Imports below the top may only bring in the standard library; outside functions, only the start-up set."""
     for alias in node.names:
         source, name = alias.name, alias.name

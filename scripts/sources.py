@@ -67,9 +67,7 @@ HOUSE = House(
             ("foundation.process",),
         ),
         "sets signals and timers": Door(("signal",), ("foundation.process", "evaluators.", "cli.")),
-        "starts threads": Door(
-            words("threading _thread concurrent.futures"), ("foundation.process", "foundation.progress", "runs.")
-        ),
+        "starts threads": Door(words("threading _thread concurrent.futures"), ("foundation.process", "foundation.progress", "runs.")),
         "opens files": Door(
             words("open os.open io.open io.open_code io.FileIO codecs.open .read_text .read_bytes .write_text .write_bytes"),
             ("foundation.files",),

@@ -155,6 +155,16 @@ def run_process(
     return Completed(done.returncode, *[raw.decode("utf-8", "surrogateescape") for raw in (done.stdout, done.stderr)])
 
 
+def end_process(process: "subprocess.Popen[bytes]") -> None:
+    """Ends *process* if it still runs, waits for it, and closes its pipes."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+
+
 def clean_environment(env: "Mapping[str, str] | None" = None) -> dict[str, str]:
     """The environment of a program under test: nothing of the caller's but what a system needs, and *env*.
 

@@ -204,7 +204,7 @@ class Terminal(Labelling):
 
     def until(self, parent, wanted):
         """What the terminal shows up to *wanted*."""
-        shown, end = b"", time.monotonic() + 20
+        shown, end = b"", time.monotonic() + 60
         while wanted.encode() not in shown and time.monotonic() < end:
             if select.select([parent], [], [], 0.5)[0]:
                 try:

@@ -386,7 +386,7 @@ class Kept(Judging):
         self.prepare(list("abcdef"), {"*": {"score": 1}, "c": {"sleep": 2, "score": 1}})
         argv = [sys.executable, str(support.INSTALLED), "evaluate", "kind", "--progress", "none", *COMMAND]
         with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=support.clean_environment()) as process:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while len(self.asked()) < 3 and time.monotonic() < deadline:
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
@@ -402,11 +402,11 @@ class Kept(Judging):
         self.prepare(["a", "b"], {"a": {"score": 1}, "b": {"sleep": 20, "score": 1}})
         argv = [sys.executable, str(support.INSTALLED), "evaluate", "kind", "--progress", "none", *COMMAND]
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=support.clean_environment()) as process:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while len(self.asked()) < 2 and time.monotonic() < deadline:
                 time.sleep(0.01)
             process.send_signal(signal.SIGINT)
-            _, stderr = process.communicate(timeout=20)
+            _, stderr = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, stderr)
         self.assertEqual((len(self.kept()), (self.place / "baseline.evaluated.jsonl").exists()), (1, False))
 

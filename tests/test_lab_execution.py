@@ -428,8 +428,9 @@ class Resuming(Lab):
         self.eval(f"{BAD_THEN}import time\nok(items[0], output=os.getpid())\nif first:\n    time.sleep(60)\nfor item in items[1:]:\n    ok(item)\nsay('end')\n")
         words = [sys.executable, str(support.INSTALLED), "run", "--system", "demo", "--variant", "v"]
         engine = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(support.end_process, engine)
         path = self.run_folder() / "items.jsonl"
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not (path.exists() and path.read_bytes().endswith(b"\n")) and time.monotonic() < deadline:
             time.sleep(0.02)
         engine.kill()
@@ -586,18 +587,23 @@ class Together(Lab):
             write(self.repo / "kaizen/.kaizen" / name, json.dumps({"pid": int(dead), "started_at": "2026-01-01T00:00:00.000Z"}) + "\n")
         self.assertEqual(self.run_demo()["state"], "completed")
 
+    def is_running(self):
+        """True once run.json, which comes a moment after its folder, says so."""
+        return (self.run_folder() / "run.json").is_file() and self.document()["state"] == "running"
+
     def test_of_two_that_begin_at_once_one_runs_and_the_other_is_refused(self):
         self.eval("import pathlib, time\ngo = pathlib.Path(os.environ['HOME'], 'go')\nok(items[0])\n"
                   "while not go.exists():\n    time.sleep(0.01)\n" + GOOD.replace("items", "items[1:]"))
         words = [sys.executable, str(support.INSTALLED), "run", "--system", "demo", "--variant", "v", "--json"]
         first = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
-        while not (self.run_folder().exists() and self.document()["state"] == "running") and time.monotonic() < deadline:
+        self.addCleanup(support.end_process, first)
+        deadline = time.monotonic() + 60
+        while not self.is_running() and time.monotonic() < deadline:
             time.sleep(0.02)
         self.refused("lock_held")
         self.refused("lock_held", "resume", "r0001")
         (Path(os.environ["HOME"]) / "go").touch()
-        self.assertEqual((json.loads(first.communicate(timeout=20)[0])["reason"], first.returncode), ("completed", 0))
+        self.assertEqual((json.loads(first.communicate(timeout=60)[0])["reason"], first.returncode), ("completed", 0))
         self.assertEqual(self.store.ids(), ["r0001"])
 
     def test_a_broken_chain_of_events_stops_resume_and_nothing_is_written_on_top(self):

@@ -68,7 +68,7 @@ class StageRun(support.TemporaryFolder):
         folder.mkdir(exist_ok=True)
         return folder
 
-    def await_file(self, name, text="", seconds=20):
+    def await_file(self, name, text="", seconds=60):
         deadline = time.monotonic() + seconds
         while not (Path(name).exists() and text in Path(name).read_text()):
             self.assertLess(time.monotonic(), deadline, f"{name} never came")
@@ -225,7 +225,7 @@ class Interrupted(StageRun):
         tool = self.start("--jobs", "2")
         self.await_runners(3)
         tool.send_signal(signal.SIGTERM)
-        out, err = tool.communicate(timeout=20)
+        out, err = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 130, err)
         self.assertIn("interrupted; 1 trial of 4 saved", out)
         self.assertEqual(list(self.statuses()), ["c1 1"])
@@ -241,7 +241,7 @@ class Interrupted(StageRun):
         tool.send_signal(signal.SIGINT)
         time.sleep(0.3)
         tool.send_signal(signal.SIGINT)
-        tool.communicate(timeout=20)
+        tool.communicate(timeout=60)
         self.assertLess(time.monotonic() - started, 1.9)
         self.assertEqual(tool.returncode, 130)
         self.assertTrue(dies_within(self.pids()[0], 1))
@@ -252,7 +252,7 @@ class Interrupted(StageRun):
         tool = self.start("--json")
         self.await_runners(2)
         tool.send_signal(signal.SIGINT)
-        answer = json.loads(tool.communicate(timeout=20)[0])
+        answer = json.loads(tool.communicate(timeout=60)[0])
         self.assertEqual((answer["ok"], answer["code"], answer["reason"], answer["ran"]), (False, 130, "interrupted", 1))
 
 
@@ -426,7 +426,7 @@ class Overwritten(StageRun):
         tool = self.start("--overwrite")
         self.await_file("started")
         tool.send_signal(signal.SIGINT)
-        out, _ = tool.communicate(timeout=20)
+        out, _ = tool.communicate(timeout=60)
         self.assertIn("--overwrite --resume -- ./agent", out)
         self.assertEqual(Path("imp/s.jsonl").read_bytes(), old)
         self.assertEqual(len(read_lines("imp/s.jsonl.unfinished")), 1)

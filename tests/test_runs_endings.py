@@ -188,7 +188,7 @@ class Interrupts(StageRun):
         tool = self.start("--retries", "3")
         self.await_file("second")
         tool.send_signal(2)
-        out, err = tool.communicate(timeout=20)
+        out, err = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 130, err)
         self.assertIn("--retries 3", out)
         self.assertEqual(list(self.statuses()), ["c1 1"])
@@ -202,7 +202,7 @@ class Interrupts(StageRun):
         self.await_file("started")
         self.await_file("imp/s.jsonl", '"c1"')
         tool.send_signal(15)
-        out, err = tool.communicate(timeout=20)
+        out, err = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 130, out + err)
         self.assertEqual(list(self.statuses()), ["c1 1"])
 
@@ -212,7 +212,7 @@ class Interrupts(StageRun):
         tool = self.start("--jobs", "4", "--json")
         self.await_file("started")
         tool.send_signal(2)
-        out, _ = tool.communicate(timeout=20)
+        out, _ = tool.communicate(timeout=60)
         self.assertEqual((tool.returncode, json.loads(out)["ran"]), (130, 0))
 
     def test_kept_files_of_a_killed_trial_do_not_stay(self):

@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 import support
-from support import DATA, INSTALLED, clean_environment, kaizen, read_json, read_lines, run_cli, run_process, write, write_lines
+from support import DATA, INSTALLED, clean_environment, end_process, kaizen, read_json, read_lines, run_cli, run_process, write, write_lines
 from test_foundation_process import dies_within
 
 CHECK = [{"id": "answer", "type": "contains", "values": ["x"]}]
@@ -221,13 +221,14 @@ class ResumeOrderAndCrashes(FieldCase):
         command = [sys.executable, str(INSTALLED), "run", "case", "--stage", "baseline", "--", *PYTHON, "case/runner.py"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         tool = subprocess.Popen(command, cwd=self.folder, env=clean_environment(), text=True, **pipes)
+        self.addCleanup(end_process, tool)
         pids = self.folder / "case/pids.txt"
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not (pids.exists() and "s3" in pids.read_text()):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
         tool.send_signal(2)
-        out, err = tool.communicate(timeout=20)
+        out, err = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 130, err)
         self.assertIn("2 trials of 5 saved", out)
         self.assertIn("--resume", out)

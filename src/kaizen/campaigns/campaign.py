@@ -125,7 +125,7 @@ def writing_journal(campaign: Campaign, name: str = JOURNAL_FILE) -> Iterator[Ch
             log.close()
 
 
-def record(campaign: Campaign, kind: str, **body: object) -> JsonObject:
+def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
     """Appends one event to the journal, on disk at once, and returns it; *campaign* holds it too from then on."""
     with writing_journal(campaign) as log:
         event = log.append(kind, body)

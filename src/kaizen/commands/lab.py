@@ -3,6 +3,8 @@
 import os
 from argparse import Namespace
 
+from kaizen.campaigns.campaign import campaign_ids, load_campaign
+from kaizen.campaigns.state import UNCHANGED, campaign_state
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import shown_path
@@ -74,19 +76,29 @@ def command_lab_land(args: Namespace) -> Answer:
         landed = land_patch(clone, outer, args.commit, os.path.abspath(path))
     else:
         landed = land_branch(clone, outer, args.commit, args.branch, campaign)
-    return landed_answer(landed, len(dirty_paths(clone)), outer)
+    confirmed = is_confirmed(workspace, campaign, landed.commit)
+    return landed_answer(landed, len(dirty_paths(clone)), outer, confirmed)
 
 
-def landed_answer(landed: Landed, dirty: int, outer: Checkout) -> Answer:
-    """Says what was landed, and what was not: *dirty* paths of the clone are not committed."""
+def is_confirmed(workspace: Workspace, name: str, commit: str) -> bool | None:
+    """Whether *commit* is the confirmed reference of the campaign *name*, or that with its notes; None when there is no such campaign."""
+    if name not in campaign_ids(workspace):
+        return None
+    reference = campaign_state(load_campaign(workspace, name)).reference
+    return reference.variant != UNCHANGED and commit in (reference.commit, reference.head)
+
+
+def landed_answer(landed: Landed, dirty: int, outer: Checkout, confirmed: bool | None) -> Answer:
+    """Says what was landed, and what was not: *dirty* paths of the clone are not committed; *confirmed* as `is_confirmed` says."""
     place = f"branch {visible(landed.branch)}" if landed.branch else f"patch {shown_path(landed.patch)}"
     message = f"{landed.commit[:12]} landed as {place}"
-    lines = [message]
+    notes = ["it is not confirmed by a look at the holdout: a bet, not a claim"] if confirmed is False else []
     if landed.applies is False:
-        lines.append(f"  note: it does not apply to the files in {shown_path(outer.root)}, which differ from {landed.opened[:12]}")
+        notes.append(f"it does not apply to the files in {shown_path(outer.root)}, which differ from {landed.opened[:12]}")
     if dirty:
-        lines.append(f"  note: {counted(dirty, 'path')} of the clone not committed, so not in it")
+        notes.append(f"{counted(dirty, 'path')} of the clone not committed, so not in it")
+    lines = [message, *[f"  note: {note}" for note in notes]]
     data: JsonObject = {"commit": landed.commit, "opened": landed.opened, "branch": landed.branch or None, "applies": landed.applies}
-    data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty)
+    data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty, confirmed=confirmed, notes=notes)
     way = f"git merge {visible(landed.branch)}" if landed.branch else f"git apply {shown_path(landed.patch)}"
     return Answer(0, "landed", message, lines, data, f"look at it, then: {way}")

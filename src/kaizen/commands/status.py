@@ -4,12 +4,11 @@ import os
 from argparse import Namespace
 
 from kaizen.commands.table import Answer, command
-from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO, KaizenError, RefusedError
+from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO, KaizenError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
-from kaizen.lab.preflight import SIGNS
-from kaizen.lab.provenance import checkout_obstacle, dirty_paths, read_checkout
+from kaizen.lab.preflight import SIGNS, tree_document
 from kaizen.lab.reading import UNREADABLE, live_runs, read_runs, resumable_runs
 from kaizen.lab.runstore import DONE, FolderStore, RunStore
 from kaizen.lab.system import load_system, system_ids
@@ -84,21 +83,6 @@ def run_progress(run: JsonObject) -> str:
     """'r0007 (37 of 100, pid 123)'."""
     process = f", pid {run['pid']['pid']}" if run["pid"] else ""
     return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
-
-
-def tree_document(workspace: Workspace) -> JsonObject:
-    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
-    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
-    try:
-        checkout = read_checkout(workspace.root)
-        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
-        obstacle = checkout_obstacle(checkout)
-        if obstacle:
-            raise obstacle
-        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
-    except RefusedError as error:
-        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
-    return found
 
 
 def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:

@@ -174,6 +174,16 @@ def write_file(path: str, content: str | bytes) -> None:
         stream.write(content.encode("utf-8") if isinstance(content, str) else content)
 
 
+def sync_folder(path: str) -> None:
+    """Puts the names in the folder *path* on disk; where folders cannot be synced (Windows) nothing is done."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def create_file(path: str, content: str) -> bool:
     """Writes *content* as the new file *path*; False, and nothing written, when something is there already."""
     if os.path.lexists(path):

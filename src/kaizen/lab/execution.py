@@ -13,8 +13,8 @@ files. A tainted run can only be restarted; its journals move to `attempt-N`.
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
 from kaizen.cases.case import Case, is_holdout
@@ -37,7 +37,20 @@ from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
 from kaizen.lab.provenance import Checkout, patch_id, tree_hash
-from kaizen.lab.runstore import BROKEN_OFF, CRASHED, DONE, INCOMPLETE, RUNNING, TAINTED, TIMED_OUT, FolderStore, Key, RunStore, RunWriter
+from kaizen.lab.runstore import (
+    BROKEN_OFF,
+    CRASHED,
+    DONE,
+    INCOMPLETE,
+    RUNNING,
+    TAINTED,
+    TIMED_OUT,
+    FolderStore,
+    Key,
+    RunStore,
+    RunWriter,
+    run_passes,
+)
 from kaizen.lab.session import (
     ENDED_WELL,
     MAX_ATTEMPTS,
@@ -53,7 +66,7 @@ from kaizen.lab.session import (
 )
 from kaizen.lab.system import EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND, System, locked_files
 from kaizen.lab.typed_eval import TypedEvaluator
-from kaizen.lab.watch import TreeWatch, content_sha256
+from kaizen.lab.watch import TreeWatch, Watch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
@@ -74,6 +87,9 @@ class RunOptions(NamedTuple):
     hypothesis: str = ""
     is_diagnostic: bool = False
     max_items: int | None = None
+    idea: str = ""
+    label: str = ""
+    predict: float | None = None
 
 
 class RunOutcome(NamedTuple):
@@ -125,6 +141,15 @@ def item_seed(seed: int, item: str, trial: int, pass_number: int) -> int:
     return trial_seed(seed, item if pass_number == 1 else f"{item}\n{pass_number}", trial)
 
 
+def scoring_hashes(system: System, dataset: str, locked: dict[str, str]) -> dict[str, str]:
+    """{dataset, eval, system}: runs in which one of these differs are not comparable; *dataset* is its fingerprint."""
+    return {
+        "dataset": dataset,
+        "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
+        "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
+    }
+
+
 def run_document(
     workspace: Workspace, system: System, options: RunOptions, checkout: Checkout, items: ItemSet, evaluator: ItemEvaluator
 ) -> JsonObject:
@@ -144,12 +169,7 @@ def run_document(
         "commit": {"hash": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached},
         "tree": tree_hash(checkout),
         "patch_id": None,
-        "hashes": {
-            "dataset": items.fingerprint,
-            "eval": fingerprint([["python" if word == sys.executable else word for word in system.command], locked]),
-            "system": fingerprint(system.metric._asdict()),  # with the range and the worst score, which failures get
-            "locked": locked,
-        },
+        "hashes": {**scoring_hashes(system, items.fingerprint, locked), "locked": locked},
         "population": {"dataset_size": len(items.cases), "selected_item_ids": selected},
         "passes": 1,
         "seed": workspace.config["seed"],
@@ -209,10 +229,18 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
     """(patch id, patch) of what HEAD changes since the commit of the system's best run; (None, '') when that is not known."""
     try:
         base = str(store.read(system.best_run)["commit"]["hash"]) if system.best_run else ""
+    except InputError:
+        return None, ""
+    return patch_since(checkout, base)
+
+
+def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
+    """(patch id, patch) of what HEAD changes since the commit *base*; (None, '') when that is not known."""
+    try:
         if not base:
             return None, ""
         return patch_id(checkout, base), git_answer(checkout.root, "diff", "--no-ext-diff", "--no-textconv", base, str(checkout.head))
-    except (GitError, InputError):
+    except GitError:
         return None, ""
 
 
@@ -270,23 +298,37 @@ def execute(
     has_new_chance: bool = False,
 ) -> RunOutcome:
     """Asks for what is missing of the run that *writer* holds, and records how that ended."""
-    document = writer.document()
     copy_locked(workspace, writer)
-    secrets = environment_secrets(os.environ)
-    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
+    locked = writer.document()["hashes"]["locked"]
+    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in locked.items()})
+    with open_session(Place(workspace, workspace.root, watch), system, store, writer, run_limits(workspace, system, store)) as session:
+        end = ask_rounds(session, evaluator, planned_items(writer.document(), items), has_new_chance)
+    finish_run(session, end, evaluator)
+    return RunOutcome(writer.document(), run_notes(writer, items))
+
+
+class Place(NamedTuple):
+    """Where a run takes place: the workspace whose locked files judge, the tree in which the variant works, the watch over that."""
+
+    judge: Workspace
+    tree: str
+    watch: Watch
+
+
+@contextmanager
+def open_session(place: Place, system: System, store: RunStore, writer: RunWriter, limits: Limits) -> Iterator[RunSession]:
+    """While the block runs, a session of the run that *writer* holds and whose locked copy is made; signals are heeded."""
+    document, secrets = writer.document(), environment_secrets(os.environ)
     with WorkFolders() as folders, closing(StopSwitch()) as stop, heeding_signals(stop):
         environment = run_environment(document, folders.make())
-        limits = run_limits(workspace, system, store)
-        session = RunSession(workspace, system, writer, watch, stop, limits, environment, secrets)
+        session = RunSession(place.judge, system, writer, place.watch, stop, limits, environment, secrets, place.tree)
         session.go_on_from(store.items(document["id"]))
         writer.update(state=RUNNING, started_at=document.get("started_at") or utc_now(), pid={"pid": os.getpid(), "started": utc_now()})
         writer.event("started", attempt=document["attempt"], answered=sum(map(is_answered, session.last.values())))
         try:
-            end = ask_rounds(session, evaluator, items, has_new_chance)
+            yield session
         finally:
             session.close()
-    finish_run(session, end, evaluator)
-    return RunOutcome(writer.document(), run_notes(writer, items))
 
 
 def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
@@ -314,14 +356,14 @@ def run_limits(workspace: Workspace, system: System, store: RunStore) -> Limits:
 
 def planned_items(document: JsonObject, items: ItemSet) -> Iterator[AskedItem]:
     """Every answer that the run asks for, in order, as its first attempt."""
-    for pass_number in range(1, document["passes"] + 1):
+    for pass_number in run_passes(document):
         for name in document["population"]["selected_item_ids"]:
             yield AskedItem(name, 1, pass_number, item_seed(document["seed"], name, 1, pass_number), 1, items.cases[name])
 
 
-def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, has_new_chance: bool) -> RunEnd:
-    """Asks for what is missing, and again for what ended in infra_error or timeout; how the last round ended."""
-    planned = list(planned_items(session.writer.document(), items))
+def ask_rounds(session: RunSession, evaluator: ItemEvaluator, wanted: Iterable[AskedItem], has_new_chance: bool) -> RunEnd:
+    """Asks for what is missing of *wanted*, and again for what ended in infra_error or timeout; how the last round ended."""
+    planned = list(wanted)
     spent = {key: 0 if has_new_chance else line["attempt"] for key, line in session.last.items()}
     silent: set[Key] = set()
     end = tree_changed("the work tree changed before anything was asked") if session.watch.before else ENDED_WELL
@@ -341,11 +383,25 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, ha
     return tree_changed(changed) if changed else end
 
 
+def so_far(session: RunSession, evaluator: ItemEvaluator) -> JsonObject:
+    """What a session adds to the run besides its answers."""
+    document = session.writer.document()
+    return {
+        "seconds": round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        "metrics": {**(document.get("metrics") or {}), **session.metrics},
+        "separation": evaluator.separation or session.separation or document["separation"],
+    }
+
+
+def keep_so_far(session: RunSession, evaluator: ItemEvaluator) -> None:
+    """Records what the session added, where the run goes on in another one."""
+    session.writer.update(**so_far(session, evaluator))
+
+
 def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> None:
     """Counts what there is, and records the end."""
     writer, document = session.writer, session.writer.document()
-    ids, passes = document["population"]["selected_item_ids"], document["passes"]
-    lines = [session.last.get((name, 1, number)) for number in range(1, passes + 1) for name in ids]
+    lines = [session.last.get((name, 1, number)) for number in run_passes(document) for name in document["population"]["selected_item_ids"]]
     statuses = [line["status"] if line else "missing" for line in lines]
     counts = {status: statuses.count(status) for status in ("ok", "fail_error", "infra_error", "timeout", "missing")}
     answered = [line for line in lines if line is not None and is_answered(line)]
@@ -362,12 +418,10 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         reason=end.reason or None,
         message=end.message,
         ended_at=utc_now(),
-        seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        **so_far(session, evaluator),
         counts=counts,
         result=aggregated(answered, session.system.metric, len(lines)),
         cost_usd=session.cost(),
-        metrics=session.metrics,
-        separation=evaluator.separation or session.separation or "not_stated",
         items=seal,
     )
 

@@ -67,6 +67,7 @@ RUN_FIELDS = {
     "tree": TEXT,
     "mark": TEXT,
     "seed": COUNT,
+    "campaign": OBJECT,
 }
 REQUIRED_RUN_FIELDS = (
     *("id", "system", "variant", "created_at", "verdict", "separation", "title", "description", "hypothesis", "diagnostic", "limited"),
@@ -90,6 +91,12 @@ ITEM_FIELDS = {
     "reason": TEXT,
 }
 REQUIRED_ITEM_FIELDS = ("item", "trial", "pass", "attempt", "status", "score", "metrics", "cost_usd", "latency_ms")
+
+
+def run_passes(document: JsonObject) -> range:
+    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
+    first = int(document.get("campaign", {}).get("pass_from", 1))
+    return range(first, first + int(document["passes"]))
 
 
 def item_key(line: JsonObject) -> Key:
