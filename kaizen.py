@@ -231,6 +231,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     campaigns/conduct.py         Keep and discard: a variant becomes the leader, or the branch goes back to it.
 #     campaigns/standing.py        What is told of a campaign's state: situation, why it must stop, what was learnt.
 #     campaigns/next_step.py       The next step of a campaign: one command, why, and what has to be remembered.
+#     campaigns/closing.py         The end of a campaign: one last look, then the holdout is opened once, and retired.
+#     campaigns/marks.py           What campaigns say of runs: idea, stage, verdict, leader, reference, luck line.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -269,6 +271,15 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/campaign_markdown.py     The report of a campaign as Markdown.
 #     web/campaign_report.py       The report of a campaign on one page.
 #
+#   skills
+#     skills/bundle.py             The skills as they lie in a checkout, and whether a copy of them has the same content.
+#     skills/clients.py            Claude Code and Codex, driven by their own commands to take and give back the plugin.
+#     skills/project_copies.py     Copies of the skill folders in a repository: `.agents/skills`, `.claude/skills`.
+#     skills/upgrading.py          After an upgrade, installed skills are refreshed once, by a command of a person.
+#     skills/guide_files.py        What the guide finds in files of a system, and the statements of people beside them.
+#     skills/guide_steps.py        The eighteen steps to a measurement that can be trusted, and which are done.
+#     skills/surroundings.py       What Kaizen finds around it, what that forbids, and what to ask the user for.
+#
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
 #     commands/arguments.py        Kinds of arguments of several commands: counts, numbers of a unit, a run of a system.
@@ -286,15 +297,19 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
 #     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
+#     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
+#     commands/guide.py            `kaizen guide confirm`: what only a person can say about a step of the guide.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/campaign_close.py   `kaizen campaign close`: the last look, what is claimed, and the end.
 #     commands/campaign_open.py    `kaizen campaign open`: freezes the contract, seals the holdout, commits both.
 #     commands/campaign_report.py  `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
+#     commands/campaign_status.py  `kaizen campaign list`, `status`: which campaigns there are, and where one stands.
 #     commands/conduct.py          `kaizen keep`, `discard`, `note`: what becomes of a variant of a campaign.
 #     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
 #     commands/create_view.py      `kaizen create view ID`: a page of answers or of items, to be adapted.
 #     commands/dashboard.py        `kaizen dashboard`: the history on one page.
-#     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
+#     commands/doctor.py           `kaizen doctor`: what is here and what is blocked; `--guide`: which steps are done.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
@@ -306,7 +321,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 #     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
-#     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+#     commands/lab.py              `kaizen lab open`, `commit`, `land`: variants where nobody can commit to the repository.
 #     commands/lab_compare.py      `kaizen compare A B`: what the second run gains over the first, item by item.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
 #     commands/measuring.py        `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
@@ -320,6 +335,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reliability.py      `kaizen reliability`: how sure the change is, and what it would take to be surer.
 #     commands/replay_decision.py  `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
 #     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
+#     commands/skills.py           `kaizen skills install`, `status`, `uninstall`, `refresh`: in clients and repositories.
 #     commands/status.py           `kaizen status`: what is at work, what can be gone on with, what stands in the way.
 #     commands/test.py             `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 #     commands/validate.py         `kaizen validate`: every file of an improvement checked, every breach with its place.
@@ -449,17 +465,22 @@ PLACES["COMMANDS"] = {
     "history init": ("commands.history", "history", "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with."),
     "history record": ("commands.history", "history", "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent."),
     "history promote": ("commands.history", "history", "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds."),
+    "decide": ("commands.decide", "main job", "Records a person's decision about the evidence that was reviewed last."),
+    "guide confirm": ("commands.guide", "skills", "Records what a person said about a step of the guide that no file can show: who, when, in which words."),
     "agreement": ("commands.agreement", "further questions", "Compares a judge with experts who labelled the same cases, like with like, and records its standing."),
+    "campaign close": ("commands.campaign_close", "campaigns", "Takes the last look if there is something to claim, opens the holdout once, retires it, and says what is claimed."),
     "campaign open": ("commands.campaign_open", "campaigns", "Opens a campaign: splits and seals the cases, freezes the contract, and commits both."),
     "campaign report": ("commands.campaign_report", "campaign", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
+    "campaign list": ("commands.campaign_status", "campaigns", "Lists the campaigns of this workspace."),
+    "campaign status": ("commands.campaign_status", "campaigns", "Says where a campaign stands and what would stop it; exits 0 to go on, 1 to stop, 3 when a person is needed."),
     "keep": ("commands.conduct", "campaigns", "Makes a variant the leader that beat it on fresh trials; a bet on development items, not yet a claim."),
     "discard": ("commands.conduct", "campaigns", "Gives a variant up, moves the branch back to the leader and keeps the commit under refs/kaizen/; no file is overwritten."),
     "note": ("commands.conduct", "campaigns", "Adds a note to the journal of a campaign."),
     "create system": ("commands.create_system", "lab", "Makes kaizen/systems/ID with an eval that runs at once, three items and a stand-in for the system; never overwrites."),
     "create view": ("commands.create_view", "lab", "Makes trace.js or dataset-item.js in the folder of a system: a page of answers or of items, to be adapted; never overwrites."),
     "dashboard": ("commands.dashboard", "history", "Writes dashboard.html: champion over time, the open decision, regressions, each case in each run, hash status; exits 1 when broken."),
-    "decide": ("commands.decide", "main job", "Records a person's decision about the evidence that was reviewed last."),
     "demo": ("commands.demo", "main job", "Runs a bundled support agent before and after a change and reviews the two; no network, nothing to install."),
+    "doctor": ("commands.doctor", "skills", "Looks at Python, git, the workspace, the clients and the sandbox, and says what is blocked and what to grant; changes nothing."),
     "evaluate": ("commands.evaluate", "main job", "Evaluates every trial of a stage, or of every stage there is, and writes the results beside them."),
     "evaluators": ("commands.evaluators", "main job", "Lists the types of evaluators, or shows one with its parameters, defaults and an example."),
     "export": ("commands.export", "further questions", "Writes the results of every stage, or of one, as JUnit, CSV, JSON Lines or Markdown, for other programs."),
@@ -475,6 +496,7 @@ PLACES["COMMANDS"] = {
     "init": ("commands.init", "main job", "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites. Without NAME: kaizen/, the workspace of the lab."),
     "judge": ("commands.judge", "further questions", "Says the verdict on one case, or on every trial of a stage, by mapping its results through the judge block."),
     "lab open": ("commands.lab", "lab", "Makes a clone under kaizen/.kaizen/work/ in which variants are edited and committed where .git is read-only."),
+    "lab commit": ("commands.lab", "lab", "Commits all that differs in the clone, or in a work tree that Kaizen made, so that a run can name it; nowhere else."),
     "lab land": ("commands.lab", "lab", "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched."),
     "compare": ("commands.lab_compare", "lab", "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time."),
     "label": ("commands.label", "further questions", "Shows the cases of a stage one at a time in the terminal and records your label; blind to the judge and to other raters."),
@@ -490,6 +512,10 @@ PLACES["COMMANDS"] = {
     "reliability": ("commands.reliability", "surer", "Says how sure a change is: intervals, exact tests, noise, and what it would take to be surer."),
     "replay-decision": ("commands.replay_decision", "surer", "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips."),
     "review": ("commands.review", "main job", "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation."),
+    "skills install": ("commands.skills", "skills", "Puts the skills of this checkout into Claude Code and Codex, by their own commands; or copies them into a repository."),
+    "skills refresh": ("commands.skills", "skills", "Brings the skills up to date where they are installed already, within 20 s for each client, and nowhere else."),
+    "skills status": ("commands.skills", "skills", "Says which clients have the skills, of which version, and whether they are those of this program; changes nothing."),
+    "skills uninstall": ("commands.skills", "skills", "Takes the skills from both clients by their own commands; or removes the copies of a repository that nobody changed."),
     "status": ("commands.status", "lab", "Says what is at work, what can be resumed and what stands in the way; exits 0 to go on, 1 to stop, 3 when a person is needed."),
     "test": ("commands.test", "main job", "Runs the candidate, evaluates, reviews and gates in one go: the daily call."),
     "validate": ("commands.validate", "main job", "Checks every file of an improvement and reports every breach with file, line and what to do; exits 1 when there is one."),
@@ -4856,7 +4882,7 @@ def student_tail(t: float, freedom: float) -> float:
     return tail if t >= 0 else 1 - tail
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def student_point(probability: float, freedom: float) -> float:
     """The t that a Student value with *freedom* degrees stays below with *probability* (0.5 to below 1).
 
@@ -6751,7 +6777,7 @@ def unit_sums(candidate: Scores, reference: Scores, clusters: Mapping[str, str])
     from fractions import Fraction
 
     def centre(scores: Sequence[float]) -> Fraction:
-        return sum((Fraction(repr(score)) for score in scores), Fraction(0)) / len(scores)
+        return sum((Fraction(str(score)) for score in scores), Fraction(0)) / len(scores)
 
     groups = clustered_items(shared_items(candidate, reference), clusters)
     return [sum((centre(candidate[item]) - centre(reference[item]) for item in group), Fraction(0)) for group in groups]
@@ -28458,7 +28484,7 @@ SYSTEM_FIELDS = {
 PATHS_HINT = "paths are relative to the folder that holds kaizen/"
 EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
 # Notes in a system's folder that decide nothing.
-UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md", "trace.js", "dataset-item.js")
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "guide/**", "README.md", "trace.js", "dataset-item.js")
 
 
 class Metric(NamedTuple):
@@ -29929,6 +29955,27 @@ def find_clone(store_folder: str, campaign: str) -> Checkout:
     if not os.path.isdir(os.path.join(path, ".git")):
         raise GitError(f"there is no clone of {campaign}", f"make one with: kaizen lab open --campaign {campaign}", "no_clone")
     return read_checkout(path)
+
+
+def commit_tree(tree: Checkout, title: str, in_clone: bool) -> tuple[str, list[str]]:
+    """(the new commit, the paths in it): all that differs in *tree* from its commit, but what git ignores. Hooks are not run.
+
+    Raises GitError: not_a_lab_tree unless it is in a clone (*in_clone*) or a work tree of `worktree add`, no_commit,
+    merge_in_progress …, nothing_to_commit, git_read_only, git_failed.
+    """
+    is_linked = tree.git_dir != tree.common_dir and (tree.branch or "").startswith(f"{BRANCH_PREFIX}/")
+    if not in_clone and not is_linked:
+        message = f"{shown_path(tree.root)}: is not a tree that Kaizen made; commits here are yours"
+        raise GitError(message, "use git; or make a tree with: kaizen lab open, or kaizen worktree add", "not_a_lab_tree")
+    obstacle = checkout_obstacle(tree)
+    if obstacle:
+        raise obstacle
+    paths = [each.path for each in dirty_paths(tree)]
+    if not paths:
+        raise GitError(f"{shown_path(tree.root)}: nothing differs from the commit", "change a file first", "nothing_to_commit")
+    git_answer(tree.root, "add", "--all", seconds=COPY_SECONDS)
+    git_answer(tree.root, "commit", "--quiet", "--no-verify", f"--message={title}", seconds=COPY_SECONDS)
+    return ref_commit(tree.root, "HEAD"), paths
 
 
 def landing_commit(clone: Checkout, name: str) -> tuple[str, str]:
@@ -31917,6 +31964,7 @@ from typing import Any, NamedTuple
 RACE_STOPPED = "race_stopped"  # why a screen was given up: it has said what it can
 UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
 SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
+RESUMED_RUNS = ("baseline", "diagnostic", "screen")  # of a campaign: each a measurement of its own
 PART_SHOWN = 1000  # characters of what an item said
 # (key of `hashes`, code of a run that differs there, what that is)
 COMPARABLE_HASHES = (
@@ -32140,6 +32188,8 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
             settled.add(key)
         elif state not in (PLANNED, RUNNING, UNREADABLE) and document.get("reason") != RACE_STOPPED and key not in settled:
             command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
+            if document.get("campaign", {}).get("purpose", "screen") not in RESUMED_RUNS:
+                command = "kaizen next"  # a part of a measurement, with which its own command goes on
             kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
             commit = document["commit"]["hash"]
             found.append({**kept, "commit": commit, "is_here": commit == head, "command": command})
@@ -32260,11 +32310,18 @@ def compared_runs(store: RunStore, a: JsonObject, b: JsonObject, items: OpenItem
         "method": found.method,
         "reason": found.reason,
         "p": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason} if found.n else None,
+        "e_value": e_values(counts) if found.n else None,
         "is_pass_fail": len(set(scores)) <= 2,
         "moved": {name: moved_items(gains, direction, items) for name, direction in (("gained", 1), ("lost", -1))},
         "cost_usd": amount_ratio(before, after, shared, "cost_usd"),
         "latency_ms": amount_ratio(before, after, shared, "latency_ms"),
     }
+
+
+def e_values(counts: Counts) -> JsonObject:
+    """{better, worse}: the evidence against "no better" and "no worse", valid whenever one stops; None beyond what a float holds."""
+    gains = [float(gain) for gain, times in sorted(counts.items()) for _ in range(times)]
+    return {"better": float_or_none(paired_e_value(gains)), "worse": float_or_none(paired_e_value([-gain for gain in gains]))}
 
 
 def centre(values: "list[Fraction]") -> "Fraction":
@@ -32317,7 +32374,7 @@ def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
     return f"{start}, SE {found['se']:.2g}, p {p:.2g}: {verdict}; not confirmed on a holdout"
 ''', (
     "foundation.text foundation.jsonio stats.aggregates stats.lattice stats.exact_tests "
-    "cases.evaluation_file lab.system lab.runstore lab.aggregation lab.reading "
+    "stats.sequential cases.evaluation_file lab.system lab.runstore lab.aggregation lab.reading "
 ))
 # endregion
 
@@ -33295,6 +33352,7 @@ def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
 # =============================================================================
 section("campaigns.history_search", r'''
 import os
+import re
 from typing import NamedTuple
 
 
@@ -33311,10 +33369,7 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     wanted = {question_text(case.document): 0 for case in cases}
     for case in cases:
         wanted[question_text(case.document)] += 1
-    suffix = os.path.splitext(path)[1]
-    patterns = [f":(top,literal){path}", *([f":(top,glob)**/*{suffix}"] if suffix else [])]
-    words = ["rev-list", "--objects", "--no-object-names", "--full-history", "--all", "--reflog", "--", *patterns]
-    objects = git_answer(checkout.root, *words, seconds=SEARCH_SECONDS).split()
+    objects = blob_versions(checkout, [f":(top,literal){path}", f":(top,glob)**/*{os.path.splitext(path)[1] or '.jsonl'}"])
     found: set[str] = set()
     seen: set[bytes] = set()
     versions = missing = 0
@@ -33328,6 +33383,14 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     gap = "the clone is shallow: its history is cut off" if checkout.is_shallow else ""
     gap = gap or (f"{counted(missing, 'version')} of the data not in this clone" if missing else "")
     return HistoryHits(sum(wanted[text] for text in found), versions, gap)
+
+
+def blob_versions(checkout: Checkout, patterns: list[str]) -> list[str]:
+    """The hash of every version of the files *patterns* in all refs and reflogs, also of what a merge has dropped. Raises GitError."""
+    words = ["log", "--all", "--reflog", "--full-history", "-m", "--root", "--format=", "--raw", "--no-abbrev", "-z", *DIFF_WORDS]
+    told = git_answer(checkout.root, *words, "--", *patterns, seconds=SEARCH_SECONDS)
+    names = re.findall(r"(?:\A|\0|\n):\d{6} \d{6} ([0-9a-f]+) ([0-9a-f]+) ", told)
+    return list(dict.fromkeys(name for pair in names for name in pair if name.strip("0")))
 
 
 def line_questions(line: bytes) -> list[str]:
@@ -33436,6 +33499,7 @@ def value_marks(text: str) -> set[str]:
     found.update(whole_marks(words, squeezed))
     for form in disguised(text):
         words = plain_words(form)
+        found.update("w" + run for run in word_runs(words[:SHINGLE_WORDS], SHINGLE_WORDS))
         found.update(whole_marks(words, "".join(words)[:DISGUISED_LETTERS]))
     return found
 
@@ -33502,20 +33566,39 @@ class ItemIndex:
     """Which of *cases* a piece of text stands in; what three different questions hold is a phrase of the task and no item's."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
-        known = {case.id: case.document for case in cases}
+        self.documents = {case.id: case.document for case in cases}
+        self.plain: list[tuple[str, str, str]] = []
         self.items: dict[str, list[str]] = {}
-        for name, document in known.items():
+        for name, document in self.documents.items():
             for mark in case_marks(document):
                 self.items.setdefault(mark, []).append(name)
-        questions = {name: question_text(document) for name, document in known.items()}
-        for mark in [mark for mark, names in self.items.items() if len(names) >= COMMON_QUESTIONS]:
-            if len({questions[name] for name in self.items[mark]}) >= COMMON_QUESTIONS:
-                del self.items[mark]
         self.sizes = value_sizes(self.items)
 
     def found(self, marks: set[str]) -> list[str]:
         """The ids of the items that hold one of *marks*, sorted."""
-        return sorted({name for mark in marks & self.items.keys() for name in self.items[mark]})
+        hits = marks & self.items.keys()
+        holders = self.holders(hits) if hits else {}
+        return sorted({name for mark in hits if len(holders[mark]) < COMMON_QUESTIONS for name in self.items[mark]})
+
+    def holders(self, hits: set[str]) -> dict[str, set[str]]:
+        """The questions of the items that hold each of *hits*, at whatever place."""
+        if not self.plain:
+            self.plain = [plain_case(document) for document in self.documents.values()]
+        found: dict[str, set[str]] = {mark: set() for mark in hits}
+        for question, spaced, squeezed in self.plain:
+            for mark, questions in found.items():
+                if (mark[1:] in squeezed) if mark[0] == "c" else (f" {mark[1:]} " in spaced):
+                    questions.add(question)
+        for mark, questions in found.items():  # and of those in which it is a disguise
+            questions.update(question_text(self.documents[name]) for name in self.items[mark][:COMMON_QUESTIONS])
+        return found
+
+
+def plain_case(document: JsonObject) -> tuple[str, str, str]:
+    """What the case *document* asks, the plain words of its texts between blanks, and their letters alone, forwards and back."""
+    spaced = "\n".join(f" {' '.join(plain_words(text))} " for text in case_texts(document))
+    squeezed = spaced.replace(" ", "")
+    return question_text(document), spaced, f"{squeezed}\n{squeezed[::-1]}"
 
 
 # --- The holdout's marks ----------------------------------------------------------------
@@ -33533,7 +33616,7 @@ def sealed_marks(holdout: list[Case], development: Iterable[Case], files: Iterab
     sizes = value_sizes(held)
     for case in development:
         known |= case_marks(case.document) & held
-        for text in texts_in(case.document.get("context")):
+        for text in (*case_texts(case.document), *texts_in(case.document.get("context"))):
             known |= file_marks(text, sizes) & held
     for text in files:
         known |= file_marks(text, sizes) & held
@@ -34405,6 +34488,7 @@ def bring_tree(workspace: Workspace, folder: str, plan: JsonObject, text: bytes)
     """Step 5: contract and dataset as HEAD has them, in tree and index. Raises RefusedError for a dataset edited since."""
     path = contract_path(workspace, plan["system"], os.path.basename(folder))
     make_folder(os.path.dirname(path))
+    sweep_unfinished(path)
     write_file(path, text)
     paths = [path]
     if plan["dataset"]:
@@ -34413,6 +34497,7 @@ def bring_tree(workspace: Workspace, folder: str, plan: JsonObject, text: bytes)
             message = f"{shown_path(place)}: was edited while {os.path.basename(folder)} was being opened"
             raise RefusedError(message, "git stash it, run the command again, then git stash pop", "dataset_edited")
         mode = os.stat(place).st_mode & 0o777
+        sweep_unfinished(place)
         write_file(place, kept)
         os.chmod(place, mode)
         paths.append(place)
@@ -34478,7 +34563,7 @@ LONGEST_HYPOTHESIS, LONGEST_TITLE = 2000, 120
 
 
 class NewIdea(NamedTuple):
-    """What somebody wants to try: `label` is a tag of development items or `none`, `predict` the gain expected in points, or None."""
+    """What somebody wants to try; `label` is a tag of development items or `none`, `predict` the gain expected in units of the metric."""
 
     hypothesis: str
     title: str
@@ -34613,6 +34698,7 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
 
@@ -34709,6 +34795,7 @@ class CampaignState:
         self.notes: list[JsonObject] = []
         self.integrity: list[JsonObject] = []
         self.accepted: list[JsonObject] = []
+        self.settled = 0  # of the breaches of integrity
         self.closed: JsonObject | None = None
 
     # --- What follows ------------------------------------------------------------------
@@ -34742,6 +34829,15 @@ class CampaignState:
         value = found.get(str(trials or self.contract.get("replicate", {}).get("passes", 3)))
         return None if value is None else float(value)
 
+    def look_mde(self, level: float | None) -> float | None:
+        """The smallest gain that a look at *level* sees four times out of five; None before the noise is known, or without a level."""
+        noise, holdout = self.noise or {}, self.contract.get("holdout") or {}
+        if noise.get("se_pass") is None or not level or not noise.get("items"):
+            return None
+        variance = float(noise.get("run_variance") or 0.0)
+        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], variance)
+        return floor.mde_at(int(holdout.get("clusters") or holdout["cases"]), int(self.contract["looks"]["trials"]), level)
+
     def luck_line(self) -> float | None:
         """How much the best of so many useless variants would seem to gain; None without a noise floor or a variant."""
         se_pass = (self.noise or {}).get("se_pass")
@@ -34764,6 +34860,10 @@ class CampaignState:
         if last.decision in (KEPT, SIMPLIFIED):
             return KEPT
         return DISCARDED_IDEA if last.decision else RUNNING_IDEA
+
+    def unsettled(self) -> list[JsonObject]:
+        """The breaches of integrity that no person has looked at since."""
+        return self.integrity[self.settled :]
 
     # --- Events ------------------------------------------------------------------------
 
@@ -34818,6 +34918,7 @@ class CampaignState:
         """The verdict of a screen; a variant screened again keeps its place."""
         variant = self.variant(body["variant"])
         is_first = variant.screen is None
+        variant.commit = str(body.get("commit") or variant.commit)
         variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
         variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
         self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
@@ -34866,11 +34967,14 @@ class CampaignState:
             self.reference = self.versions.get(str(body.get("leader")), self.leader)
             self.keeps, self.noes = [], 0
         self.noes += answer == "no"
+        if answer == "no" and overfit_suspected(self.noes, self.leader_gain()[0], self.look_mde(body.get("level"))):
+            self.see_overfit_suspected(body, time)
+            return
         if variant and variant.verdict != CONFIRMED:
             variant.verdict = {"yes": CONFIRMED, "no": NOT_CONFIRMED}.get(str(answer), variant.verdict)
 
     def see_overfit_suspected(self, body: JsonObject, time: str) -> None:
-        """The leader goes back to the reference; what was kept since is parked."""
+        """The leader goes back to the reference; what was kept since is parked. It follows from the looks, whether or not it is told."""
         for keep in self.keeps:
             self.variant(keep["variant"]).is_parked = True
         self.leader, self.keeps, self.stored, self.is_overfit, self.noes = self.reference, [], [], True, 0
@@ -34880,12 +34984,17 @@ class CampaignState:
         self.notes.append(body)
 
     def see_integrity(self, body: JsonObject, time: str) -> None:
-        """Something that makes the record untrustworthy."""
+        """Something that makes the record untrustworthy; a variant that it is about is void."""
         self.integrity.append(body)
+        if body.get("variant") and body.get("verdict") == VOID_VERDICT:
+            variant = self.variant(body["variant"])
+            variant.commit, variant.verdict = str(body.get("commit") or variant.commit), VOID_VERDICT
 
     def see_accepted(self, body: JsonObject, time: str) -> None:
-        """A person has accepted something."""
+        """A person has accepted something; of breaches of integrity all that there were."""
         self.accepted.append(body)
+        if body.get("what") == INTEGRITY_ACCEPTED:
+            self.settled = len(self.integrity)
 
     def see_closed(self, body: JsonObject, time: str) -> None:
         """The end."""
@@ -34950,7 +35059,8 @@ def seconds_between(start: str, end: str) -> float:
         return 0.0
     return max(0.0, (after - before).total_seconds())
 ''', (
-    "foundation.jsonio foundation.chain stats.looks lab.runstore campaigns.campaign campaigns.rules "
+    "foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
+    "campaigns.campaign campaigns.rules "
 ))
 # endregion
 
@@ -35096,12 +35206,15 @@ class Export(Watch):
                 raise GitError(message, "put its files into the repository, or link them with `links` in system.md", "has_submodules")
         words = ["--all"] if paths is None else ["-z", "--stdin"]
         names = b"".join(os.fsencode(path) + b"\0" for path in paths or [])
-        git_answer(self.tree, "checkout-index", "--force", "--quiet", *words, stdin=names, env=environment, seconds=COPY_SECONDS)
+        git_answer(checkout.root, "checkout-index", "--force", "--quiet", *words, stdin=names, env=environment, seconds=COPY_SECONDS)
 
     def index(self, name: str) -> dict[str, str]:
-        """The environment in which git sees the export through a new index, called *name*, of the commit."""
+        """The environment in which git sees the export through a new index, called *name*, of the commit.
+
+        Git is asked from the repository, whose content filters are then known and switched off.
+        """
         place = {"GIT_DIR": self.checkout.git_dir, "GIT_INDEX_FILE": os.path.join(self.folder, name), "GIT_WORK_TREE": self.tree}
-        git_answer(self.tree, "read-tree", self.commit, env={**place, **WHOLE_TREE}, seconds=COPY_SECONDS)
+        git_answer(self.checkout.root, "read-tree", self.commit, env={**place, **WHOLE_TREE}, seconds=COPY_SECONDS)
         return place
 
     def changed(self, is_last: bool = False) -> str | None:
@@ -35109,7 +35222,7 @@ class Export(Watch):
         if not is_last:
             return None
         try:
-            said = git_answer(self.tree, *EXPORT_STATUS, env=self.index("check"), seconds=COPY_SECONDS)
+            said = git_answer(self.checkout.root, *EXPORT_STATUS, env=self.index("check"), seconds=COPY_SECONDS)
         except GitError as error:
             return f"the export can no longer be looked at: {error.message}"
         for entry in said.split("\0"):
@@ -35432,9 +35545,6 @@ class ArmRun:
     def measure(self, number: int) -> None:
         """Has pass *number* answered in a fresh export."""
         bench = self.bench
-        document = self.writer.document()
-        if number > document["passes"] + document["campaign"]["pass_from"] - 1:
-            self.writer.update(passes=number - document["campaign"]["pass_from"] + 1)
         if not self.missing(number):
             return
         with exported(bench.workspace, bench.checkout, self.arm.commit, bench.system, bench.folders) as (root, export):
@@ -35467,6 +35577,9 @@ class ArmRuns:
 
         Raises Interrupted, and RefusedError (paused, stopped) between two passes: the same call then goes on.
         """
+        for run in self.runs:
+            if not run.is_done() and run.writer.document()["passes"] < passes:
+                run.writer.update(passes=passes)
         for number in range(self.of.first, self.of.first + passes):
             for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
                 if run.is_done():
@@ -35566,9 +35679,22 @@ def scaled_effect(contract: JsonObject) -> float:
 def difference_of(
     state: CampaignState, clusters: Mapping[str, str], candidate: Scores, leader: Scores, passes: tuple[int, int]
 ) -> Difference:
-    """How *candidate* differs from *leader*, with what the noise floor says of whole passes."""
+    """How *candidate* differs from *leader*, with what is known of whole passes."""
+    variance, count = run_terms(state)
+    return paired_difference(candidate, leader, clusters, variance, passes, count)
+
+
+def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
+    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
+
+    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
+    """
     noise = state.noise or {}
-    return paired_difference(candidate, leader, clusters, float(noise.get("run_variance") or 0.0), passes, int(noise.get("passes") or 0))
+    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
+    for variant in state.variants.values():
+        body = variant.replicate or {}
+        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
+    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
 
 
 def only(scores: Scores, items: Sequence[str]) -> dict[str, Sequence[float]]:
@@ -35725,6 +35851,25 @@ def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) 
     return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
 
 
+def memorised_items(campaign: Campaign, checkout: Checkout, variant: str, base: str) -> int:
+    """How many development items stand in what HEAD adds to the commit *base*; 0 below two. Raises RefusedError (`contaminated`).
+
+    Then it holds text of the holdout, which is recorded; so is a sealed place that was changed.
+    """
+    try:
+        found = scan_diff(campaign, checkout, base)
+    except RefusedError as error:
+        if error.reason == "sealed_changed":
+            report_integrity(campaign, error.reason, error.message)
+        raise
+    breach = found.integrity()
+    if breach:
+        report_integrity(campaign, "contaminated", breach, variant=variant, commit=checkout.head, verdict="void")
+        hint = "a variant that has seen the holdout can never be confirmed; how it came by that is for a person to find out"
+        raise RefusedError(f"{visible(variant, 60)} is void: {breach}", hint, "contaminated")
+    return len(found.development_items) if found.is_memorised() else 0
+
+
 def purpose_of(state: CampaignState, options: RunOptions, paths: Sequence[str]) -> str:
     """What the run is for. Raises RefusedError: not_baseline, no_baseline, no_noise."""
     if options.is_diagnostic or options.max_items is not None:
@@ -35764,7 +35909,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
-        memorised = contamination(bench, checkout, options, base)
+        memorised = memorised_items(campaign, checkout, options.variant, base) if paths else 0
         if purpose == SCREENING:
             options = checked_hypothesis(bench, state, options)
         evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
@@ -35977,16 +36122,12 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     check_recorded(bench.campaign, bench.store, list(runs.values()))
     scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
     return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
-
-
-def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: str) -> int:
-    return 0
 ''', (
     "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
     "foundation.process stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace "
     "lab.system lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session "
     "lab.definition lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
-    "campaigns.state campaigns.arms campaigns.measuring "
+    "campaigns.contamination campaigns.state campaigns.arms campaigns.measuring "
 ))
 # endregion
 
@@ -36112,6 +36253,7 @@ def judged_replicate(
     return {
         "runs": runs,
         "passes": passes,
+        "excess": [noise_floor(side).excess for side in (candidate, leader)] if passes > 1 else [],
         "n": overall.n, "gain": overall.gain, "se": overall.se, "z": overall.z, "p": overall.p_greater,
         "interval": None if overall.interval_low is None else [overall.interval_low, overall.interval_high],
         "label_z": of_label.z if of_label else None,
@@ -36254,6 +36396,7 @@ def noise_body(contract: JsonObject, scores: dict[str, list[float]]) -> JsonObje
         "flip_rate": floor.flip_rate,
         "se_pass": floor.se_pass,
         "run_variance": floor.run_variance,
+        "excess": floor.excess,
         "mde": mde,
         "score": mean,
         "is_resolvable": not noise_forbids(planned, scaled_effect(contract), target_gap(contract, mean)),
@@ -36519,19 +36662,25 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
     failed = next((each for each in states if each != DONE), None)
     if failed:
         raise VoidLook(failed)
-    noise = state.noise or {}
-    variance, passes = float(noise.get("run_variance") or 0.0), int(noise.get("passes") or 0)
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))
 
 
 def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
-    """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
+    """Raises VoidLook when what the leader adds to the reference holds text of the holdout, which is recorded, or that cannot be told."""
+    found = scan_diff(bench.campaign, bench.checkout._replace(head=begun["leader_commit"]), begun["reference_commit"])
+    if found.canary or found.holdout_hits:
+        message = "what the leader adds to the reference holds text of the sealed holdout"
+        report_integrity(bench.campaign, "contaminated", message, variant=begun["leader"], commit=begun["leader_commit"], verdict=VOID)
+        raise VoidLook("contaminated")
+    if found.holdout_hits is None:
+        raise VoidLook("not_scanned")
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio foundation.chain "
     "stats.paired_runs stats.looks cases.case runs.workers lab.workspace lab.runstore lab.provenance "
     "lab.preflight campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed "
-    "campaigns.state campaigns.measuring "
+    "campaigns.contamination campaigns.state campaigns.measuring "
 ))
 # endregion
 
@@ -36831,14 +36980,19 @@ def go_back(checkout: Checkout, leader: Version) -> None:
     git_answer(checkout.root, "switch", "--quiet", "--no-overwrite-ignore", *place, seconds=COPY_SECONDS)
 
 
-def add_note(campaign: Campaign, text: str, variant: str) -> JsonObject:
-    """Records a note, of *variant* or, for '', of the campaign; the body. Raises InputError (`no_variant`), UsageError, RefusedError."""
+def add_note(campaign: Campaign, text: str, variant: str, accepted_by: str = "") -> JsonObject:
+    """Records a note, of *variant* or, for '', of the campaign; the body.
+
+    With it *accepted_by* settles the breaches of integrity that there are. Raises InputError (`no_variant`), UsageError, RefusedError.
+    """
     refuse_closed(campaign)
     text = checked_lesson(text)
     if not text:
         raise UsageError("the note is empty")
     if variant:
         known_variant(campaign_state(campaign), variant)
+    if accepted_by:
+        record(campaign, "accepted", what=INTEGRITY_ACCEPTED, by=accepted_by)
     body: JsonObject = record(campaign, "note", text=text, variant=variant or None)["body"]
     return body
 ''', (
@@ -36890,26 +37044,12 @@ def mean_score(scores: Mapping[str, Sequence[float]]) -> float | None:
     return math.fsum(means) / len(means) if means else None
 
 
-def look_mde(state: CampaignState) -> float | None:
-    """The smallest gain that the next look sees four times out of five, at its level; None before the noise is known or without a look."""
-    noise, holdout, level = state.noise or {}, state.contract["holdout"], state.look_count.next_level
-    if noise.get("se_pass") is None or level is None or not noise.get("items"):
-        return None
-    floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], float(noise.get("run_variance") or 0.0))
-    units = int(holdout.get("clusters") or holdout["cases"])
-    return floor.mde_at(units, int(state.contract["looks"]["trials"]), level)
-
-
 def is_look_due(state: CampaignState) -> bool:
     """Whether the leader has gained enough for a look, and none has asked about this very leader."""
     asked = {(each.get("leader_commit"), each.get("reference_commit")) for each in state.looks}
     is_new = (state.leader.commit, state.reference.commit) not in asked
-    return is_new and look_is_due(state.leader_gain()[0], look_mde(state), state.look_count.left)
-
-
-def is_overfit(state: CampaignState) -> bool:
-    """Whether looks have twice said no to a gain that they would have seen; until that is recorded."""
-    return overfit_suspected(state.noes, state.leader_gain()[0], look_mde(state))
+    count = state.look_count
+    return is_new and look_is_due(state.leader_gain()[0], state.look_mde(count.next_level), count.left)
 
 
 def is_unresolved(state: CampaignState) -> bool:
@@ -36941,7 +37081,7 @@ def campaign_counts(state: CampaignState, dev_score: float | None, signs: Sequen
         can_afford_more=not is_unresolved(state),
         equal_crashes=state.equal_crashes,
         taints=state.taints,
-        integrity=tuple(str(each.get("kind")) for each in state.integrity if not each.get("variant")),
+        integrity=tuple(str(each.get("kind")) for each in state.unsettled()),
         is_stop_file="STOP" in signs,
     )
 
@@ -36971,7 +37111,7 @@ def situation_document(state: CampaignState, dev_score: float | None) -> JsonObj
         "luck_line": state.luck_line(),
         "variants": len(state.screened()),
         "expected_false_keeps": state.false_keeps(),
-        "looks": {"left": count.left, "done": count.done, "yes": count.yes, "next_level": count.next_level, "mde": look_mde(state)},
+        "looks": {**count._asdict(), "mde": state.look_mde(count.next_level)},
         "left": budget_left(state),
     }
     told: JsonObject = rounded_floats(found)
@@ -37043,8 +37183,8 @@ def state_is_kept(decision: str) -> bool:
     """True for a decision that made a variant the leader."""
     return decision in ("kept", "simplified")
 ''', (
-    "foundation.errors foundation.text foundation.jsonio stats.paired_runs lab.workspace lab.system "
-    "lab.runstore lab.execution campaigns.campaign campaigns.rules campaigns.ideas campaigns.state "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.system lab.runstore "
+    "lab.execution campaigns.campaign campaigns.rules campaigns.ideas campaigns.state "
     "campaigns.measuring "
 ))
 # endregion
@@ -37153,8 +37293,9 @@ class Steps:
         if lost:
             return Step(HUMAN_ACTION, self.status, f"integrity: {listed(lost, 3)} of the journal cannot be read")
         if "integrity" in self.stops:
-            worst = self.state.integrity[-1]
-            return Step(HUMAN_ACTION, self.status, f"integrity: {visible(str(worst.get('message') or worst.get('kind')), 300)}")
+            worst = self.state.unsettled()[-1]
+            what = visible(str(worst.get("message") or worst.get("kind")), 300)
+            return Step(HUMAN_ACTION, self.status, f"integrity: {what}; a person settles it: kaizen note TEXT --accept-integrity NAME")
         return None
 
     def at_work(self) -> "Step | None":
@@ -37170,18 +37311,32 @@ class Steps:
         return self.state.runs[run].get("commit") == tree["head"] and not tree["dirty"] and not tree["obstacle"]
 
     def interrupted(self) -> "Step | None":
-        """A run was broken off: the same command goes on."""
-        for run, state in self.facts.open_runs.items():
-            body = self.state.runs[run]
+        """A run was broken off, or not judged: the same command goes on."""
+        for run, body in self.state.runs.items():
             purpose, variant = str(body.get("purpose")), str(body.get("variant"))
-            if state == DONE or self.is_decided(variant):
-                continue
-            if purpose in IN_TREE and self.is_here(run):
-                return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} was interrupted", variant)
-            again = self.same_command(purpose, variant)
+            is_open = run in self.facts.open_runs and self.facts.open_runs[run] != DONE
+            if purpose == SCREENING and not self.is_judged(run, variant):
+                return self.resume(run, variant, str(body.get("commit")))
+            if is_open and purpose == BASELINE_RUN and self.state.baseline is None and self.is_here(run):
+                return self.resume(run, variant, str(body.get("commit")))
+            again = self.same_command(purpose, variant) if is_open else []
             if again:
                 return Step("resume", again, f"{run}, a {purpose} run, was interrupted: the same command goes on with it", variant)
         return None
+
+    def is_judged(self, run: str, variant: str) -> bool:
+        """True when the screen *run* has its verdict, is not the last of its variant, or is tainted, which is another step's matter."""
+        found = self.state.variants[variant]
+        is_last = found.runs[-1:] == [run]
+        return not is_last or bool(found.decision) or found.verdict != UNJUDGED or self.state.runs[run].get("state") == TAINTED
+
+    def resume(self, run: str, variant: str, commit: str) -> "Step | None":
+        """Goes on with *run* where it can be; None in a tree that is not clean, which comes first."""
+        if self.is_here(run):
+            return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} has no verdict yet: it goes on", variant)
+        if self.facts.tree["dirty"] or self.facts.tree["obstacle"] or not commit:
+            return None
+        return self.go_to(commit, f"{run} of {visible(variant, 60)} was interrupted, and goes on from its own commit")
 
     def is_decided(self, variant: str) -> bool:
         """True for a variant that was decided about."""
@@ -37301,9 +37456,6 @@ class Steps:
 
     def look(self) -> "Step | None":
         """The leader has gained enough for a question to the holdout."""
-        if is_overfit(self.state):
-            why = "two looks said no to a gain that they would have seen: development items may have been learnt by heart"
-            return Step(CLOSE_ACTION, ["kaizen", "campaign", "close", *self.named], why)
         if not is_look_due(self.state):
             return None
         why = f"the leader has gained {self.state.leader_gain()[0]:+.3g} over the reference, enough for a look to see"
@@ -37403,6 +37555,262 @@ def fitted(document: JsonObject, outside: int) -> JsonObject:
     "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.provenance "
     "lab.preflight campaigns.campaign campaigns.rules campaigns.state campaigns.measuring "
     "campaigns.conduct campaigns.standing "
+))
+# endregion
+
+# region campaigns/closing.py
+# =============================================================================
+# The end of a campaign: one last look, then the holdout is opened once, and retired.
+#
+# What is claimed rests on looks that said yes alone. Each is a paired estimate of two versions that were measured at the same
+# time; the claim is their sum, and its lower bound the sum of the bounds, each at the level of its look: it holds unless one of them
+# is wrong, the chance of which the levels limit together. Where the answers of a look were not kept nothing but its yes is known.
+# =============================================================================
+section("campaigns.closing", r'''
+import math
+import os
+from typing import NamedTuple
+
+NOTHING_CLAIMED = "nothing is claimed"
+PLAIN_CONFIDENCE = 0.95
+
+
+class Closed(NamedTuple):
+    """The body of the event, the answer of the last look ('' for none), and what should be known besides."""
+
+    body: JsonObject
+    last_look: str
+    notes: list[str]
+
+
+def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool = True) -> Closed:
+    """Takes the last look when there is something to claim, opens the holdout, retires it, and closes the campaign *name*.
+
+    Raises RefusedError for what forbids a look or a commit, and Interrupted: the same call then goes on. Nothing is asked twice.
+    """
+    campaign = load_campaign(workspace, name)
+    refuse_closed(campaign)
+    answer = last_look(workspace, campaign) if with_look else ""
+    with deciding(workspace, name) as (campaign, state, checkout):
+        looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
+        claim = claim_of(campaign, state, looks)
+        retired = retire(campaign, state.reference.commit)
+        paths = write_notes(workspace, campaign, state.lessons)
+        head = commit_notes(workspace, checkout, paths, f"kaizen: lessons of {campaign.id}")
+        body = record(
+            campaign,
+            "closed",
+            reason=reason,
+            headline=headline_of(state, claim),
+            claim=claim,
+            looks=looks,
+            leader=state.leader.variant,
+            reference=state.reference.variant,
+            reference_commit=state.reference.commit,
+            head=head,
+            retired=retired,
+        )["body"]
+    notes = [] if retired else ["the sealed place could not be told that its holdout is retired; the ledger in the store says so"]
+    return Closed(body, answer, notes)
+
+
+def last_look(workspace: Workspace, campaign: Campaign) -> str:
+    """The answer of the look that closing takes; '' when there is nothing to claim, none is left, or this was asked."""
+    state = campaign_state(campaign)
+    asked = [(each.get("leader_commit"), each.get("reference_commit")) for each in state.looks if each.get("answer") != "void"]
+    is_asked = (state.leader.commit, state.reference.commit) in asked or state.leader.commit == state.reference.commit
+    left = state.look_count.left
+    if is_retired(campaign) or state.unsettled() or is_asked or not look_is_due(state.leader_gain()[0], None, left, is_closing=True):
+        return ""
+    return take_look(workspace, campaign, is_closing=True)
+
+
+# --- What is opened --------------------------------------------------------------------
+
+
+def look_store(campaign: Campaign, look: int) -> FolderStore:
+    """The runs of the look number *look*, in the sealed place."""
+    folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(look))
+    return FolderStore(Workspace(folder, folder, {}))
+
+
+def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
+    """What the answers of a look say, in units of the metric, more being better.
+
+    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
+    """
+    told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
+    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
+    try:
+        obstacle = sealed_obstacle(campaign)
+        if obstacle:
+            raise obstacle
+        clusters, store = cluster_names(open_sealed(campaign).values()), look_store(campaign, int(look["look"]))
+        runs = {store.read(run)["commit"]["hash"]: run for run in store.ids()}
+        leader, reference = (arm_scores(store, runs[look[f"{side}_commit"]]) for side in ("leader", "reference"))
+    except KaizenError as error:
+        return {**told, **unknown, "reason": error.reason}
+    except KeyError:
+        return {**told, **unknown, "reason": "not_kept"}
+    noise, trials = state.noise or {}, int(state.contract["looks"]["trials"])
+    width, level = score_width(state.contract), float(look["level"])
+    terms = float(noise.get("run_variance") or 0.0), (trials, trials), int(noise.get("passes") or 0)
+    found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
+    numbers = {
+        "leader_score": mean_score(leader), "reference_score": mean_score(reference),
+        "gain": found.gain, "se": found.se, "bound": confirmed_bound(found), "estimate": confirmed_gain(found, level),
+    }
+    low, high = plain.interval_low, plain.interval_high
+    scaled = {key: None if value is None else value * width for key, value in numbers.items()}
+    interval = None if low is None or high is None else [low * width, high * width]
+    return {**told, "n": found.n, "units": found.units, **scaled, "interval": interval, "reason": found.reason}
+
+
+def score_width(contract: JsonObject) -> float:
+    """The width of the range of the score; 1 where there is none."""
+    metric = contract["metric"]
+    low, high = metric.get("minimum"), metric.get("maximum")
+    return 1.0 if low is None or high is None else float(high - low)
+
+
+def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
+    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
+
+    Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
+    """
+    if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
+        return None
+
+    def total(key: str) -> float | None:
+        values = [look[key] for look in looks]
+        return None if None in values else math.fsum(values)
+
+    ses = [look["se"] for look in looks]
+    se = None if None in ses else math.sqrt(math.fsum(value * value for value in ses))
+    sums = {key: total(key) for key in ("bound", "estimate", "gain", "level")}
+    return {**sums, "se": se, "looks": [look["look"] for look in looks]}
+
+
+def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
+    """One sentence: the lower bound, then the estimate; or that nothing is claimed."""
+    if claim is None:
+        why = " (the record has breaches of integrity)" if state.unsettled() else ""
+        return NOTHING_CLAIMED + why
+    name, metric = state.reference.variant, state.contract["metric"]["name"]
+    if claim["bound"] is None or claim["estimate"] is None:
+        return f"{name} is better in {metric} than the baseline; by how much is not known, because the answers of a look were not kept"
+    text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
+    return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
+''', (
+    "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore "
+    "campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed campaigns.state "
+    "campaigns.measuring campaigns.looking campaigns.notes campaigns.conduct campaigns.standing "
+))
+# endregion
+
+# region campaigns/marks.py
+# =============================================================================
+# What campaigns say of runs: idea, stage, verdict, leader, reference, luck line.
+# =============================================================================
+section("campaigns.marks", r'''
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class KnownCampaigns(NamedTuple):
+    """The states of campaigns by id, and in a sentence what is wrong with those that cannot be trusted."""
+
+    states: dict[str, CampaignState]
+    problems: list[str]
+
+
+def known_campaigns(workspace: Workspace, documents: Iterable[JsonObject]) -> KnownCampaigns:
+    """The campaigns that the runs of *documents* belong to."""
+    states: dict[str, CampaignState] = {}
+    problems = []
+    for name in dict.fromkeys(str(each["campaign"]["id"]) for each in documents if each.get("campaign")):
+        try:
+            states[name] = campaign_state(load_campaign(workspace, name))
+        except KaizenError as error:
+            problems.append(f"{name}: {error.message}")
+    return KnownCampaigns(states, problems)
+
+
+def run_mark(states: dict[str, CampaignState], document: JsonObject) -> JsonObject | None:
+    """{campaign, stage, idea, label, z, gain, fresh_gain, verdict, decision} of a run; None outside of campaigns.
+
+    `stage` is what the run was for. z and gain are those of the step it belongs to; None where there is none, or not yet.
+    """
+    own = document.get("campaign")
+    if not own:
+        return None
+    mark: JsonObject = {"campaign": own["id"], "stage": own["purpose"], "idea": own.get("idea") or None, "label": own.get("label") or None}
+    unknown: JsonObject = dict.fromkeys(("z", "gain", "fresh_gain", "verdict", "decision"))
+    state = states.get(str(own["id"]))
+    variant = state.variants.get(str(document["variant"])) if state else None
+    if variant is None:
+        return {**mark, **unknown}
+    body = step_body(variant, str(document["id"])) or {}
+    fresh = variant.replicate or {}
+    found = {"z": body.get("z"), "gain": body.get("gain"), "fresh_gain": fresh.get("gain"), "verdict": body.get("verdict")}
+    is_last = document["id"] == variant.runs[-1] if variant.runs else False
+    verdict = variant.verdict if is_last else found["verdict"]
+    told: JsonObject = rounded_floats({**mark, **found, "verdict": verdict, "decision": variant.decision or None})
+    return told
+
+
+def step_body(variant: CampaignVariant, run: str) -> JsonObject | None:
+    """The screen or replication of *variant* that the run *run* belongs to."""
+    if variant.screen and variant.screen.get("run") == run:
+        return variant.screen
+    if variant.replicate and run in run_names(variant.replicate["runs"]["candidate"]):
+        return variant.replicate
+    return None
+
+
+def campaign_marks(name: str, state: CampaignState) -> JsonObject:
+    """{id, leader, reference, luck_line, variants}: the lines beside which the runs of a campaign are read."""
+    gain, se = state.leader_gain()
+    lines = {
+        "id": name,
+        "leader": {"variant": state.leader.variant, "commit": state.leader.commit, "gain_over_reference": gain, "se": se},
+        "reference": {"variant": state.reference.variant, "commit": state.reference.commit},
+        "luck_line": state.luck_line(),
+        "variants": len(state.screened()),
+    }
+    told: JsonObject = rounded_floats(lines)
+    return told
+
+
+def best_of(state: CampaignState) -> str:
+    """The variant whose screen gained most; '' before one was screened."""
+    screened = [each for each in state.screened() if each.screen and each.screen.get("gain") is not None]
+    return max(screened, key=lambda each: float((each.screen or {})["gain"])).name if screened else ""
+
+
+def luck_note(states: dict[str, CampaignState], documents: Iterable[JsonObject]) -> str:
+    """That one of two runs is the screen of the best of many, and how much luck alone gives such a one; '' when neither is."""
+    for document in documents:
+        own = document.get("campaign")
+        state = states.get(str(own["id"])) if own else None
+        line = state.luck_line() if state else None
+        if own and state and line and own["purpose"] == "screen" and document["variant"] == best_of(state):
+            number = len(state.screened())
+            return f"{document['variant']} is the best of {number} variants; the best of as many useless ones seems to gain {line:+.4g}"
+    return ""
+
+
+def guard_states(states: dict[str, CampaignState], a: JsonObject, b: JsonObject) -> list[JsonObject]:
+    """The guards of the replication that two runs are the sides of; [] for any other two."""
+    replications = [each.replicate for state in states.values() for each in state.variants.values() if each.replicate]
+    for body in replications:
+        sides = [run_names(body["runs"][side]) for side in ("candidate", "leader")]
+        if any(left["id"] in sides[0] and right["id"] in sides[1] for left, right in ((a, b), (b, a))):
+            return list(body.get("guards") or [])
+    return []
+''', (
+    "foundation.errors foundation.jsonio lab.workspace campaigns.campaign campaigns.state "
+    "campaigns.conduct "
 ))
 # endregion
 
@@ -44837,6 +45245,1200 @@ def tried_table(story: JsonObject) -> str:
 ))
 # endregion
 
+# region skills/bundle.py
+# =============================================================================
+# The skills as they lie in a checkout, and whether a copy of them has the same content.
+#
+#     .claude-plugin/marketplace.json  .agents/plugins/marketplace.json     what the clients read
+#     plugins/kaizen/skills/<name>/    .agents/skills/improve-agent/        the skills
+# =============================================================================
+section("skills.bundle", r'''
+import os
+
+MARKETPLACE_FILE = os.path.join(".claude-plugin", "marketplace.json")
+PLUGIN_FOLDER = os.path.join("plugins", "kaizen")
+PORTABLE_SKILL = os.path.join(".agents", "skills", "improve-agent")
+SKILL_FILE = "SKILL.md"
+
+
+def bundle_root() -> str | None:
+    """The checkout whose kaizen.py is running; None for a copy of the program that stands alone, in a skill or a cache."""
+    folder = os.path.dirname(os.path.realpath(own_path()))
+    return folder if os.path.isfile(os.path.join(folder, MARKETPLACE_FILE)) else None
+
+
+def needed_root() -> str:
+    """The checkout. Raises InputError (`not_a_checkout`)."""
+    root = bundle_root()
+    if root is None:
+        place = shown_path(own_path())
+        message = f"{place}: is a copy of the program without the skills beside it, so there is nothing here to install"
+        raise InputError(message, "run the kaizen.py at the top of a checkout of Kaizen", "not_a_checkout")
+    return root
+
+
+def skill_folders(root: str) -> dict[str, str]:
+    """{name: absolute folder} of the skills in the checkout *root*."""
+    folder = os.path.join(root, PLUGIN_FOLDER, "skills")
+    found = {name: os.path.join(folder, name) for name in list_folder(folder)}
+    found[os.path.basename(PORTABLE_SKILL)] = os.path.join(root, PORTABLE_SKILL)
+    return {name: path for name, path in found.items() if os.path.isfile(os.path.join(path, SKILL_FILE))}
+
+
+def folder_digests(folder: str) -> dict[str, str]:
+    """{path relative to *folder*: SHA-256} of its regular files, without what Python keeps beside a program."""
+    found = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                found[os.path.relpath(path, folder)] = sha256_hex(read_bytes(path))
+    return found
+
+
+def differing_files(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    """The paths that only one of two folders has, or that differ between them, sorted."""
+    return sorted({path for path, _ in one.items() ^ other.items()})
+''', (
+    "foundation.errors foundation.files foundation.identity foundation.jsonio "
+))
+# endregion
+
+# region skills/clients.py
+# =============================================================================
+# Claude Code and Codex, driven by their own commands to take and give back the plugin.
+#
+# Their settings and caches are never written, only read. A client answers by exit code and JSON; what it tells
+# people is not read, but for one sentence of Codex, and the first line of an error, to pass it on.
+# A plugin that its user has disabled stays disabled: both clients would switch it on again
+# when told to install it, so the state is read first.
+# =============================================================================
+section("skills.clients", r'''
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+MARKETPLACE = "kaizen"
+PLUGIN = f"{MARKETPLACE}@{MARKETPLACE}"
+INSTALLED, REFRESHED, DISABLED, REMOVED = "installed", "refreshed", "disabled", "removed"
+NOT_INSTALLED, NOT_FOUND, FAILED, CURRENT, DIFFERENT = "not_installed", "not_found", "failed", "current", "different"
+LEFT_ALONE = "disabled by you; left alone"
+PARSED_LIMIT = 1 << 22  # bytes of an answer
+
+
+class ClientError(Exception):
+    """A client could not do what it was asked; the text is the first line of its error."""
+
+
+class Plugin(NamedTuple):
+    """The plugin as a client has it: version, whether it is on, the folder its sessions read, the client's own complaint ('')."""
+
+    version: str
+    is_enabled: bool
+    folder: str
+    problem: str
+
+
+class ClientOutcome(NamedTuple):
+    """What became of one client: its status, a sentence, the version it has now ('' for none)."""
+
+    status: str
+    text: str
+    version: str = ""
+
+
+class Caller:
+    """One client's program, asked within a common time limit."""
+
+    def __init__(self, program: str, seconds: float) -> None:
+        self.program = program
+        self.deadline = monotonic_seconds() + seconds
+
+    def ended(self, *words: str) -> Ended:
+        """How the program ended when called with *words*, nothing on its standard input. Raises ClientError."""
+        environment = {name: value for name, value in os.environb.items() if name != b"RUST_BACKTRACE"}
+        left = self.deadline - monotonic_seconds()
+        try:
+            ended = run_program([self.program, *words], environment=environment, timeout_seconds=max(left, 0.1), stdout_limit=PARSED_LIMIT)
+        except CannotStart as error:
+            raise ClientError(f"{shown_path(self.program)} cannot be started: {error}") from None
+        if ended.end != EXITED:
+            raise ClientError(f"`{' '.join(words[:3])}` did not end in time" if ended.end == "timeout" else f"it was ended: {ended.end}")
+        return ended
+
+    def done(self, *words: str) -> bytes:
+        """What it printed when it was called with *words* and succeeded. Raises ClientError."""
+        ended = self.ended(*words)
+        if ended.exit_code:
+            raise ClientError(first_line(ended))
+        return ended.stdout
+
+    def parsed(self, kind: type, *words: str) -> Any:
+        """Its answer to *words*, strict JSON of *kind*. Raises ClientError."""
+        try:
+            value = parse_json(self.done(*words).decode("utf-8"))
+        except (JsonError, UnicodeDecodeError):
+            value = None
+        if not isinstance(value, kind):
+            raise ClientError(f"`{' '.join(words[:3])}` did not answer in the JSON that it should")
+        return value
+
+
+def first_line(ended: Ended) -> str:
+    """The first line of what a client that failed said, without the mark in front of it."""
+    lines = (ended.stderr.strip() or ended.stdout.strip()).decode("utf-8", "replace").splitlines()
+    told = next((line for line in lines if line.strip() and not line.startswith("WARNING")), "")
+    return visible(told.strip().lstrip("✘✗×⨯ ").removeprefix("Error: ") or f"exit code {ended.exit_code}, without a word", 300)
+
+
+def rows_where(rows: Any, **fields: object) -> list[JsonObject]:
+    """Those objects of the list *rows* whose *fields* have these values."""
+    known = rows if isinstance(rows, list) else []
+    return [row for row in known if isinstance(row, dict) and all(row.get(key) == value for key, value in fields.items())]
+
+
+def text_at(row: JsonObject, *keys: str) -> str:
+    """The text at the place *keys* of *row*; '' when there is none."""
+    value: Any = row
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def is_same_folder(one: str, other: str) -> bool:
+    """True when both paths, links resolved, are one."""
+    return bool(one) and os.path.realpath(one) == os.path.realpath(other)
+
+
+# --- Claude Code -------------------------------------------------------------------------
+
+
+def claude_plugin(caller: Caller) -> Plugin | None:
+    """The plugin as the user of Claude Code has it; None when not at all. Raises ClientError."""
+    rows = rows_where(caller.parsed(list, "plugin", "list", "--json"), id=PLUGIN, scope="user")
+    if not rows:
+        return None
+    errors = [each for each in rows[0].get("errors") or [] if isinstance(each, str)]
+    folder = text_at(rows[0], "readFromFolder") or text_at(rows[0], "installPath")
+    return Plugin(text_at(rows[0], "version"), rows[0].get("enabled") is not False, folder, visible(errors[0], 300) if errors else "")
+
+
+def claude_markets(caller: Caller) -> list[JsonObject]:
+    """The entries called kaizen of its marketplaces. Raises ClientError."""
+    return rows_where(caller.parsed(list, "plugin", "marketplace", "list", "--json"), name=MARKETPLACE)
+
+
+def install_claude(caller: Caller, root: str) -> ClientOutcome:
+    """Makes Claude Code load the plugin of the checkout *root*. Raises ClientError."""
+    markets = claude_markets(caller)
+    moved = ""
+    if not any(row.get("source") == "directory" and is_same_folder(text_at(row, "path"), root) for row in markets):
+        caller.done("plugin", "marketplace", "add", root)
+        moved = next((text_at(row, "path") or text_at(row, "url") or "another source" for row in markets), "")
+    before = claude_plugin(caller)
+    caller.done("plugin", "update" if before else "install", PLUGIN)
+    after = claude_plugin(caller)
+    if after is None:
+        raise ClientError("the plugin is not listed after it was installed")
+    if after.problem:
+        raise ClientError(after.problem)
+    if not after.is_enabled:
+        return ClientOutcome(DISABLED, f"{LEFT_ALONE}; to have it: claude plugin enable {PLUGIN}", after.version)
+    return placed(before, after, moved)
+
+
+def placed(before: Plugin | None, after: Plugin, moved: str, other: int = 0) -> ClientOutcome:
+    """The outcome of an installation: what is there now, what was *before*, and how many files were *other* ones."""
+    notes = [f"was {before.version}"] if before and before.version != after.version else []
+    notes += [f"{counted(other, 'file')} replaced"] if before and other else []
+    notes += [f"was taken from {visible(moved)}"] if moved else []
+    told = f"{REFRESHED if before else INSTALLED} {visible(after.version)}{f' ({listed(notes)})' if notes else ''}"
+    return ClientOutcome(REFRESHED if before else INSTALLED, told, after.version)
+
+
+def remove_claude(caller: Caller) -> ClientOutcome:
+    """Takes the plugin from Claude Code, and its marketplace when nothing else comes from there. Raises ClientError."""
+    was_there = claude_plugin(caller) is not None
+    if was_there:
+        caller.done("plugin", "uninstall", PLUGIN)
+    rows = caller.parsed(list, "plugin", "list", "--json")
+    others = [text_at(row, "id") for row in rows if isinstance(row, dict) and text_at(row, "id").endswith(f"@{MARKETPLACE}")]
+    markets = claude_markets(caller)
+    if markets and not others:
+        caller.done("plugin", "marketplace", "remove", MARKETPLACE)
+    return removed_outcome(was_there or bool(markets), others)
+
+
+def removed_outcome(was_there: bool, others: list[str]) -> ClientOutcome:
+    """The outcome of a removal; *others* are plugins that keep the marketplace."""
+    kept = f"; its marketplace stays: {listed(map(visible, others))} comes from there" if others else ""
+    return ClientOutcome(REMOVED, f"removed{kept}") if was_there else ClientOutcome(NOT_INSTALLED, f"not installed{kept}")
+
+
+# --- Codex -------------------------------------------------------------------------------
+
+
+def codex_plugin(caller: Caller) -> Plugin | None:
+    """The plugin as Codex has it; None when not at all. Raises ClientError."""
+    rows = rows_where(codex_list(caller), pluginId=PLUGIN)
+    if not rows or rows[0].get("installed") is False:
+        return None
+    version = text_at(rows[0], "version") or "local"
+    home = os.environ.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
+    folder = os.path.join(home, "plugins", "cache", MARKETPLACE, MARKETPLACE, version)
+    return Plugin(version, rows[0].get("enabled") is not False, folder, "")
+
+
+def codex_list(caller: Caller) -> Any:
+    """Its plugins from the marketplace kaizen. Raises ClientError."""
+    return caller.parsed(dict, "plugin", "list", "-m", MARKETPLACE, "--json").get("installed")
+
+
+def refuse_old_codex(caller: Caller) -> None:
+    """Raises ClientError for a Codex that knows no plugins."""
+    if caller.ended("plugin", "--help").exit_code:
+        raise ClientError("this Codex knows no plugins; upgrade it (0.142.3 or newer)")
+
+
+def install_codex(caller: Caller, root: str) -> ClientOutcome:
+    """Makes Codex copy the plugin of the checkout *root*, and compares what it copied. Raises ClientError."""
+    refuse_old_codex(caller)
+    add = ("plugin", "marketplace", "add", root, "--json")
+    added, moved = caller.ended(*add), ""
+    if added.exit_code and b"different source" in added.stderr:
+        caller.done("plugin", "marketplace", "remove", MARKETPLACE)
+        added, moved = caller.ended(*add), "another checkout"
+    if added.exit_code:
+        raise ClientError(first_line(added))
+    before = codex_plugin(caller)
+    if before and not before.is_enabled:
+        how = f'enabled = true under [plugins."{PLUGIN}"] in its config.toml'
+        return ClientOutcome(DISABLED, f"{LEFT_ALONE}; to have it: {how}", before.version)
+    source = folder_digests(os.path.join(root, PLUGIN_FOLDER))
+    stale = differing_files(folder_digests(before.folder), source) if before else []
+    kept = keep_edits(root, before, stale) if before else ""
+    answer = caller.parsed(dict, "plugin", "add", PLUGIN, "--json")
+    after = codex_plugin(caller)
+    if after is None:
+        raise ClientError("the plugin is not listed after it was installed")
+    folder = text_at(answer, "installedPath") or after.folder
+    other = differing_files(folder_digests(folder), source)
+    if other:
+        told = f"its copy differs from the checkout in {listed(map(visible, other), 3)}"
+        raise ClientError(f"{told}; remove {shown_path(folder)} and try again")
+    outcome = placed(before, after, moved, len(stale))
+    return outcome._replace(text=f"{outcome.text}; your changes to its copy are kept in {shown_path(kept)}") if kept else outcome
+
+
+def keep_edits(root: str, before: Plugin, stale: list[str]) -> str:
+    """Keeps those of the *stale* files of Codex's copy that its user changed; the folder they lie in, '' when there are none.
+
+    The copy is about to be replaced. A file that the checkout's history knows, byte for byte, is an older one of ours.
+    """
+    present = [path for path in stale if os.path.isfile(os.path.join(before.folder, path))]
+    edited = [path for path in present if not is_known_to_git(root, os.path.join(before.folder, path))]
+    if not edited:
+        return ""
+    home = before.folder.rsplit(os.path.join("", "plugins", "cache", ""), 1)[0]
+    mark = sha256_hex("".join(sha256_hex(read_bytes(os.path.join(before.folder, path))) for path in edited))
+    kept = os.path.join(home, "kaizen-replaced", f"{before.version}-{mark[:12]}")
+    for path in edited:
+        target = os.path.join(kept, path)
+        make_folder(os.path.dirname(target))
+        if not os.path.lexists(target):
+            copy_file(os.path.join(before.folder, path), target)
+    return kept
+
+
+def is_known_to_git(root: str, path: str) -> bool:
+    """True when the repository at *root* holds the content of the file *path*."""
+    try:
+        name = ask_git(["hash-object", "--no-filters", "--", path], root).stdout.decode("ascii", "replace").strip()
+        return bool(name) and ask_git(["cat-file", "-e", name], root).exit_code == 0
+    except CannotStart:
+        return False
+
+
+def remove_codex(caller: Caller) -> ClientOutcome:
+    """Takes the plugin from Codex, and its marketplace when nothing else comes from there. Raises ClientError."""
+    refuse_old_codex(caller)
+    was_there = codex_plugin(caller) is not None
+    caller.done("plugin", "remove", PLUGIN)  # first: removing the marketplace leaves the plugin behind
+    others = [text_at(row, "pluginId") for row in codex_list(caller) or [] if isinstance(row, dict) and row.get("pluginId") != PLUGIN]
+    if not others:
+        was_there = caller.ended("plugin", "marketplace", "remove", MARKETPLACE).exit_code == 0 or was_there  # 1: there is none
+    return removed_outcome(was_there, others)
+
+
+# --- Either ------------------------------------------------------------------------------
+
+
+class Client(NamedTuple):
+    """A coding agent: its program, how it is called, and what is done with it."""
+
+    program: str
+    title: str
+    plugin: Callable[[Caller], Plugin | None]
+    install: Callable[[Caller, str], ClientOutcome]
+    remove: Callable[[Caller], ClientOutcome]
+
+
+CLIENTS = (
+    Client("claude", "Claude Code", claude_plugin, install_claude, remove_claude),
+    Client("codex", "Codex", codex_plugin, install_codex, remove_codex),
+)
+
+
+def each_client(act: Callable[[Client, Caller], ClientOutcome], seconds: float) -> dict[str, ClientOutcome]:
+    """{client: what *act* made of it}, each on its own and within *seconds*; one that fails hinders no other."""
+    found = {}
+    for client in CLIENTS:
+        program = find_program(client.program, os.getcwd())
+        try:
+            found[client.program] = act(client, Caller(program, seconds)) if program else ClientOutcome(NOT_FOUND, "not found on PATH")
+        except ClientError as error:
+            found[client.program] = ClientOutcome(FAILED, f"failed: {error}")
+    return found
+
+
+def plugin_outcome(client: Client, caller: Caller, root: str | None, version: str) -> ClientOutcome:
+    """What *client* has, compared with the checkout *root* by content, or by *version* where there is none. Raises ClientError."""
+    if client.program == "codex":
+        refuse_old_codex(caller)
+    plugin = client.plugin(caller)
+    if plugin is None:
+        return ClientOutcome(NOT_INSTALLED, "not installed")
+    shown = visible(plugin.version)
+    if plugin.problem:
+        return ClientOutcome(FAILED, f"failed: {plugin.problem}", plugin.version)
+    if not plugin.is_enabled:
+        return ClientOutcome(DISABLED, f"{shown}, disabled by you", plugin.version)
+    same = plugin.version == version
+    if root and os.path.isdir(plugin.folder):
+        same = not differing_files(folder_digests(plugin.folder), folder_digests(os.path.join(root, PLUGIN_FOLDER)))
+    if same:
+        return ClientOutcome(CURRENT, f"{shown}, up to date", plugin.version)
+    return ClientOutcome(DIFFERENT, f"{shown}, not what this program ({version}) brings", plugin.version)
+''', (
+    "foundation.clock foundation.text foundation.files foundation.jsonio foundation.process "
+    "foundation.git skills.bundle "
+))
+# endregion
+
+# region skills/project_copies.py
+# =============================================================================
+# Copies of the skill folders in a repository: `.agents/skills`, `.claude/skills`.
+#
+# A copy holds a note, `kaizen-copy.json`: the version it is of, and the digest of each file as it
+# was copied. A copy whose files are no longer those has been changed by somebody, and is never
+# overwritten or removed; a folder without a note is not ours.
+# =============================================================================
+section("skills.project_copies", r'''
+import os
+
+COPY_NOTE = "kaizen-copy.json"
+COPY_PLACES = (os.path.join(".agents", "skills"), os.path.join(".claude", "skills"))
+EDITED, FOREIGN, ORIGINAL = "changed_by_you", "not_ours", "original"
+
+
+def copy_folders(project: str, names: "list[str] | dict[str, str]") -> list[tuple[str, str]]:
+    """[(name of a skill, where its copy lies in *project*)], all places."""
+    return [(name, os.path.join(project, place, name)) for place in COPY_PLACES for name in names]
+
+
+def copied_skills(project: str) -> list[str]:
+    """The names of the skills of which *project* has a copy with our note."""
+    found = set()
+    for place in COPY_PLACES:
+        folder = os.path.join(project, place)
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        found |= {name for name in names if os.path.isfile(os.path.join(folder, name, COPY_NOTE))}
+    return sorted(found)
+
+
+def copy_note(folder: str) -> JsonObject | None:
+    """The note of the copy *folder*; None when it has none that can be read."""
+    try:
+        note = read_json_object(os.path.join(folder, COPY_NOTE))
+    except InputError:
+        return None
+    return note if isinstance(note.get("files"), dict) and isinstance(note.get("version"), str) else None
+
+
+def copy_outcome(folder: str, source: dict[str, str] | None) -> tuple[ClientOutcome, list[str]]:
+    """(what the copy *folder* is, compared with the digests *source*; the files that somebody changed). None: nothing to compare with."""
+    if not os.path.lexists(folder):
+        return ClientOutcome(NOT_INSTALLED, "not there"), []
+    note, found = copy_note(folder), folder_digests(folder)
+    found.pop(COPY_NOTE, None)
+    if found == source:
+        return ClientOutcome(CURRENT if note and note["files"] == source else DIFFERENT, f"{VERSION}, up to date", VERSION), []
+    if note is None:
+        return ClientOutcome(FOREIGN, "is there already and not made by Kaizen; left alone: move it away to have ours"), []
+    edited = differing_files(found, note["files"])
+    shown = visible(note["version"])
+    if edited:
+        told = f"{shown}, changed by you and left alone ({listed(map(visible, edited), 3)}); remove the folder to have ours"
+        return ClientOutcome(EDITED, told, note["version"]), edited
+    if source is None and note["version"] == VERSION:
+        return ClientOutcome(CURRENT, f"{shown}, unchanged", note["version"]), []
+    return ClientOutcome(DIFFERENT, f"{shown}, not what this program ({VERSION}) brings", note["version"]), []
+
+
+def install_copy(origin: str, folder: str) -> ClientOutcome:
+    """Makes *folder* a copy of the skill *origin*, unless somebody changed it. Raises InputError or RefusedError."""
+    if is_same_folder(origin, folder):
+        return ClientOutcome(ORIGINAL, "is the skill itself")
+    source = folder_digests(origin)
+    outcome, _ = copy_outcome(folder, source)
+    if outcome.status in (EDITED, FOREIGN, CURRENT):
+        return outcome
+    before = copy_note(folder) or {"files": {}, "version": ""}
+    present = folder_digests(folder)
+    replaced = [path for path in {**before["files"], **source} if present.get(path) != source.get(path)]
+    for path in replaced:
+        target = os.path.join(folder, path)
+        discard_unfinished(target)  # ours, and unchanged: copy_outcome has looked
+        if path in source:
+            make_folder(os.path.dirname(target))
+            copy_file(os.path.join(origin, path), target)
+    write_json(os.path.join(folder, COPY_NOTE), {"version": VERSION, "files": source})
+    if not before["version"]:
+        return ClientOutcome(INSTALLED, f"installed {VERSION} ({counted(len(source), 'file')})", VERSION)
+    was = f", was {visible(before['version'])}" if before["version"] != VERSION else ""
+    return ClientOutcome(REFRESHED, f"refreshed {VERSION} ({counted(len(replaced), 'file')}{was})", VERSION)
+
+
+def remove_copy(folder: str) -> ClientOutcome:
+    """Removes the copy *folder*, unless somebody changed it. Raises InputError."""
+    outcome, _ = copy_outcome(folder, None)
+    if outcome.status in (EDITED, FOREIGN, NOT_INSTALLED):
+        return outcome
+    remove_folder(folder)
+    return ClientOutcome(REMOVED, "removed")
+
+
+def failed_copy(error: KaizenError) -> ClientOutcome:
+    """The outcome of a copy that could not be written."""
+    return ClientOutcome(FAILED, f"failed: {error.message}")
+''', (
+    "foundation.errors foundation.text foundation.files foundation.identity foundation.jsonio "
+    "skills.bundle skills.clients "
+))
+# endregion
+
+# region skills/upgrading.py
+# =============================================================================
+# After an upgrade, installed skills are refreshed once, by a command of a person.
+#
+# `skills install` leaves a note beside the kaizen.py that it installed from: the version it was. When
+# a newer kaizen.py in the same checkout finds an older note, it lets the clients that have the
+# plugin take the new one, within a few seconds and after the command's own answer, and
+# writes down that it tried. It never does so for a program: not in CI, not inside a coding agent or
+# its sandbox, not without a terminal. A failure is one line that says what to type.
+# =============================================================================
+section("skills.upgrading", r'''
+import os
+import sys
+
+UPGRADE_NOTE = ".kaizen-skills.json"
+UPGRADE_SECONDS = 20.0  # for each client, two of which take 8 s as a rule
+# Set where no person waits: CI services, coding agents, their sandboxes.
+UNATTENDED = ("CI", "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "KAIZEN_NO_REFRESH")
+
+
+def note_installed(root: str) -> None:
+    """Writes down that the skills of this version were installed from *root*; a checkout that cannot be written has no note."""
+    try:
+        write_json(os.path.join(root, UPGRADE_NOTE), {"version": VERSION})
+    except KaizenError:
+        pass
+
+
+def forget_installed(root: str) -> None:
+    """Removes the note, if there is one."""
+    discard_unfinished(os.path.join(root, UPGRADE_NOTE))
+
+
+def refresh_client(client: Client, caller: Caller, root: str) -> ClientOutcome:
+    """Lets *client* take the plugin of *root* if it has one already. Raises ClientError."""
+    plugin = client.plugin(caller)
+    if plugin is None:
+        return ClientOutcome(NOT_INSTALLED, "not installed; left alone")
+    return client.install(caller, root)
+
+
+def refresh_clients(root: str) -> dict[str, ClientOutcome]:
+    """{client: what became of it}, of those that have the plugin already; the others stay as they are."""
+    return each_client(lambda client, caller: refresh_client(client, caller, root), UPGRADE_SECONDS)
+
+
+def refresh_after_upgrade() -> str:
+    """Refreshes once after an upgrade; what to tell the person, '' for nothing. Never raises for what a client or the disk says."""
+    root = bundle_root() if os.path.basename(sys.argv[0]) == "kaizen.py" else None
+    path = os.path.join(root or "", UPGRADE_NOTE)
+    if not root or not os.path.isfile(path) or any(os.environ.get(name) for name in UNATTENDED) or not sys.stderr.isatty():
+        return ""
+    try:
+        before = read_json_object(path).get("version")
+        if before == VERSION:
+            return ""
+        note_installed(root)  # first, so that it is tried once, whatever happens
+        outcomes = refresh_clients(root)
+    except KaizenError:
+        return ""
+    failed = [f"{client}: {each.text}" for client, each in outcomes.items() if each.status == FAILED]
+    if failed:
+        return f"the skills in your coding agents are still those of {before}: {'; '.join(failed)}. Try: kaizen skills refresh"
+    if all(each.status in (NOT_INSTALLED, NOT_FOUND, DISABLED) for each in outcomes.values()):
+        return ""
+    return f"the skills in your coding agents are now {VERSION}; start a new session there"
+''', (
+    "foundation.errors foundation.files foundation.identity foundation.jsonio skills.bundle "
+    "skills.clients "
+))
+# endregion
+
+# region skills/guide_files.py
+# =============================================================================
+# What the guide finds in files of a system, and the statements of people beside them.
+#
+#     kaizen/systems/<id>/guide/
+#         traces.jsonl      {"id", "source": production|synthetic|expert|regression, "input", …}   what was read
+#         notes.jsonl       {"trace", "note", "by", "at"}            open coding: the first thing that went wrong
+#         labels.json       {"labels": [{"id", "definition", "example", "traces", "decision", "commit"}], "named_by", "at"}
+#         metric.json       {"min_effect", "guards", "no_guards_because", "chance"}
+#         split.json        {"holdout_file", "sha256", "by"}         cases kept outside the repository
+#         ratings.jsonl     {"case_id", "rater", "label"}            two people, or one person twice, on the same cases
+#         grader.jsonl      {"case_id", "human", "grader"}           pass or fail, by a person and by the grader
+#         statements.jsonl  {"step", "by", "at", "via", "text", "count"}   written by `kaizen guide confirm` alone
+#
+# The files are notes of a system: they decide no score, and no run is bound to them.
+# =============================================================================
+section("skills.guide_files", r'''
+import os
+import re
+from typing import Any, NamedTuple
+
+GUIDE_FOLDER = "guide"
+STATEMENTS_FILE = "statements.jsonl"
+
+
+class GuideView:
+    """A system seen through its files, each read once and only when a step asks for it."""
+
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self.workspace = workspace
+        self.name = name
+        self.store = FolderStore(workspace)
+        self.known: dict[str, Any] = {}
+        self.system: System = load_system(workspace, name)
+        self.folder = os.path.join(self.system.folder, GUIDE_FOLDER)
+
+    def shown(self, file: str) -> str:
+        """How the guide's *file* is called in what is printed."""
+        return shown_path(os.path.join(self.folder, file))
+
+    def lines(self, file: str) -> list[JsonObject]:
+        """The objects in the guide's JSON Lines *file*; none when it is not there. Raises InputError."""
+        path = os.path.join(self.folder, file)
+        if file not in self.known:
+            self.known[file] = [line.value for line in read_json_lines(path)] if os.path.exists(path) else []
+        found: list[JsonObject] = self.known[file]
+        return found
+
+    def document(self, file: str) -> JsonObject:
+        """The object in the guide's *file*; an empty one when it is not there. Raises InputError."""
+        path = os.path.join(self.folder, file)
+        if file not in self.known:
+            self.known[file] = read_json_object(path) if os.path.exists(path) else {}
+        found: JsonObject = self.known[file]
+        return found
+
+    def sections(self) -> dict[str, str]:
+        """{heading in small letters: what stands below it} of system.md."""
+        parts = re.split(r"^#{1,6} +(.*?) *#*$", self.system.text, flags=re.MULTILINE)
+        return {name.casefold(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+    def labels(self) -> list[JsonObject]:
+        """The failure labels, in their order. Raises InputError."""
+        found = self.document("labels.json").get("labels")
+        return [each for each in found if isinstance(each, dict) and each.get("id")] if isinstance(found, list) else []
+
+    def cases(self) -> dict[str, Case]:
+        """The cases that are not of the holdout. Raises InputError."""
+        if "" not in self.known:
+            self.known[""] = load_items(self.workspace, self.system).cases
+        found: dict[str, Case] = self.known[""]
+        return found
+
+    def runs(self) -> list[JsonObject]:
+        """run.json of the runs of the system that can be read, oldest first."""
+        if "runs" not in self.known:
+            self.known["runs"] = [run for run in read_runs(self.store, self.name) if run["state"] != UNREADABLE]
+        found: list[JsonObject] = self.known["runs"]
+        return found
+
+    def campaign(self) -> Campaign | None:
+        """The newest campaign of the system; None when there is none. Raises RefusedError."""
+        if "campaign" not in self.known:
+            found = [load_campaign(self.workspace, name) for name in campaign_ids(self.workspace)]
+            self.known["campaign"] = next((each for each in reversed(found) if each.system == self.name), None)
+        campaign: Campaign | None = self.known["campaign"]
+        return campaign
+
+    def statement(self, step: str) -> JsonObject | None:
+        """What somebody stated last about *step*; None when nobody did. Raises InputError."""
+        found = [line for line in self.lines(STATEMENTS_FILE) if line.get("step") == step and line.get("by")]
+        return found[-1] if found else None
+
+
+class Statement(NamedTuple):
+    """What a person said about a step of the guide; `read` is how many they read, None where that is no question."""
+
+    step: str
+    by: str
+    text: str
+    read: int | None
+    via: str
+
+
+def add_statement(view: GuideView, statement: Statement) -> JsonObject:
+    """Appends *statement* to those of the system, with the time, and returns the line. Raises InputError."""
+    line: JsonObject = {"step": statement.step, "by": statement.by, "at": utc_now(), "via": statement.via, "text": statement.text}
+    if statement.read is not None:
+        line["count"] = statement.read
+    path = os.path.join(view.folder, STATEMENTS_FILE)
+    view.lines(STATEMENTS_FILE)  # what cannot be read is not appended to
+    before = read_text(path) if os.path.exists(path) else ""
+    if before and not before.endswith("\n"):
+        raise InputError(f"{shown_path(path)}: does not end in a line end", "put back what Kaizen wrote")
+    make_folder(view.folder)
+    write_file(path, f"{before}{encode_compact(line)}\n")
+    return line
+''', (
+    "foundation.errors foundation.clock foundation.files foundation.jsonio cases.case lab.workspace "
+    "lab.system lab.runstore lab.execution lab.reading campaigns.campaign "
+))
+# endregion
+
+# region skills/guide_steps.py
+# =============================================================================
+# The eighteen steps to a measurement that can be trusted, and which are done.
+#
+# Each step looks at files alone and says: done, not done, or unknown (None) where no file can show
+# it. Unknown is never done. What only a person can say counts when a person has said it,
+# with name and time (`kaizen guide confirm`). The list: docs/skills.md.
+# =============================================================================
+section("skills.guide_steps", r'''
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+MINIMUM_TRACES, MINIMUM_NOTES, QUIET_NOTES = 50, 30, 20
+MAXIMUM_LABELS, MINIMUM_CASES_DONE, CASES_A_LABEL = 8, 30, 5
+MINIMUM_RATED, MINIMUM_KAPPA = 20, 0.6
+MINIMUM_GRADED, MINIMUM_RATE = 50, 0.8
+MINIMUM_READ = 10
+TOO_EASY = 0.9
+LABEL_DECISIONS = ("eval", "fixed", "later")
+StepFinding = tuple["bool | None", str]  # done, evidence
+
+
+class GuideStep(NamedTuple):
+    """A step: id, title, what looks for it, what to do next; `is_stated`: a person's statement is enough for it."""
+
+    id: str
+    title: str
+    look: Callable[[GuideView], StepFinding]
+    command: str
+    is_stated: bool = False
+
+
+def tally(values: Iterable[object]) -> str:
+    """'40 production, 23 synthetic'."""
+    return listed(f"{number} {visible(str(value), 40)}" for value, number in Counter(values).most_common())
+
+
+def look_goal(view: GuideView) -> StepFinding:
+    sections = view.sections()
+    missing = [name for name in ("goal", "non-goals", "owner") if not sections.get(name)]
+    return not missing, f"system.md lacks {listed(missing)}" if missing else f"owner: {visible(sections['owner'], 60)}"
+
+
+def look_boundary(view: GuideView) -> StepFinding:
+    is_mutable = glob_test(view.system.mutable)
+    files = sum(map(is_mutable, files_below(view.workspace.root, ""))) if view.system.mutable else 0
+    smoke = [run["id"] for run in view.runs() if (run.get("counts") or {}).get("ok")]
+    found = f"{counted(files, 'mutable file')}; " + (f"{smoke[0]} answered" if smoke else "no run has answered yet")
+    return bool(files and smoke), found
+
+
+def look_traces(view: GuideView) -> StepFinding:
+    sources = {str(line["id"]): line.get("source") for line in view.lines("traces.jsonl") if line.get("id")}
+    known = [source for source in sources.values() if source in SOURCE_KINDS]
+    told = f"{counted(len(known), 'trace')} with a source{': ' + tally(known) if known else ''}"
+    return len(known) >= MINIMUM_TRACES, f"{told}; {len(sources) - len(known)} without" if len(known) < len(sources) else told
+
+
+def look_notes(view: GuideView) -> StepFinding:
+    traces = {str(line["id"]) for line in view.lines("traces.jsonl") if line.get("id")}
+    noted: list[str] = []
+    for line in view.lines("notes.jsonl"):
+        if line.get("note") and line.get("by") and str(line.get("trace")) in traces and str(line["trace"]) not in noted:
+            noted.append(str(line["trace"]))
+    told = f"{counted(len(noted), 'trace')} of {len(traces)} noted by a person"
+    kinds = [{str(each["id"]) for each in view.labels() if trace in (each.get("traces") or ())} for trace in noted]
+    if len(noted) < MINIMUM_NOTES or not view.labels():
+        return len(noted) >= MINIMUM_NOTES, told
+    new = [number for number, found in enumerate(kinds) if found - set().union(*kinds[:number])]
+    quiet = len(noted) - 1 - new[-1] if new else len(noted)
+    return quiet >= QUIET_NOTES or len(noted) == len(traces), f"{told}; no new kind in the last {quiet}"
+
+
+def look_labels(view: GuideView) -> StepFinding:
+    labels = view.labels()
+    traces = {str(line["id"]) for line in view.lines("traces.jsonl") if line.get("id")}
+    thin = [str(each["id"]) for each in labels if not (each.get("definition") and each.get("example") in traces and each.get("traces"))]
+    named = view.document("labels.json").get("named_by")
+    told = f"{counted(len(labels), 'label')}"
+    told += f"; without definition, example or traces: {listed(map(visible, thin), 3)}" if thin else ""
+    told += f", named by {visible(str(named), 60)}" if named else "; no person has named them"
+    return 0 < len(labels) <= MAXIMUM_LABELS and not thin and bool(named), told
+
+
+def look_choice(view: GuideView) -> StepFinding:
+    labels = view.labels()
+    open_bugs = [each for each in labels if each.get("decision") == "fixed" and not each.get("commit")]
+    undecided = [each for each in labels if each.get("decision") not in LABEL_DECISIONS]
+    told = tally(each.get("decision") or "undecided" for each in labels) or "no labels"
+    told += f"; {len(open_bugs)} to be fixed without a commit" if open_bugs else ""
+    return any(each.get("decision") == "eval" for each in labels) and not undecided and not open_bugs, told
+
+
+def look_metric(view: GuideView) -> StepFinding:
+    metric, campaign = view.system.metric, view.campaign()
+    draft = campaign.contract if campaign else view.document("metric.json")
+    told = f"{visible(metric.name, 60)}, {metric.aggregation}, {'higher' if metric.is_higher_better else 'lower'} is better"
+    effect, guards = draft.get("min_effect"), draft.get("guards")
+    has_effect, has_guards = is_number(effect) and float(str(effect)) > 0, isinstance(guards, list)
+    told += f"; smallest gain worth having {effect}" if has_effect else "; no smallest gain worth having (min_effect)"
+    has_reason = bool(guards) or bool(draft.get("no_guards_because")) or campaign is not None
+    told += f"; {counted(len(guards or ()), 'guard')}" if has_guards and has_reason else "; no guards, and no word why not"
+    return has_effect and has_guards and has_reason, told
+
+
+def look_cases(view: GuideView) -> StepFinding:
+    cases = [case.document for case in view.cases().values()]
+    questions = Counter(canonical_json([case["input"], case.get("context")]) for case in cases)
+    twice = sum(number - 1 for number in questions.values())
+    unsourced = sum(not case.get("source") for case in cases)
+    secrets = sum(bool(redact_evidence([case.get(key) for key in ("input", "context", "expected")])[1]) for case in cases)
+    tags = Counter(tag for case in cases for tag in set(case.get("tags", ())))
+    chosen = [str(each["id"]) for each in view.labels() if each.get("decision") == "eval"]
+    thin = [label for label in chosen if tags[label] < CASES_A_LABEL]
+    faults = {"repeated": twice, "without a source": unsourced, "with a secret in it": secrets}
+    told = [f"{counted(len(cases), 'development case')}", *[f"{number} {what}" for what, number in faults.items() if number]]
+    told += [f"fewer than {CASES_A_LABEL} for {listed(map(visible, thin), 3)}"] if thin else []
+    told += [] if chosen else ["no label is chosen yet"]
+    is_done = len(cases) >= MINIMUM_CASES_DONE and not any(faults.values()) and bool(chosen) and not thin
+    return is_done, "; ".join(told) + "; personal data and both sides of each label are for a person to check"
+
+
+def look_split(view: GuideView) -> StepFinding:
+    campaign, split = view.campaign(), view.document("split.json")
+    if campaign:
+        holdout = campaign.contract.get("holdout", {})
+        return True, f"{holdout.get('cases')} cases sealed when {campaign.id} opened, level {holdout.get('level')}"
+    path = split.get("holdout_file")
+    if not isinstance(path, str) or not path:
+        return False, f"{view.shown('split.json')} names no holdout_file, and no campaign has sealed one"
+    if os.path.commonpath([os.path.realpath(path), os.path.realpath(view.workspace.root)]) == os.path.realpath(view.workspace.root):
+        return False, "the holdout lies inside the repository"
+    if not os.path.isfile(path):
+        return None, "the holdout cannot be seen from here, as it may be in a sandbox"
+    same = sha256_hex(read_bytes(path)) == split.get("sha256")
+    return same, "the holdout lies outside the repository, as it was split" if same else "the holdout is not the one that was split"
+
+
+def look_ratings(view: GuideView) -> StepFinding:
+    by_rater: dict[str, dict[str, str]] = {}
+    for line in view.lines("ratings.jsonl"):
+        if line.get("rater") and line.get("case_id") and isinstance(line.get("label"), str):
+            by_rater.setdefault(str(line["rater"]), {})[str(line["case_id"])] = str(line["label"])
+    raters = sorted(by_rater)
+    pairs = [(len(by_rater[a].keys() & by_rater[b].keys()), a, b) for i, a in enumerate(raters) for b in raters[i + 1 :]]
+    if not pairs:
+        return False, f"{counted(len(raters), 'rater')}; two are needed, or one person twice under two names"
+    both, a, b = max(pairs)
+    kappa = kappa_of([(by_rater[a][case], by_rater[b][case]) for case in sorted(by_rater[a].keys() & by_rater[b].keys())])
+    told = f"{visible(a, 40)} and {visible(b, 40)} on {counted(both, 'case')}: "
+    if kappa.kappa is None:
+        return False if both < MINIMUM_RATED else None, f"{told}kappa cannot be computed ({kappa.reason})"
+    return both >= MINIMUM_RATED and kappa.kappa >= MINIMUM_KAPPA, f"{told}kappa {kappa.kappa:.2f}"
+
+
+def look_grader(view: GuideView) -> StepFinding:
+    lines = {str(line.get("case_id")): (line.get("human"), line.get("grader")) for line in view.lines("grader.jsonl")}
+    seen = Counter(pair for pair in lines.values() if set(pair) <= {"pass", "fail"})
+    told, rates = f"{counted(seen.total(), 'graded case')}", []
+    for side, name in (("pass", "true passes"), ("fail", "true fails")):
+        right, planned = seen[(side, side)], seen[(side, "pass")] + seen[(side, "fail")]
+        interval = wilson_interval(right, planned)
+        rates.append(right / planned if planned else None)
+        told += f"; {name} {right} of {planned}" + (f" ({interval.low:.0%} to {interval.high:.0%})" if interval else "")
+    if seen.total() < MINIMUM_GRADED or None in rates:
+        return False, told
+    return all(rate is not None and rate >= MINIMUM_RATE for rate in rates), told
+
+
+def stub_run(view: GuideView, name: str) -> JsonObject | None:
+    """The newest complete run of the variant stub-*name*; None when there is none."""
+    found = [run for run in view.runs() if run["variant"] == f"stub-{name}" and run["state"] in (DONE, "incomplete")]
+    return found[-1] if found else None
+
+
+def run_value(view: GuideView, run: JsonObject) -> float | None:
+    """What *run* scored, None when that is not available."""
+    value = measured(view.store, run, OWN_METRIC).get("value")
+    return None if value is None else float_or_none(value)
+
+
+def look_contract(view: GuideView) -> StepFinding:
+    if view.system.kind != EVAL_KIND:
+        return True, "the engine itself is the eval of this kind of system"
+    runs = {name: stub_run(view, name) for name in ("crash", "nan", "slow")}
+    missing = [f"stub-{name}" for name, run in runs.items() if run is None]
+    lucky = [f"stub-{name}" for name, run in runs.items() if run and run.get("counts", {}).get("ok")]
+    told = [f"not run: {listed(missing)}"] if missing else []
+    told += [f"scored as if nothing had happened: {listed(lucky)}"] if lucky else []
+    told += ["wrong and repeated ids crash a run: the engine sees to it"]
+    return not missing and not lucky, "; ".join(told)
+
+
+def look_stubs(view: GuideView) -> StepFinding:
+    metric, chance = view.system.metric, view.document("metric.json").get("chance")
+    best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
+    runs = {name: stub_run(view, name) for name in ("perfect", "empty", "shuffled", "hostile")}
+    values = {name: run_value(view, run) if run else None for name, run in runs.items()}
+    shown = {name: f"{value:g}" if value is not None else "unknown" if runs[name] else "not run" for name, value in values.items()}
+    told = listed(f"{name} {each}" for name, each in shown.items())
+    if None in values.values():
+        return False, told
+    if not is_number(chance) or best is None or floor is None:
+        return None, f"{told}; what the floor and chance are is not said (chance in metric.json, minimum and maximum in system.md)"
+    run = runs["shuffled"] or {}
+    n, width = measured(view.store, run, OWN_METRIC).get("n") or 0, abs(best - floor)
+    interval = wilson_interval(abs(float(str(chance)) - floor) / width * n, n)
+    reach = {name: abs((value if value is not None else floor) - floor) / width for name, value in values.items()}
+    high = interval.high if interval else 1.0
+    wrong = [name for name, value in (("perfect", best), ("empty", floor)) if values[name] != value]
+    wrong += [name for name in ("shuffled", "hostile") if reach[name] > high]
+    return not wrong, f"{told}; not as it should be: {listed(wrong)}" if wrong else f"{told}; chance is {chance}"
+
+
+def look_transcripts(view: GuideView) -> StepFinding:
+    said = view.statement("G14")
+    diagnostics = [run for run in view.runs() if run["diagnostic"] and not str(run["variant"]).startswith("stub-")]
+    told = f"{counted(len(diagnostics), 'diagnostic run')}"
+    if not diagnostics:
+        return False, told
+    read = said.get("count") if said else None
+    if not is_whole(read):
+        return None, f"{told}; only a person can say that the grades are right (with --count)"
+    return int(str(read)) >= MINIMUM_READ, f"{told}; {read} transcripts read"
+
+
+def look_noise(view: GuideView) -> StepFinding:
+    campaign = view.campaign()
+    found = [event["body"] for event in campaign.events if event["type"] == "noise"] if campaign else []
+    if not found:
+        return False, "the noise has not been measured"
+    mde = found[-1].get("mde")
+    told = f"{campaign.id if campaign else ''}: smallest effect that can be seen {mde if is_number(mde) else mde or 'unknown'}"
+    accepted = found[-1].get("accepted")
+    told += f"; accepted: {visible(str(accepted))}" if accepted else ""
+    return bool(found[-1].get("is_resolvable") or accepted), told
+
+
+def look_headroom(view: GuideView) -> StepFinding:
+    metric = view.system.metric
+    full = [run for run in view.runs() if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
+    full = [run for run in full if not str(run["variant"]).startswith("stub-")]
+    value = run_value(view, full[0]) if full else None
+    best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
+    if value is None or best is None or floor is None:
+        return (False, "no full run yet") if not full else (None, f"{full[0]['id']}: the range of the metric is not known")
+    share, lost = abs(value - floor) / abs(best - floor), {line["item"] for line in answered_lines(view.store, full[0])}
+    for run in full:
+        lost -= {line["item"] for line in answered_lines(view.store, run) if line["score"] != metric.worst}
+    told = f"{full[0]['id']}: {percent(round(share * 10000), 10000, 1)} of the range; {counted(len(lost), 'case')} at the worst always"
+    return share < TOO_EASY and not lost, told
+
+
+def look_open(view: GuideView) -> StepFinding:
+    campaign = view.campaign()
+    return campaign is not None, f"{campaign.id} is {'closed' if campaign.is_closed() else 'open'}" if campaign else "no campaign yet"
+
+
+def look_afterwards(view: GuideView) -> StepFinding:
+    text = view.sections().get("afterwards", "")
+    return bool(text), f"system.md: {visible(text, 80)}" if text else "system.md lacks a section Afterwards"
+
+
+GUIDE_STEPS = (
+    GuideStep("G1", "State the decision, the users, the cost of each error", look_goal,
+              "write ## Goal, ## Non-goals, ## Owner in {system}"),
+    GuideStep("G2", "Draw the boundary and try the system once", look_boundary,
+              "kaizen run --system {id} --variant smoke --diagnostic --max-items 1"),
+    GuideStep("G3", "Gather traces, real ones first", look_traces,
+              "list them in {guide}/traces.jsonl, each with its source"),
+    GuideStep("G4", "Open coding: a person notes what went wrong first", look_notes,
+              "show the next trace, record the note in {guide}/notes.jsonl"),
+    GuideStep("G5", "Axial coding: at most 8 failure labels", look_labels,
+              "write {guide}/labels.json, let the owner name the labels"),
+    GuideStep("G6", "Choose what to measure; fix plain bugs now", look_choice,
+              "write the decision of each label into {guide}/labels.json"),
+    GuideStep("G7", "Metric, guards, smallest gain worth having", look_metric,
+              "write {guide}/metric.json"),
+    GuideStep("G8", "Cases: sourced, labelled, once each", look_cases,
+              "add cases to the dataset that {system} names"),
+    GuideStep("G9", "Split before tuning; the holdout leaves the repository", look_split,
+              "write {guide}/split.json", True),
+    GuideStep("G10", "Two raters on the same cases", look_ratings,
+              "record both in {guide}/ratings.jsonl; below 0.6, rewrite the criterion"),
+    GuideStep("G11", "The grader agrees with people", look_grader,
+              "record 50 cases in {guide}/grader.jsonl", True),
+    GuideStep("G12", "The eval survives crash, NaN and delay", look_contract,
+              "kaizen run --system {id} --variant stub-crash --diagnostic"),
+    GuideStep("G13", "Known answers: perfect, empty, shuffled, hostile", look_stubs,
+              "kaizen run --system {id} --variant stub-perfect --diagnostic"),
+    GuideStep("G14", "Read every transcript of a small run", look_transcripts,
+              'kaizen guide confirm G14 --system {id} --by NAME --count N --because "…"'),
+    GuideStep("G15", "Baseline, noise, plan", look_noise,
+              "kaizen noise --system {id}, once a campaign is open (G17); then kaizen plan --system {id}"),
+    GuideStep("G16", "Neither too easy nor impossible", look_headroom,
+              'kaizen guide confirm G16 --system {id} --by NAME --because "…"', True),
+    GuideStep("G17", "Open the campaign", look_open,
+              "kaizen campaign open --system {id} --sealed DIR --min-effect X"),
+    GuideStep("G18", "Afterwards: failures become cases", look_afterwards,
+              "write ## Afterwards in {system}"),
+)
+
+
+def guide_rows(view: GuideView) -> list[JsonObject]:
+    """[{id, title, done, evidence, command, stated}] of all steps; `done` is None where files cannot show it."""
+    places = {"id": view.name, "system": view.shown("../system.md"), "guide": view.shown("")}
+    return [step_row(view, step, step.command.format(**places)) for step in GUIDE_STEPS]
+
+
+def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
+    """The row of one step; what cannot be read is not done, and the evidence says why."""
+    said = None
+    try:
+        said = view.statement(step.id)
+        done, evidence = step.look(view)
+    except KaizenError as error:
+        done, evidence = False, error.message
+    if said:
+        evidence += f"; {visible(str(said['by']), 60)} on {visible(str(said.get('at')), 30)}: {visible(str(said.get('text')))}"
+        done = True if step.is_stated else done
+    shown = "" if done else command
+    return {"id": step.id, "title": step.title, "done": done, "evidence": evidence, "command": shown, "stated": bool(said)}
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "foundation.shapes foundation.redact stats.intervals stats.agreement cases.case lab.system "
+    "lab.runstore lab.reading skills.guide_files "
+))
+# endregion
+
+# region skills/surroundings.py
+# =============================================================================
+# What Kaizen finds around it, what that forbids, and what to ask the user for.
+#
+# Permissions do not tell of a sandbox, so what has to be written is tried: an empty folder is made and
+# removed. Which client drives is read from the variables that it sets; whether somebody is there
+# to be asked cannot be seen, so what to grant is told for both.
+# =============================================================================
+section("skills.surroundings", r'''
+import os
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+GOOD, LIMITED, BLOCKED, UNKNOWN = "good", "limited", "blocked", "unknown"
+VERSION_SECONDS = 10.0
+CLAUDE_CODE, CODEX = "claude-code", "codex"
+
+
+class Surrounding(NamedTuple):
+    """One thing that was looked at: its state, what was found, what to do ('' for nothing)."""
+
+    id: str
+    state: str
+    found: str
+    todo: str = ""
+
+
+def is_writable(folder: str) -> bool:
+    """True when a folder could be made in *folder*; it is removed again."""
+    import tempfile
+
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".kaizen-probe-", dir=folder))
+    except OSError:
+        return False
+    return True
+
+
+def check_python() -> Surrounding:
+    """The interpreter; that it runs this is all it needs."""
+    return Surrounding("python", GOOD, f"{sys.version.split()[0]}, {shown_path(sys.executable)}")
+
+
+def check_engine() -> Surrounding:
+    """The program itself."""
+    return Surrounding("kaizen", GOOD, f"{VERSION}, sha256 {own_digest()}, {shown_path(own_path())}")
+
+
+def check_git() -> Surrounding:
+    """Git, the repository around the current folder, and whether commits can be made in it."""
+    told = f"git {'.'.join(map(str, git_version()))}"
+    checkout = read_checkout(".")
+    shown = shown_path(checkout.root)
+    obstacle = git_write_obstacle(checkout)
+    if obstacle:
+        todo = "kaizen lab open, then work, commit and run in the clone that it makes"
+        return Surrounding("git", LIMITED, f"{told}; {obstacle.message}", todo)
+    problem = checkout_obstacle(checkout)
+    if problem:
+        return Surrounding("git", BLOCKED, f"{told}; {problem.message}", problem.hint)
+    if git_ended(".", "var", "GIT_COMMITTER_IDENT").exit_code:
+        todo = "git config user.name NAME, git config user.email ADDRESS"
+        return Surrounding("git", LIMITED, f"{told}; it does not know who commits", todo)
+    branch = visible(checkout.branch or "a detached HEAD", 60)
+    return Surrounding("git", GOOD, f"{told}; repository {shown}, on {branch}, can be committed to")
+
+
+def check_workspace() -> Surrounding:
+    """The workspace of the lab, its systems, and whether its store can be written."""
+    workspace = find_workspace()
+    systems = system_ids(workspace)
+    store = workspace.store_folder
+    place = store if os.path.isdir(store) else workspace.path("kaizen")
+    told = f"{shown_path(workspace.path('kaizen'))} with {counted(len(systems), 'system')}{': ' if systems else ''}{listed(systems, 5)}"
+    if not is_writable(place):
+        todo = "grant writing to the workspace (see: grants)"
+        return Surrounding("workspace", BLOCKED, f"{told}; {shown_path(place)} cannot be written", todo)
+    return Surrounding("workspace", GOOD, told)
+
+
+def check_scratch() -> Surrounding:
+    """The folder for temporary files, which every run needs."""
+    import tempfile
+
+    try:
+        return Surrounding("scratch", GOOD, shown_path(tempfile.gettempdir()))
+    except OSError:
+        return Surrounding("scratch", BLOCKED, "no folder for temporary files can be written", "grant writing (see: grants), or set TMPDIR")
+
+
+def check_network() -> Surrounding:
+    """Whether a sandbox says that there is no network; nothing is asked of any host."""
+    if os.environ.get("CODEX_SANDBOX_NETWORK_DISABLED"):
+        todo = "an agent or judge that calls a model cannot run here: grant the network (see: grants), or let the user run it"
+        return Surrounding("network", LIMITED, "Codex's sandbox allows no connections, also not to this machine", todo)
+    return Surrounding("network", UNKNOWN, "not tried: Kaizen itself needs none")
+
+
+def check_driver(agent: str) -> Surrounding:
+    """Which coding agent started this, as it says by its variables."""
+    if not agent:
+        return Surrounding("driver", GOOD, "no coding agent that makes itself known")
+    if agent == CODEX:
+        told = "Codex: a call comes back after 30 s and is polled; a process that nobody waits for is ended"
+    elif agent == CLAUDE_CODE:
+        told = "Claude Code: a call ends after 2 minutes, at most 10 when asked for; headless, what no rule allows is denied"
+    else:
+        told = agent
+    return Surrounding("driver", LIMITED, told, "long runs: kaizen run, then kaizen next or kaizen resume RUN, as often as needed")
+
+
+def check_clients() -> list[Surrounding]:
+    """The clients on PATH with their versions."""
+    found = []
+    for client in CLIENTS:
+        program = find_program(client.program, os.getcwd())
+        if not program:
+            found.append(Surrounding(client.program, UNKNOWN, f"{client.title} is not on PATH"))
+            continue
+        try:
+            told = Caller(program, VERSION_SECONDS).done("--version").decode("utf-8", "replace").strip()
+            found.append(Surrounding(client.program, GOOD, f"{visible(told, 60)}, {shown_path(program)}", ""))
+        except ClientError as error:
+            found.append(Surrounding(client.program, LIMITED, f"{shown_path(program)}: {error}", "see whether it starts by hand"))
+    return found
+
+
+def surroundings(agent: str) -> list[Surrounding]:
+    """All checks, in the order in which they matter; *agent* is the coding agent that drives, '' for none."""
+    lookers: list[tuple[str, Callable[[], Surrounding]]] = [
+        ("python", check_python),
+        ("kaizen", check_engine),
+        ("git", check_git),
+        ("workspace", check_workspace),
+        ("scratch", check_scratch),
+        ("network", check_network),
+    ]
+    return [*[looked(name, look) for name, look in lookers], check_driver(agent), *check_clients()]
+
+
+def looked(name: str, look: Callable[[], Surrounding]) -> Surrounding:
+    """What *look* found; an error of it as a check that is not good."""
+    try:
+        return look()
+    except KaizenError as error:
+        state = LIMITED if error.reason == "no_workspace" else BLOCKED
+        return Surrounding(name, state, error.message, error.hint)
+
+
+def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
+    """{client: what its user can grant}, with the paths of this program and repository in it."""
+    import shlex
+
+    engine = f'python3 "{os.path.realpath(own_path())}"'
+    root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
+    rules = ["Bash(git add *)", "Bash(git commit *)", f"Bash({engine} *)"]
+    writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
+    return {
+        "claude": [
+            f"interactive: answer its questions; or start it with --allowedTools {shlex.join(rules)}",
+            f"headless: claude -p … --allowedTools {shlex.join(rules)}",
+            "that rule lets `kaizen run` start the project's own programs without a question",
+        ],
+        "codex": [
+            "interactive: workspace-write is enough; kaizen lab open stands in for commits",
+            "headless: codex exec --sandbox workspace-write …, from the top of the repository",
+            f"commits in the repository itself: -c {shlex.quote(writable)}",
+            "network: -c sandbox_workspace_write.network_access=true",
+        ],
+    }
+
+
+def read_root() -> str:
+    """The top of the repository around the current folder; the folder itself when there is none."""
+    try:
+        return read_checkout(".").root
+    except KaizenError:
+        return os.getcwd()
+''', (
+    "foundation.errors foundation.text foundation.files foundation.identity foundation.process "
+    "lab.workspace lab.system lab.git lab.provenance skills.clients "
+))
+# endregion
+
 # region commands/table.py
 # =============================================================================
 # The table of commands, and how a module adds one to it.
@@ -46002,12 +47604,17 @@ def command_log(args: Namespace) -> Answer:
     else:
         shown = [log_row(store, document, choice) for document in (documents[-limit:] if limit else documents)]
     best = best_runs(workspace, {row["system"] for row in shown})
+    by_id = {document["id"]: document for document in documents}
+    campaigns = known_campaigns(workspace, [by_id[row["id"]] for row in shown])
     for row in shown:
         row["is_best"] = row["id"] in best
-    lines = [visible(log_line(row, bool(args.rank)), None) for row in shown]
+        row["campaign"] = run_mark(campaigns.states, by_id[row["id"]])
+    marks = [campaign_marks(name, state) for name, state in campaigns.states.items()]
+    lines = [log_line(row, bool(args.rank)) for row in shown]
+    lines += [line for mark in marks for line in mark_lines(mark)] + [f"cannot be trusted: {problem}" for problem in campaigns.problems]
     message = log_message(documents, shown, bool(args.rank))
-    lines.append(message)
-    return Answer(0, "listed", message, lines, {"count": len(documents), "runs": []}, rows=shown)
+    data = {"count": len(documents), "campaigns": marks, "runs": []}
+    return Answer(0, "listed", message, [*(visible(line, None) for line in lines), message], data, rows=shown)
 
 
 def log_choice(args: Namespace) -> Choice:
@@ -46042,12 +47649,34 @@ def log_line(row: JsonObject, is_ranked: bool) -> str:
     further = [listed(kinds)] if kinds else []
     further += [UNRANKED_WORDS.get(reason, reason.replace("_", " "))] if reason else []
     further += [row["verdict"]] if row["verdict"] not in (None, "unjudged") else []
+    further += mark_words(row["campaign"]) if row.get("campaign") else []
     further += ["best run"] if row["is_best"] else []
     further += [dollars(row["cost_usd"])] if row["cost_usd"] is not None else []
     further += [duration(row["seconds"])] if row["seconds"] is not None else []
     return "  ".join(
         [*place, f"{row['id']:<6}", str(row["commit"])[:7], f"{title:<{TITLE_WIDTH}}", number_words(row["result"]), ", ".join(further)]
     )
+
+
+def mark_words(mark: JsonObject) -> list[str]:
+    """What a campaign says of a run: stage, idea, label, z, verdict."""
+    z = f"z {mark['z']:+.2f}" if mark["z"] is not None else ""
+    verdict = str(mark["verdict"] or "").replace("_", " ")
+    named = [visible(str(mark[name]), 40) if mark[name] else "" for name in ("idea", "label")]
+    return [word for word in (f"{mark['campaign']} {mark['stage']}", *named, z, verdict) if word]
+
+
+def mark_lines(mark: JsonObject) -> list[str]:
+    """Reference, leader and luck line of a campaign, a row each."""
+    leader, reference, name = mark["leader"], mark["reference"], mark["id"]
+    gain = leader["gain_over_reference"]
+    over = "not known" if gain is None else f"{gain:+.4g} over the reference on fresh trials"
+    luck = "not known" if mark["luck_line"] is None else f"{mark['luck_line']:+.4g}, the best of {mark['variants']} useless variants"
+    return [
+        f"{name + ' reference':<16}  {str(reference['commit'])[:7]}  {visible(reference['variant'], TITLE_WIDTH)}",
+        f"{name + ' leader':<16}  {str(leader['commit'])[:7]}  {visible(leader['variant'], TITLE_WIDTH)}, {over}",
+        f"{name + ' luck line':<16}  {luck}",
+    ]
 
 
 def number_words(result: JsonObject) -> str:
@@ -46188,7 +47817,7 @@ def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
     return lines
 ''', (
     "foundation.errors foundation.text foundation.jsonio stats.aggregates lab.workspace lab.system "
-    "lab.runstore lab.aggregation lab.reading commands.table commands.run_system "
+    "lab.runstore lab.aggregation lab.reading campaigns.marks commands.table commands.run_system "
 ))
 # endregion
 
@@ -46203,6 +47832,8 @@ from typing import NamedTuple
 OF_CAMPAIGN = Argument("--campaign", "C", "which campaign (the one that is open)", {"default": ""})
 OF_SYSTEM = Argument("--system", "ID", "the open campaign of this system", {"default": ""})
 
+INTEGRITY_REASONS = ("broken_chain", "contract_changed", "ledger_changed")
+
 
 class Found(NamedTuple):
     """The workspace, and the campaign that was meant."""
@@ -46215,8 +47846,16 @@ def campaign_named(args: Namespace) -> Found:
     """The campaign that *args* name. Raises InputError (`no_campaign`) and UsageError."""
     workspace = find_workspace()
     return Found(workspace, find_campaign(workspace, args.system, args.campaign))
+
+
+def integrity_answer(error: RefusedError) -> Answer:
+    """That a person has to look, for the *error* of a record that was changed; any other is raised."""
+    if error.reason not in INTEGRITY_REASONS:
+        raise error
+    data = {"action": "human", "command": [], "why": error.message, "should_continue": False, "stop": ["integrity"]}
+    return Answer(EXIT_HUMAN, "integrity", f"the record cannot be trusted: {error.message}", [], data, error.hint)
 ''', (
-    "lab.workspace campaigns.campaign commands.table "
+    "foundation.errors lab.workspace campaigns.campaign commands.table "
 ))
 # endregion
 
@@ -47126,6 +48765,126 @@ def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
 ))
 # endregion
 
+# region commands/decide.py
+# =============================================================================
+# `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
+# =============================================================================
+section("commands.decide", r'''
+import os
+from argparse import Namespace
+
+# Environment variables that coding agents set for the programs they start.
+CODING_AGENTS = (
+    ("CLAUDECODE", "claude-code"),
+    ("CODEX_SANDBOX", "codex"),
+    ("CODEX_THREAD_ID", "codex"),
+    ("CODEX_SANDBOX_NETWORK_DISABLED", "codex"),
+    ("CURSOR_AGENT", "cursor"),
+    ("GEMINI_CLI", "gemini-cli"),
+    ("OPENCODE", "opencode"),
+)
+
+
+@command(
+    "decide",
+    "Records a person's decision about the evidence that was reviewed last.",
+    [
+        IMPROVEMENT,
+        Argument("--status", "S", f"the decision: {', '.join(DECIDED)}", {"choices": DECIDED, "required": True}),
+        Argument("--by", "NAME", "who decides", {"required": True}),
+        Argument("--because", "TEXT", "why", {"required": True}),
+        Argument("--condition", "TEXT", "a condition (repeatable), with accepted_with_conditions", {"action": "append", "default": []}),
+    ],
+    'kaizen decide refund --status accepted --by "Ada" --because "both regressions are wording only"',
+)
+def command_decide(args: Namespace) -> Answer:
+    """Writes decision.yaml."""
+    if not args.by.strip() or not args.because.strip():
+        raise UsageError("--by and --because must not be empty", "say who decides, and why")
+    if (args.status == "accepted_with_conditions") != bool(args.condition):
+        raise UsageError("--condition goes with --status accepted_with_conditions, and that with at least one --condition")
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    reviewed = improvement.path("comparison.json")
+    if not os.path.exists(reviewed):
+        raise RefusedError(
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
+        )
+    document, assessment = assess_reviewed(project)
+    refuse_stale(assessment, improvement, "decide")
+    evidence = assessment.comparison["evidence"]
+    if document.get("evidence") != evidence:
+        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
+        raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
+    decision = Decision(
+        args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
+    )
+    write_decision(decision)
+    lines = [f"{args.status} by {visible(args.by)}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
+    lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
+    following = f"kaizen promote {improvement.argument()}" if args.status != "rejected" else ""
+    data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
+    return Answer(0, "decided", lines[0], lines, data, following)
+
+
+def calling_agent() -> str:
+    """The coding agent from inside which this program was started, '' when none is known."""
+    return next((name for variable, name in CODING_AGENTS if os.environ.get(variable)), "")
+''', (
+    "foundation.errors foundation.clock foundation.text cases.decision commands.table "
+    "commands.context commands.reporting "
+))
+# endregion
+
+# region commands/guide.py
+# =============================================================================
+# `kaizen guide confirm`: what only a person can say about a step of the guide.
+# =============================================================================
+section("commands.guide", r'''
+from argparse import Namespace
+
+SYSTEM_OPTION = Argument("--system", "ID", "the system (the only one, when there is one)", {"default": ""})
+
+
+def guide_system(workspace: Workspace, name: str) -> str:
+    """*name*, or the only system of *workspace*. Raises UsageError."""
+    known = system_ids(workspace)
+    if not name and len(known) != 1:
+        raise UsageError("which system?", f"--system ID; there are: {', '.join(known)}" if known else "make one: kaizen create system ID")
+    return name or known[0]
+
+
+@command(
+    "guide confirm",
+    "Records what a person said about a step of the guide that no file can show: who, when, in which words.",
+    [
+        Argument("step", "STEP", "G1 … G18", {"choices": [step.id for step in GUIDE_STEPS], "metavar": "STEP"}),
+        SYSTEM_OPTION,
+        Argument("--by", "NAME", "who says it", {"required": True}),
+        Argument("--because", "TEXT", "what they said", {"required": True}),
+        Argument("--count", "N", "how many transcripts they read (G14)", {"type": int, "default": None}),
+    ],
+    'kaizen guide confirm G14 --system refunds --by "Ann" --count 12 --because "read all 12; two grades were wrong and are fixed"',
+    group="skills",
+)
+def command_guide_confirm(args: Namespace) -> Answer:
+    """Appends the statement."""
+    if not args.by.strip() or not args.because.strip():
+        raise UsageError("--by and --because must not be empty", "say who says it, and what")
+    if args.count is not None and args.count < 0:
+        raise UsageError("--count: is at least 0")
+    workspace = find_workspace()
+    view = GuideView(workspace, guide_system(workspace, args.system))
+    line = add_statement(view, Statement(args.step, args.by, args.because, args.count, calling_agent()))
+    message = f"{args.step}: recorded what {visible(args.by, 60)} said, in {view.shown(STATEMENTS_FILE)}"
+    lines = [message, *([f"  recorded from inside a coding agent: {line['via']}"] if line["via"] else [])]
+    return Answer(0, "recorded", message, lines, {"statement": line}, f"kaizen doctor --guide --system {view.name}")
+''', (
+    "foundation.errors foundation.text lab.workspace lab.system skills.guide_files "
+    "skills.guide_steps commands.table commands.decide "
+))
+# endregion
+
 # region commands/agreement.py
 # =============================================================================
 # `kaizen agreement`: does the judge decide like the experts.
@@ -47344,6 +49103,49 @@ def record_agreement(path: str, document: JsonObject) -> None:
 ))
 # endregion
 
+# region commands/campaign_close.py
+# =============================================================================
+# `kaizen campaign close`: the last look, what is claimed, and the end.
+# =============================================================================
+section("commands.campaign_close", r'''
+from argparse import Namespace
+
+
+@command(
+    "campaign close",
+    "Takes the last look if there is something to claim, opens the holdout once, retires it, and says what is claimed.",
+    [
+        Argument("--reason", "TEXT", "why it ends (default: asked)", {"default": "asked"}),
+        Argument("--no-look", "", "without a last look, so that nothing more is claimed"),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
+    "kaizen campaign close",
+    group="campaigns",
+)
+def command_campaign_close(args: Namespace) -> Answer:
+    """Afterwards everything that writes is refused."""
+    workspace, campaign = campaign_named(args)
+    body, answer, notes = close_campaign(workspace, campaign.id, without_surrogates(args.reason), not args.no_look)
+    message = f"{campaign.id} is closed: {body['headline']}"
+    lines = [message, *(f"  {look_words(look)}" for look in body["looks"]), *(f"  note: {note}" for note in notes)]
+    told: JsonObject = rounded_floats({"campaign": campaign.id, "last_look": answer or None, "closed": body, "notes": notes})
+    following = f"kaizen campaign report --campaign {campaign.id}"
+    return Answer(0, "closed", message, [visible(line, None) for line in lines], told, following)
+
+
+def look_words(look: JsonObject) -> str:
+    """What a look that said yes had seen."""
+    start = f"look {look['look']}, level {look['level']:.4g}: {look['leader']} over {look['reference']}"
+    if look["gain"] is None or look["se"] is None:
+        return f"{start}: its answers are not there ({str(look['reason']).replace('_', ' ')})"
+    bound = "" if look["bound"] is None else f" at least {look['bound']:+.4g}, estimate {look['estimate']:+.4g};"
+    return f"{start}:{bound} {look['gain']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+''', (
+    "foundation.text foundation.jsonio campaigns.closing commands.table commands.campaign_words "
+))
+# endregion
+
 # region commands/campaign_open.py
 # =============================================================================
 # `kaizen campaign open`: freezes the contract, seals the holdout, commits both.
@@ -47480,6 +49282,193 @@ def command_campaign_report(args: Namespace) -> Answer:
 ))
 # endregion
 
+# region commands/campaign_status.py
+# =============================================================================
+# `kaizen campaign list`, `status`: which campaigns there are, and where one stands.
+# =============================================================================
+section("commands.campaign_status", r'''
+from argparse import Namespace
+
+NOISE_TOLD = ("passes", "items", "flip_rate", "se_pass", "run_variance", "mde", "is_resolvable", "accepted")
+
+
+@command(
+    "campaign list",
+    "Lists the campaigns of this workspace.",
+    [],
+    "kaizen campaign list",
+    group="campaigns",
+)
+def command_campaign_list(args: Namespace) -> Answer:
+    """Reads only; a campaign whose files were changed is shown as that."""
+    workspace = find_workspace()
+    rows = [campaign_row(workspace, name) for name in campaign_ids(workspace)]
+    lines = [
+        f"{row['id']:<5} {row['system'] or '':<20} {row['standing']:<9} "
+        f"{counted(row['variants'], 'variant')}, {counted(row['kept'], 'keep')}, looks left {row['looks_left']}"
+        if row["problem"] is None
+        else f"{row['id']:<5} cannot be trusted: {visible(row['problem'], 300)}"
+        for row in rows
+    ]
+    message = counted(len(rows), "campaign")
+    return Answer(0, "listed", message, [*lines, message], {"campaigns": rows})
+
+
+def campaign_row(workspace: Workspace, name: str) -> JsonObject:
+    """What the list tells of one campaign."""
+    row: JsonObject = {"id": name, "system": None, "standing": "unreadable", "variants": 0, "kept": 0, "looks_left": None, "problem": None}
+    try:
+        campaign = load_campaign(workspace, name)
+        state = campaign_state(campaign)
+    except KaizenError as error:
+        return {**row, "problem": error.message}
+    kept = sum(each.keep is not None for each in state.variants.values())
+    row |= {"system": campaign.system, "standing": "closed" if state.closed else "open", "variants": len(state.screened())}
+    return {**row, "kept": kept, "looks_left": state.look_count.left}
+
+
+@command(
+    "campaign status",
+    "Says where a campaign stands and what would stop it; exits 0 to go on, 1 to stop, 3 when a person is needed.",
+    [OF_CAMPAIGN, OF_SYSTEM],
+    "kaizen campaign status --json",
+    group="campaigns",
+)
+def command_campaign_status(args: Namespace) -> Answer:
+    """Reads only."""
+    try:
+        workspace, campaign = campaign_named(args)
+        found = next_step(workspace, campaign)
+        data = status_document(workspace, campaign, found)
+    except RefusedError as error:
+        return integrity_answer(error)
+    message = f"{campaign.id} of {campaign.system}: {found.step.action}, {visible(found.step.why, 300)}"
+    lines = [visible(line, None) for line in campaign_lines(message, data)]
+    return Answer(found.code, found.step.action, message, lines, data, command_line(found.step.command))
+
+
+def status_document(workspace: Workspace, campaign: Campaign, found: NextStep) -> JsonObject:
+    """All that is known of *campaign*, without anything of its holdout but counts."""
+    state = campaign_state(campaign)
+    contract, noise = campaign.contract, state.noise or {}
+    store = FolderStore(workspace)
+    own = [each for each in read_runs(store, campaign.system) if each["id"] in state.open_runs()]
+    spent = state.spent()
+    document: JsonObject = {
+        "campaign": campaign.id,
+        "system": campaign.system,
+        "epoch": contract["epoch"],
+        "contract_sha256": campaign.events[0]["body"]["contract_sha256"],
+        "baseline": state.baseline,
+        "reference": state.reference._asdict(),
+        "leader": {**state.leader._asdict(), "stored_runs": state.stored},
+        "situation": found.document["situation"],
+        "noise": {key: noise.get(key) for key in NOISE_TOLD},
+        "looks": {**state.look_count._asdict(), "answers": [each.get("answer") for each in state.looks]},
+        "budget": {"allowed": contract["budget"], "used": spent._asdict(), "left": found.document["situation"]["left"]},
+        "drift": {"pending": state.is_drifted, "zs": state.drift_zs},
+        "verdicts": verdict_counts(state),
+        "integrity": integrity_document(workspace, campaign, state),
+        "seal": {key: contract["holdout"][key] for key in ("level", "level_reason", "cases")},
+        "stop": found.document["stop"],
+        "should_continue": found.document["should_continue"],
+        "action": found.step.action,
+        "command": found.step.command,
+        "live": live_runs(store, own),
+        "closed": state.closed,
+    }
+    told: JsonObject = rounded_floats(document)
+    return told
+
+
+def verdict_counts(state: CampaignState) -> JsonObject:
+    """{verdict: how many variants}, in order of appearance."""
+    counts: dict[str, int] = {}
+    for variant in state.screened():
+        counts[variant.verdict] = counts.get(variant.verdict, 0) + 1
+    return counts
+
+
+def integrity_document(workspace: Workspace, campaign: Campaign, state: CampaignState) -> JsonObject:
+    """{events, locked_changed, ledger, sealed_place}: what makes the record or the tree at hand untrustworthy."""
+    changed = []
+    for path, digest in campaign.contract["locked"].items():
+        try:
+            is_same = content_sha256(workspace.path(path)) == digest
+        except (KaizenError, OSError):
+            is_same = False
+        if not is_same:
+            changed.append(path)
+    obstacle = sealed_obstacle(campaign)
+    return {
+        "events": state.integrity,
+        "locked_changed": changed,
+        "ledger": read_ledger(campaign).problem or None,
+        "sealed_place": obstacle.reason if obstacle else "readable",
+    }
+
+
+def campaign_lines(message: str, data: JsonObject) -> list[str]:
+    """The same for people."""
+    situation, looks, noise, integrity = data["situation"], data["looks"], data["noise"], data["integrity"]
+    dev = situation["dev"]
+    gain = "not known" if dev["gain_over_reference"] is None else f"{dev['gain_over_reference']:+.4g} (SE {dev['se']:.2g})"
+    level = f", the next at level {looks['next_level']:.4g}" if looks["next_level"] is not None else ""
+    facts = [
+        ("contract", f"{data['contract_sha256'][:12]}, epoch {data['epoch']}"),
+        ("reference", f"{data['reference']['variant']}, {data['reference']['commit'][:12]}"),
+        ("leader", f"{data['leader']['variant']}, {data['leader']['commit'][:12]}, fresh gain over the reference {gain}"),
+        ("noise", noise_words(noise, situation)),
+        ("luck line", f"{number_or_unknown(situation['luck_line'])}: what the best of {situation['variants']} useless ones seems to gain"),
+        ("variants", listed([f"{number} {verdict.replace('_', ' ')}" for verdict, number in data["verdicts"].items()], 20)),
+        ("false keeps", f"{situation['expected_false_keeps']:.2g} expected if nothing worked"),
+        ("looks", f"{looks['left']} of {looks['number']} left, {looks['yes']} yes{level}"),
+        ("budget", listed(budget_words(data["budget"]))),
+        ("drift", "the leader's trials have to be measured anew" if data["drift"]["pending"] else ""),
+        ("seal", "; ".join(filter(None, [data["seal"]["level"], data["seal"]["level_reason"], integrity["sealed_place"]]))),
+        ("stop", listed([code.replace("_", " ") for code in data["stop"]])),
+        ("at work", listed([f"{each['id']} ({each['answered']} of {each['planned']})" for each in data["live"]])),
+        ("integrity", listed([str(each.get("message")) for each in integrity["events"]], 5)),
+        ("changed", listed(integrity["locked_changed"], 5)),
+        ("ledger", integrity["ledger"] or ""),
+        ("closed", str((data["closed"] or {}).get("headline") or "")),
+    ]
+    return [message, *(f"  {name:<12}  {visible(text, 400)}" for name, text in facts if text)]
+
+
+def number_or_unknown(value: float | None) -> str:
+    """*value* with a sign, or that it is not known."""
+    return "not known" if value is None else f"{value:+.4g}"
+
+
+def noise_words(noise: JsonObject, situation: JsonObject) -> str:
+    """What is known of the noise."""
+    if noise["se_pass"] is None:
+        return "not measured yet"
+    flips = "not known" if noise["flip_rate"] is None else f"{100 * noise['flip_rate']:.3g} % of items flip"
+    mde = situation["noise"]["mde"]
+    seen = "" if mde is None else f", a replication sees gains from {mde:.3g}"
+    return f"{flips}, SE of a pass {noise['se_pass']:.3g}{seen}"
+
+
+def budget_words(budget: JsonObject) -> list[str]:
+    """'16 of 40 variants', 'cost not known'."""
+    words = []
+    for name in BUDGET_NAMES:
+        used, allowed = budget["used"][name], budget["allowed"].get(name)
+        text = "not known" if used is None else dollars(used) if name == "usd" else f"{used:,.6g}"
+        limit = "" if allowed is None else f" of {allowed:,.6g}"
+        words.append(f"{text}{limit} {'' if name == 'usd' and used is not None else name}".rstrip())
+    if budget["used"]["unknown_costs"]:
+        words.append(f"the cost of {counted(budget['used']['unknown_costs'], 'run')} not known")
+    return words
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.watch "
+    "lab.reading campaigns.campaign campaigns.sealed campaigns.state campaigns.standing "
+    "campaigns.next_step commands.table commands.campaign_words "
+))
+# endregion
+
 # region commands/conduct.py
 # =============================================================================
 # `kaizen keep`, `discard`, `note`: what becomes of a variant of a campaign.
@@ -47542,14 +49531,20 @@ def command_discard(args: Namespace) -> Answer:
 @command(
     "note",
     "Adds a note to the journal of a campaign.",
-    [Argument("text", "TEXT", "the note"), Argument("--variant", "V", "the variant it is about", {"default": ""}), OF_CAMPAIGN, OF_SYSTEM],
+    [
+        Argument("text", "TEXT", "the note"),
+        Argument("--variant", "V", "the variant it is about", {"default": ""}),
+        Argument("--accept-integrity", "NAME", "who has looked at the breaches of integrity, and says to go on", {"default": ""}),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
     'kaizen note "the judge reads only the first paragraph" --variant v018',
     group="campaigns",
 )
 def command_note(args: Namespace) -> Answer:
     """Records the note."""
     campaign = campaign_named(args).campaign
-    body = add_note(campaign, without_surrogates(args.text), args.variant)
+    body = add_note(campaign, without_surrogates(args.text), args.variant, without_surrogates(args.accept_integrity).strip())
     return Answer(0, "noted", f"noted in {campaign.id}", [], {"campaign": campaign.id, "note": body})
 ''', (
     "foundation.text foundation.jsonio campaigns.state campaigns.conduct commands.table "
@@ -47748,76 +49743,6 @@ def open_decision(history: History, run: HistoryRun, row: JsonObject) -> OpenDec
 ))
 # endregion
 
-# region commands/decide.py
-# =============================================================================
-# `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
-# =============================================================================
-section("commands.decide", r'''
-import os
-from argparse import Namespace
-
-# Environment variables that coding agents set for the programs they start.
-CODING_AGENTS = (
-    ("CLAUDECODE", "claude-code"),
-    ("CODEX_SANDBOX", "codex"),
-    ("CODEX_THREAD_ID", "codex"),
-    ("CURSOR_AGENT", "cursor"),
-    ("GEMINI_CLI", "gemini-cli"),
-    ("OPENCODE", "opencode"),
-)
-
-
-@command(
-    "decide",
-    "Records a person's decision about the evidence that was reviewed last.",
-    [
-        IMPROVEMENT,
-        Argument("--status", "S", f"the decision: {', '.join(DECIDED)}", {"choices": DECIDED, "required": True}),
-        Argument("--by", "NAME", "who decides", {"required": True}),
-        Argument("--because", "TEXT", "why", {"required": True}),
-        Argument("--condition", "TEXT", "a condition (repeatable), with accepted_with_conditions", {"action": "append", "default": []}),
-    ],
-    'kaizen decide refund --status accepted --by "Ada" --because "both regressions are wording only"',
-)
-def command_decide(args: Namespace) -> Answer:
-    """Writes decision.yaml."""
-    if not args.by.strip() or not args.because.strip():
-        raise UsageError("--by and --because must not be empty", "say who decides, and why")
-    if (args.status == "accepted_with_conditions") != bool(args.condition):
-        raise UsageError("--condition goes with --status accepted_with_conditions, and that with at least one --condition")
-    project = load_project(args.improvement)
-    improvement = project.improvement
-    reviewed = improvement.path("comparison.json")
-    if not os.path.exists(reviewed):
-        raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
-        )
-    document, assessment = assess_reviewed(project)
-    refuse_stale(assessment, improvement, "decide")
-    evidence = assessment.comparison["evidence"]
-    if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
-        raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
-    decision = Decision(
-        args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
-    )
-    write_decision(decision)
-    lines = [f"{args.status} by {visible(args.by)}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
-    lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
-    following = f"kaizen promote {improvement.argument()}" if args.status != "rejected" else ""
-    data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
-    return Answer(0, "decided", lines[0], lines, data, following)
-
-
-def calling_agent() -> str:
-    """The coding agent from inside which this program was started, '' when none is known."""
-    return next((name for variable, name in CODING_AGENTS if os.environ.get(variable)), "")
-''', (
-    "foundation.errors foundation.clock foundation.text cases.decision commands.table "
-    "commands.context commands.reporting "
-))
-# endregion
-
 # region commands/demo.py
 # =============================================================================
 # `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
@@ -48001,6 +49926,88 @@ def make_demo_folder(folder: str) -> Improvement:
 ''', (
     "foundation.errors foundation.text foundation.files cases.improvement runs.bridge commands.table "
     "commands.context commands.reporting "
+))
+# endregion
+
+# region commands/doctor.py
+# =============================================================================
+# `kaizen doctor`: what is here and what is blocked; `--guide`: which steps are done.
+# =============================================================================
+section("commands.doctor", r'''
+from argparse import Namespace
+
+MARKS = {True: "done", False: "to do", None: "unknown"}
+
+
+@command(
+    "doctor",
+    "Looks at Python, git, the workspace, the clients and the sandbox, and says what is blocked and what to grant; changes nothing.",
+    [
+        Argument("--guide", "", "say instead which of the 18 steps of the guide are done, from the files alone"),
+        SYSTEM_OPTION,
+    ],
+    "kaizen doctor\nkaizen doctor --guide --system refunds",
+    group="skills",
+)
+def command_doctor(args: Namespace) -> Answer:
+    """Exit code 1 when something is blocked; the guide's always 0, as it only tells."""
+    if args.guide:
+        return guide_answer(args.system)
+    if args.system:
+        raise UsageError("--system goes with --guide")
+    checks = surroundings(calling_agent())
+    blocked = [check for check in checks if check.state == BLOCKED]
+    limited = [check for check in checks if check.state == LIMITED]
+    lines = []
+    for check in checks:
+        lines.append(f"{check.state:<8} {check.id:<10} {check.found}")
+        lines += [f"{'':<19} to do: {check.todo}"] if check.todo else []
+    allowed = grants(checks)
+    for client, told in allowed.items():
+        lines += [f"what to grant to {client}:", *[f"  {each}" for each in told]]
+    message = f"blocked: {listed(each.id for each in blocked)}" if blocked else "nothing is blocked"
+    message += f"; limited: {listed(each.id for each in limited)}" if limited else ""
+    data: JsonObject = {
+        "driver": calling_agent() or None,
+        "blocked": [each.id for each in blocked],
+        "limited": [each.id for each in limited],
+        "checks": [each._asdict() for each in checks],
+        "grants": allowed,
+    }
+    following = next((each.todo for each in [*blocked, *limited] if each.todo), "")
+    return Answer(1 if blocked else 0, "blocked" if blocked else "ready", message, [message, *lines], data, following)
+
+
+def guide_answer(name: str) -> Answer:
+    """The steps with what shows them, and the first that is not done."""
+    view = None
+    try:
+        workspace = find_workspace()
+        known = system_ids(workspace)
+        following = "kaizen create system ID"
+        if known or name:
+            view = GuideView(workspace, guide_system(workspace, name))
+    except InputError as error:
+        if error.reason != "no_workspace":
+            raise
+        following = "kaizen init"
+    if view is None:
+        none = "there is no workspace yet" if following == "kaizen init" else "there is no system yet"
+        blank = {"done": False, "evidence": none, "command": following, "stated": False}
+        rows: list[JsonObject] = [{"id": step.id, "title": step.title, **blank} for step in GUIDE_STEPS]
+    else:
+        rows = guide_rows(view)
+    done = sum(row["done"] is True for row in rows)
+    unknown = sum(row["done"] is None for row in rows)
+    left = next((row for row in rows if row["done"] is not True), None)
+    message = f"{done} of {counted(len(rows), 'step')} done" + (f", {unknown} cannot be seen from the files" if unknown else "")
+    lines = [message, *[f"{MARKS[row['done']]:<8} {row['id']:<4} {row['title']}: {row['evidence']}" for row in rows]]
+    data: JsonObject = {"system": view.name if view else None, "done": done, "of": len(rows)}
+    data.update(step=left["id"] if left else None, steps=rows)
+    return Answer(0, "complete" if not left else "steps_left", message, lines, data, left["command"] if left else "kaizen next")
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.system skills.guide_files "
+    "skills.guide_steps skills.surroundings commands.table commands.decide commands.guide "
 ))
 # endregion
 
@@ -48654,21 +50661,10 @@ def command_history_anchor(args: Namespace) -> Answer:
 # `kaizen idea add`, `list`: hypotheses, written down before they are tried.
 # =============================================================================
 section("commands.idea", r'''
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 
 IDEA_STATUSES = ("open", "running", "discarded", "kept", "confirmed", "crashed", "parked")
 TEXTS_OF_IDEA = ("hypothesis", "title", "category", "component", "label", "source")
-
-
-def points_argument(text: str) -> float:
-    """*text* as a finite number. Raises ArgumentTypeError."""
-    try:
-        number = float_or_none(float(text))
-    except ValueError:
-        number = None
-    if number is None:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number")
-    return number
 
 
 def tag_counts(workspace: Workspace, system: str) -> dict[str, int]:
@@ -48689,13 +50685,13 @@ def tag_counts(workspace: Workspace, system: str) -> dict[str, int]:
         Argument("--label", "TAG", f"the failures it repairs: a tag of development items, or {NO_LABEL}", {"required": True}),
         Argument("--title", "T", "in a few words (default: the hypothesis)", {"default": ""}),
         Argument("--component", "X", "what of the system it changes", {"default": ""}),
-        Argument("--predict", "POINTS", "gain expected, in points of the score's range", {"type": points_argument}),
+        Argument("--predict", "P", "the gain that is expected, in units of the metric", {"type": gain_argument}),
         Argument("--source", "S", "where it comes from: a trace, a person, an idea", {"default": ""}),
         Argument("--anyway", "", "although it is much like another; recorded"),
         OF_CAMPAIGN,
         OF_SYSTEM,
     ],
-    "kaizen idea add --category prompt --label wrong-date --predict 4 \\\n"
+    "kaizen idea add --category prompt --label wrong-date --predict 0.04 \\\n"
     '  --hypothesis "if the prompt names the time zone, then dates are right, because traces show UTC taken for local"',
     group="campaigns",
 )
@@ -48748,7 +50744,7 @@ def idea_line(row: JsonObject) -> str:
     return visible(f"{row['id']:<5} {row['status']:<10} {row['category']:<14} {title:<60}  {listed(further)}".rstrip(), None)
 ''', (
     "foundation.text foundation.jsonio lab.workspace lab.system lab.execution campaigns.ideas "
-    "campaigns.state commands.table commands.campaign_words "
+    "campaigns.state commands.table commands.arguments commands.campaign_words "
 ))
 # endregion
 
@@ -49306,7 +51302,7 @@ def row_line(verdict: JsonObject) -> str:
 
 # region commands/lab.py
 # =============================================================================
-# `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+# `kaizen lab open`, `commit`, `land`: variants where nobody can commit to the repository.
 # =============================================================================
 section("commands.lab", r'''
 import os
@@ -49333,7 +51329,7 @@ def command_lab_open(args: Namespace) -> Answer:
     made = "made" if clone.is_new else "is there already:"
     message = f"the clone of {args.campaign} {made} {shown_path(clone.path)}, on branch {clone.branch}, from {clone.opened[:12]}"
     data = {"campaign": args.campaign, "path": shown_path(clone.path), "branch": clone.branch, "opened": clone.opened, "notes": clone.notes}
-    following = f"cd {shown_path(clone.path)}, edit, git commit, kaizen run there, then: kaizen lab land"
+    following = f"cd {shown_path(clone.path)}, edit, kaizen lab commit, kaizen run there, then: kaizen lab land"
     lines = [message, *[f"  note: {note}" for note in clone.notes]]
     return Answer(0, "opened" if clone.is_new else "already_open", message, lines, data, following)
 
@@ -49342,6 +51338,26 @@ def clone_around(workspace: Workspace, checkout: Checkout) -> str:
     """The campaign of the nested clone that *checkout* belongs to; '' outside of one."""
     work = os.path.join(os.path.realpath(workspace.store_folder), WORK_FOLDER, "")
     return checkout.common_dir[len(work) :].split(os.sep)[0] if checkout.common_dir.startswith(work) else ""
+
+
+@command(
+    "lab commit",
+    "Commits all that differs in the clone, or in a work tree that Kaizen made, so that a run can name it; nowhere else.",
+    [Argument("--title", "TEXT", "the idea in one line", {"required": True})],
+    "kaizen lab commit --title 'asks before it acts'",
+    group="lab",
+)
+def command_lab_commit(args: Namespace) -> Answer:
+    """Commits, for agents that may call Kaizen and not git."""
+    title = " ".join(args.title.split())
+    if not title:
+        raise UsageError("--title is empty", "say what the idea is")
+    workspace = find_workspace()
+    tree = read_checkout(workspace.root)
+    commit, paths = commit_tree(tree, title, bool(clone_around(workspace, tree)))
+    message = f"{commit[:12]} holds {counted(len(paths), 'path')}: {listed(list(map(visible, paths)), 5)}"
+    data: JsonObject = {"commit": commit, "branch": tree.branch, "paths": paths}
+    return Answer(0, "committed", message, [message], data, "kaizen run --system ID --variant NAME")
 
 
 @command(
@@ -49441,11 +51457,13 @@ def command_compare(args: Namespace) -> Answer:
     rows = [log_row(store, each, Choice()) for each in (a, b)]
     found = compared_runs(store, a, b, open_items(workspace, a))
     sides = dict(zip("ab", (row["result"] for row in rows), strict=True))
-    notes = comparison_notes(a, b, found)
+    states = known_campaigns(workspace, (a, b)).states
+    notes, guards = [*comparison_notes(a, b, found), *filter(None, [luck_note(states, (b, a))])], guard_states(states, a, b)
     message = comparison_sentence(a, b, found)
-    lines = [*(side_line(row) for row in rows), *figure_lines(found), *(f"  note: {note}" for note in notes), message]
+    guarded = [f"  guard {visible(each['metric'], 40)}: {each['outcome'].replace('_', ' ')}" for each in guards]
+    lines = [*(side_line(row) for row in rows), *figure_lines(found), *guarded, *(f"  note: {note}" for note in notes), message]
     lines = [visible(line, None) for line in lines]
-    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "notes": notes})
+    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "guards": guards, "notes": notes})
 
 
 def side_line(row: JsonObject) -> str:
@@ -49465,6 +51483,8 @@ def figure_lines(found: JsonObject) -> list[str]:
         interval = f"95 % interval {low:+.4g} to {high:+.4g} ({found['method'].replace('_', ' ')})"
         lines.append(f"  gain {found['gain']:+.4g}, SE {found['se']:.4g}, {interval}")
         lines.append(f"  p {found['p']['two_sided']:.4g} either way, {found['p']['better']:.4g} for better (sign-flip test)")
+        evidence = found["e_value"]["better"]
+        lines.append(f"  e-value for better {'beyond measure' if evidence is None else f'{evidence:.4g}'}, valid whenever one stops")
     for name, word in zip(("gained", "lost"), words, strict=True):
         moved = found["moved"][name]
         ids = [visible(item, 40) for item in moved["items"]] + ([f"{moved['unnamed']} not open any more"] if moved["unnamed"] else [])
@@ -49486,7 +51506,7 @@ def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[st
     return notes
 ''', (
     "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.reading "
-    "lab.pairing commands.table commands.lab_log "
+    "lab.pairing campaigns.marks commands.table commands.lab_log "
 ))
 # endregion
 
@@ -49908,8 +51928,11 @@ ENVELOPE_MARGIN = 200  # bytes of punctuation and exit code around the document,
 )
 def command_next(args: Namespace) -> Answer:
     """Reads only; at most 6 kB."""
-    workspace, campaign = campaign_named(args)
-    step, code, document = next_step(workspace, campaign)
+    try:
+        workspace, campaign = campaign_named(args)
+        step, code, document = next_step(workspace, campaign)
+    except RefusedError as error:
+        return integrity_answer(error)
     line = command_line(step.command)
     message = f"{step.action}: {visible(step.why, 200)}"
     around = len(encode_readable([step.action, message, line]).encode()) + ENVELOPE_MARGIN
@@ -49930,7 +51953,8 @@ def next_lines(why: str, action: str, document: JsonObject) -> list[str]:
     lines += [f"  failing: {each['label']} ({each['n']} of {each['of']})" for each in memory["failures_top"][:3]]
     return lines + [f"  lesson: {lesson}" for lesson in memory["lessons"][-3:]]
 ''', (
-    "foundation.text foundation.jsonio campaigns.next_step commands.table commands.campaign_words "
+    "foundation.errors foundation.text foundation.jsonio campaigns.next_step commands.table "
+    "commands.campaign_words "
 ))
 # endregion
 
@@ -50893,6 +52917,157 @@ def command_review(args: Namespace) -> Answer:
 ))
 # endregion
 
+# region commands/skills.py
+# =============================================================================
+# `kaizen skills install`, `status`, `uninstall`, `refresh`: in clients and repositories.
+# =============================================================================
+section("commands.skills", r'''
+import os
+from argparse import Namespace
+
+CLIENT_SECONDS = 120.0  # for each client; both together take 8 s as a rule
+TITLES = {client.program: client.title for client in CLIENTS}
+PROJECT = Argument("--project", "", "copies in the current repository (.agents/skills, .claude/skills) instead of the clients")
+NEW_SESSION = "start a new session in the client: those that run do not see it (Claude Code also takes /reload-plugins)"
+NOT_AS_WANTED = (FAILED, EDITED, FOREIGN)
+
+
+def skills_answer(outcomes: dict[str, ClientOutcome], is_good: bool, reason: str, following: str = "") -> Answer:
+    """A line for each client or copy; exit code 0 or 1."""
+    lines = [f"{TITLES.get(name, name)}: {each.text}" for name, each in outcomes.items()]
+    key = "clients" if all(name in TITLES for name in outcomes) else "copies"
+    rows = [{"name": name, "status": each.status, "version": each.version or None, "text": each.text} for name, each in outcomes.items()]
+    return Answer(0 if is_good else 1, reason, "; ".join(lines), lines, {key: rows, "engine": VERSION}, following)
+
+
+def project_root() -> str:
+    """The top of the repository around the current folder. Raises GitError."""
+    return os.fsdecode(os.fsencode(git_answer(".", "rev-parse", "--show-toplevel")[:-1]))
+
+
+def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, ClientOutcome]:
+    """{copy: what became of it}: all skills of *root* copied into *project*, or with *is_refresh* those that are there."""
+    origins, outcomes = skill_folders(root), {}
+    for name, folder in copy_folders(project, origins):
+        if is_refresh and not os.path.lexists(folder):
+            continue
+        try:
+            outcomes[shown_path(folder)] = install_copy(origins[name], folder)
+        except KaizenError as error:
+            outcomes[shown_path(folder)] = failed_copy(error)
+    return outcomes
+
+
+def install_answer(outcomes: dict[str, ClientOutcome], following: str) -> Answer:
+    """The answer of `install` and `refresh`: good when something is there and nothing failed."""
+    statuses = {each.status for each in outcomes.values()}
+    is_good = bool(statuses - {NOT_FOUND}) and not statuses & {*NOT_AS_WANTED}
+    has_new = statuses & {INSTALLED, REFRESHED}
+    reason = "installed" if is_good else "no_client" if statuses <= {NOT_FOUND} else "failed"
+    if reason == "no_client":
+        following = "install Claude Code or Codex, or copy the skills into a repository: kaizen skills install --project"
+    return skills_answer(outcomes, is_good, reason, following if has_new or not is_good else "")
+
+
+@command(
+    "skills install",
+    "Puts the skills of this checkout into Claude Code and Codex, by their own commands; or copies them into a repository.",
+    [PROJECT],
+    "kaizen skills install\nkaizen skills install --project",
+    group="skills",
+)
+def command_skills_install(args: Namespace) -> Answer:
+    """Installs what is not there, refreshes what is; repeating it is harmless."""
+    root = needed_root()
+    if args.project:
+        return install_answer(changed_copies(project_root(), root, is_refresh=False), "commit the copies, then start a new session there")
+    outcomes = each_client(lambda client, caller: client.install(caller, root), CLIENT_SECONDS)
+    if {each.status for each in outcomes.values()} & {INSTALLED, REFRESHED}:
+        note_installed(root)
+    return install_answer(outcomes, NEW_SESSION)
+
+
+@command(
+    "skills refresh",
+    "Brings the skills up to date where they are installed already, within 20 s for each client, and nowhere else.",
+    [PROJECT],
+    "kaizen skills refresh",
+    group="skills",
+)
+def command_skills_refresh(args: Namespace) -> Answer:
+    """Refreshes the clients or the copies that have them."""
+    root = needed_root()
+    if args.project:
+        outcomes = changed_copies(project_root(), root, is_refresh=True)
+        if not outcomes:
+            message = "there are no copies in this repository"
+            return Answer(1, "not_installed", message, data={"copies": []}, next="kaizen skills install --project")
+        return install_answer(outcomes, "commit the copies, then start a new session there")
+    outcomes = refresh_clients(root)
+    if {each.status for each in outcomes.values()} <= {NOT_FOUND, NOT_INSTALLED}:
+        return skills_answer(outcomes, False, "not_installed", "kaizen skills install")
+    if not any(each.status == FAILED for each in outcomes.values()):
+        note_installed(root)
+    return install_answer(outcomes, NEW_SESSION)
+
+
+@command(
+    "skills status",
+    "Says which clients have the skills, of which version, and whether they are those of this program; changes nothing.",
+    [PROJECT],
+    "kaizen skills status",
+    group="skills",
+)
+def command_skills_status(args: Namespace) -> Answer:
+    """Exit code 0 when all that is installed is up to date, and something is."""
+    root = bundle_root()
+    if args.project:
+        project = project_root()
+        origins = skill_folders(root) if root else {}
+        names = sorted({*origins, *copied_skills(project)})
+        sources = {name: folder_digests(folder) for name, folder in origins.items()}
+        outcomes = {shown_path(folder): copy_outcome(folder, sources.get(name))[0] for name, folder in copy_folders(project, names)}
+        again = "kaizen skills install --project"
+    else:
+        outcomes = each_client(lambda client, caller: plugin_outcome(client, caller, root, VERSION), CLIENT_SECONDS)
+        again = "kaizen skills refresh"
+    statuses = {each.status for each in outcomes.values()}
+    is_good = bool(statuses & {CURRENT, DISABLED}) and not statuses & {DIFFERENT, *NOT_AS_WANTED}
+    if not statuses & {DIFFERENT, FAILED}:
+        again = "" if is_good or statuses & {*NOT_AS_WANTED} else "kaizen skills install" + (" --project" if args.project else "")
+    return skills_answer(outcomes, is_good, "current" if is_good else "not_current", again)
+
+
+@command(
+    "skills uninstall",
+    "Takes the skills from both clients by their own commands; or removes the copies of a repository that nobody changed.",
+    [PROJECT],
+    "kaizen skills uninstall",
+    group="skills",
+)
+def command_skills_uninstall(args: Namespace) -> Answer:
+    """Removes what is there; exit code 1 when something could not be removed."""
+    if args.project:
+        project, outcomes = project_root(), {}
+        for _, folder in copy_folders(project, copied_skills(project)):
+            try:
+                outcomes[shown_path(folder)] = remove_copy(folder)
+            except InputError as error:
+                outcomes[shown_path(folder)] = failed_copy(error)
+        if not outcomes:
+            return Answer(0, "not_installed", "there are no copies in this repository", data={"copies": []})
+    else:
+        outcomes = each_client(lambda client, caller: client.remove(caller), CLIENT_SECONDS)
+        root = bundle_root()
+        if root and not any(each.status == FAILED for each in outcomes.values()):
+            forget_installed(root)
+    return skills_answer(outcomes, not any(each.status in NOT_AS_WANTED for each in outcomes.values()), "removed")
+''', (
+    "foundation.errors foundation.files foundation.identity lab.git skills.bundle skills.clients "
+    "skills.project_copies skills.upgrading commands.table "
+))
+# endregion
+
 # region commands/status.py
 # =============================================================================
 # `kaizen status`: what is at work, what can be gone on with, what stands in the way.
@@ -50920,7 +53095,8 @@ def command_status(args: Namespace) -> Answer:
     tree = tree_document(workspace)
     live = live_runs(store, documents)
     resumable = resumable_runs(documents, tree["head"])
-    problems = integrity_problems(store, documents, [each["id"] for each in resumable])
+    campaigns, broken = campaigns_at_hand(workspace)
+    problems = broken + integrity_problems(store, documents, [each["id"] for each in resumable])
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
     data: JsonObject = {
@@ -50928,13 +53104,29 @@ def command_status(args: Namespace) -> Answer:
         "should_continue": code == EXIT_DONE,
         "tree": tree,
         "systems": [system_document(workspace, name, documents) for name in system_ids(workspace)],
+        "campaigns": campaigns,
         "live": live,
         "resumable": resumable,
         "signs": signs,
         "problems": problems,
     }
     lines = [visible(line, None) for line in status_lines(message, data)]
+    if campaigns and reason == "ready":
+        following = "kaizen next --json" if len(campaigns) == 1 else f"kaizen next --campaign {campaigns[0]['id']}"
     return Answer(code, reason, message, lines, data, following)
+
+
+def campaigns_at_hand(workspace: Workspace) -> tuple[list[JsonObject], list[str]]:
+    """({id, system} of each open campaign, what is wrong with those that cannot be read)."""
+    found, problems = [], []
+    for name in campaign_ids(workspace):
+        try:
+            campaign = load_campaign(workspace, name)
+        except KaizenError as error:
+            problems.append(f"campaign {name}: {error.message}")
+            continue
+        found += [] if campaign.is_closed() else [{"id": campaign.id, "system": campaign.system}]
+    return found, problems
 
 
 def standing(
@@ -51015,6 +53207,7 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
         best = f", best run {visible(each['best_run'], 20)}" if each["best_run"] else ""
         what = f"; {visible(each['problem'])}" if each["problem"] else ""
         lines.append(f"  system {each['id']}: {counted(each['runs'], 'run')}, {each['completed']} completed{best}{what}")
+    lines += [f"  campaign {each['id']} of {each['system']} is open: kaizen next" for each in data["campaigns"]]
     lines += [f"  at work: {run_progress(each)}, variant {visible(each['variant'], 60)}" for each in data["live"]]
     for each in data["resumable"][:RESUMABLE_SHOWN]:
         where = "" if each["is_here"] else f", at commit {str(each['commit'])[:12]}"
@@ -51024,7 +53217,7 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
     return lines + [f"  cannot be trusted: {visible(each, 300)}" for each in data["problems"]]
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace lab.system "
-    "lab.runstore lab.preflight lab.reading commands.table "
+    "lab.runstore lab.preflight lab.reading campaigns.campaign commands.table "
 ))
 # endregion
 
@@ -51601,6 +53794,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = run_command(arguments)
         sys.stdout.flush()
+        told = refresh_after_upgrade()
+        if told:
+            print_diagnostic(f"kaizen: {told}", sys.stderr)
         return status
     except BrokenPipeError:
         silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
@@ -51733,7 +53929,7 @@ def innermost_frame(error: BaseException) -> str:
     return found
 ''', (
     "foundation.errors foundation.files foundation.identity foundation.jsonio foundation.redact "
-    "commands.table cli.parser "
+    "skills.upgrading commands.table cli.parser "
 ))
 # endregion
 

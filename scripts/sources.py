@@ -97,7 +97,7 @@ HOUSE = House(
             "keyword math operator os re stat sys time types typing"
         )
     ),
-    mirrors=(".agents/skills/improve-agent", "plugins/kaizen/skills/guide"),
+    mirrors=(".agents/skills/improve-agent", "plugins/kaizen/skills/autoresearch", "plugins/kaizen/skills/guide"),
     registries={"evaluator": ("EVALUATORS", ""), "command": ("COMMANDS", "main job")},
 )
 
