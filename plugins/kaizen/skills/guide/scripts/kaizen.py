@@ -1248,6 +1248,7 @@ import os
 import sys
 
 VERSION = "0.1.0"
+UPGRADE_NOTE = ".kaizen-skills.json"  # beside kaizen.py: the version whose skills were installed from here
 
 
 def own_path() -> str:
@@ -45869,7 +45870,6 @@ section("skills.upgrading", r'''
 import os
 import sys
 
-UPGRADE_NOTE = ".kaizen-skills.json"
 UPGRADE_SECONDS = 20.0  # for each client, two of which take 8 s as a rule
 # Set where no person waits: CI services, coding agents, their sandboxes.
 UNATTENDED = ("CI", "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "KAIZEN_NO_REFRESH")
@@ -53924,13 +53924,21 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = run_command(arguments)
         sys.stdout.flush()
-        told = refresh_after_upgrade()
-        if told:
-            print_diagnostic(f"kaizen: {told}", sys.stderr)
+        if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(own_path())), UPGRADE_NOTE)):
+            tell_of_upgrade()
         return status
     except BrokenPipeError:
         silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
         return EXIT_INTERRUPTED
+
+
+def tell_of_upgrade() -> None:
+    """Lets coding agents take skills of this version, once after an upgrade, and says what became of it."""
+    load_section("skills.upgrading")
+
+    told = refresh_after_upgrade()
+    if told:
+        print_diagnostic(f"kaizen: {told}", sys.stderr)
 
 
 def run_command(arguments: list[str]) -> int:
@@ -54059,7 +54067,7 @@ def innermost_frame(error: BaseException) -> str:
     return found
 ''', (
     "foundation.errors foundation.files foundation.identity foundation.jsonio foundation.redact "
-    "skills.upgrading commands.table cli.parser "
+    "commands.table cli.parser "
 ))
 # endregion
 
