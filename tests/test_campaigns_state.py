@@ -23,7 +23,7 @@ class CampaignState(support.TemporaryFolder):
 
     def test_an_opened_campaign_has_the_base_as_leader_and_as_reference(self):
         state = self.history().state
-        self.assertEqual((state.leader, state.reference), (("baseline", "0" * 40),) * 2)
+        self.assertEqual((state.leader, state.reference), (("baseline", "0" * 40, "0" * 40),) * 2)
         self.assertEqual((state.baseline, state.noise, state.stored, state.mde(), state.luck_line()), (None, None, [], None, None))
         self.assertEqual(state.leader_gain(), (0.0, 0.0))
         self.assertEqual(state.look_count, (0, 0, 5, 5, 0.005))
@@ -35,8 +35,8 @@ class CampaignState(support.TemporaryFolder):
         runs = history.replicate("v001")
         history.keep("v001", "c" * 40, runs=[runs["candidate"]], lesson="it helped")
         state = history.state
-        self.assertEqual((state.leader, state.stored), (("v001", "c" * 40), [runs["candidate"]]))
-        self.assertEqual((state.variants["v001"].verdict, state.lessons()[0]["lesson"]), ("kept", "it helped"))
+        self.assertEqual((state.leader, state.stored), (("v001", "c" * 40, "c" * 40), [runs["candidate"]]))
+        self.assertEqual((state.variants["v001"].verdict, state.lessons[0]["lesson"]), ("kept", "it helped"))
         self.assertEqual(state.since_keep, 0)
 
     def test_the_gain_of_the_leader_is_the_sum_of_paired_estimates_since_the_reference(self):
@@ -135,6 +135,18 @@ class CampaignState(support.TemporaryFolder):
         history.say("overfit_suspected", gain=0.3)
         state = history.state
         self.assertEqual((state.leader.variant, state.stored, state.idea_status("i1")), ("baseline", [], "parked"))
+
+    def test_two_noes_to_a_gain_that_looks_would_have_seen_are_overfitting_whether_or_not_anybody_says_so(self):
+        # the smallest gain that the look sees is 0.075 (see test_campaigns_next_step): twice that is 0.15
+        for gain, is_parked in ((0.14, False), (0.16, True)):
+            history = History(str(gain))
+            history.begin()
+            history.screen("v001")
+            history.keep("v001", gain=gain)
+            history.look("no")
+            self.assertFalse(history.state.is_overfit)
+            history.look("no")
+            self.assertEqual((history.state.is_overfit, history.state.variants["v001"].is_parked), (is_parked, is_parked))
 
     def test_luck_line_and_expected_false_keeps(self):
         history = self.history()

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kaizen.campaigns.campaign import CLOSED, IDEAS_FILE, LOOKS_FILE, Campaign
-from kaizen.campaigns.rules import KEEP_Z, PLATEAU_CATEGORIES, PLATEAU_VARIANTS
+from kaizen.campaigns.rules import KEEP_Z, PLATEAU_CATEGORIES, PLATEAU_VARIANTS, overfit_suspected
 from kaizen.foundation.chain import read_chain
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runstore import CRASHED, TAINTED
 from kaizen.stats.looks import expected_false_keeps, look_level, luck_line
+from kaizen.stats.paired_runs import NoiseFloor
 
 UNCHANGED = "baseline"  # the variant of the unchanged system
 SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
@@ -22,14 +23,16 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
 
 class Version(NamedTuple):
-    """A commit that others are compared with, and the variant that it is."""
+    """A commit that others are compared with, the variant that it is, and the commit to go back to: with what `keep` wrote on top."""
 
     variant: str
     commit: str
+    head: str
 
 
 class CampaignVariant:
@@ -46,6 +49,7 @@ class CampaignVariant:
         self.replicate: JsonObject | None = None
         self.keep: JsonObject | None = None
         self.is_parked = False
+        self.replicates = 0  # how often it was replicated
         self.runs: list[str] = []
 
     def is_memorised(self) -> bool:
@@ -83,14 +87,16 @@ class CampaignState:
 
     `stored` are the runs with the leader's stored trials ([] when they have to be measured anew); `keeps` the bodies of the keeps between
     reference and leader; `noes` how many looks said no since the last yes; `runs` {run: its body of run_started, with `state` and
-    `reason` once it has ended}; `since_keep` variants judged since the last keep or fresh context.
+    `reason` once it has ended}; `lessons` [{variant, verdict, lesson}] of what was kept or given up, oldest first; `since_keep`
+    variants judged since the last keep or fresh context.
     """
 
     def __init__(self, campaign: Campaign) -> None:
         opened = campaign.events[0]["body"] if campaign.events else {}
         self.contract = campaign.contract
-        first = Version(UNCHANGED, str(opened.get("commit") or self.contract.get("base_commit", "")))
-        self.leader, self.reference = first, first
+        base = str(opened.get("commit") or self.contract.get("base_commit", ""))
+        self.leader = self.reference = Version(UNCHANGED, base, base)
+        self.versions = {UNCHANGED: self.leader}
         self.opened: JsonObject = opened
         self.baseline: JsonObject | None = None
         self.noise: JsonObject | None = None
@@ -110,9 +116,11 @@ class CampaignState:
         self.last_crash = ""
         self.usd = self.hours = 0.0
         self.evaluations = self.known_costs = self.unknown_costs = self.replicated = 0
+        self.lessons: list[JsonObject] = []
         self.notes: list[JsonObject] = []
         self.integrity: list[JsonObject] = []
         self.accepted: list[JsonObject] = []
+        self.settled = 0  # of the breaches of integrity
         self.closed: JsonObject | None = None
 
     # --- What follows ------------------------------------------------------------------
@@ -146,6 +154,15 @@ class CampaignState:
         value = found.get(str(trials or self.contract.get("replicate", {}).get("passes", 3)))
         return None if value is None else float(value)
 
+    def look_mde(self, level: float | None) -> float | None:
+        """The smallest gain that a look at *level* sees four times out of five; None before the noise is known, or without a level."""
+        noise, holdout = self.noise or {}, self.contract.get("holdout") or {}
+        if noise.get("se_pass") is None or not level or not noise.get("items"):
+            return None
+        variance = float(noise.get("run_variance") or 0.0)
+        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], variance)
+        return floor.mde_at(int(holdout.get("clusters") or holdout["cases"]), int(self.contract["looks"]["trials"]), level)
+
     def luck_line(self) -> float | None:
         """How much the best of so many useless variants would seem to gain; None without a noise floor or a variant."""
         se_pass = (self.noise or {}).get("se_pass")
@@ -154,10 +171,6 @@ class CampaignState:
     def false_keeps(self) -> float:
         """How many of the replicated variants would be keepable if none of them changed anything."""
         return expected_false_keeps(self.replicated, KEEP_Z)
-
-    def lessons(self) -> list[JsonObject]:
-        """{variant, verdict, lesson} of the variants that have one, oldest first."""
-        return [{"variant": each.name, "verdict": each.verdict, "lesson": each.lesson} for each in self.variants.values() if each.lesson]
 
     def idea_status(self, idea: str) -> str:
         """open, running, discarded, kept, confirmed, crashed or parked: that of the last variant that tried *idea*."""
@@ -173,17 +186,29 @@ class CampaignState:
             return KEPT
         return DISCARDED_IDEA if last.decision else RUNNING_IDEA
 
+    def unsettled(self) -> list[JsonObject]:
+        """The breaches of integrity that no person has looked at since."""
+        return self.integrity[self.settled :]
+
     # --- Events ------------------------------------------------------------------------
 
     def variant(self, name: object) -> CampaignVariant:
         """The variant *name*, new when it was not seen before."""
         return self.variants.setdefault(str(name), CampaignVariant(str(name)))
 
+    def learn(self, variant: CampaignVariant, body: JsonObject) -> None:
+        """Takes over the lesson of a decision about *variant*."""
+        variant.lesson = str(body.get("lesson") or variant.lesson)
+        if body.get("lesson"):
+            self.lessons.append({"variant": variant.name, "verdict": variant.verdict, "lesson": variant.lesson})
+
     def see_run_started(self, body: JsonObject, time: str) -> None:
         """A run of some purpose began."""
         self.runs[str(body["run"])] = {**body, "since": time}
         if body.get("purpose") == SCREEN_RUN:
             variant = self.variant(body["variant"])
+            if variant.decision == DISCARDED_IDEA:  # the name is used again
+                variant = self.variants[variant.name] = CampaignVariant(variant.name)
             variant.commit, variant.idea = str(body.get("commit") or ""), str(body.get("idea") or "")
             variant.runs.append(str(body["run"]))
             self.is_fresh_context = False
@@ -218,6 +243,7 @@ class CampaignState:
         """The verdict of a screen; a variant screened again keeps its place."""
         variant = self.variant(body["variant"])
         is_first = variant.screen is None
+        variant.commit = str(body.get("commit") or variant.commit)
         variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
         variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
         self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
@@ -229,6 +255,7 @@ class CampaignState:
         """The verdict of fresh passes of candidate and leader."""
         variant = self.variant(body["variant"])
         self.replicated += variant.replicate is None
+        variant.replicates += 1
         variant.replicate, variant.commit = body, str(body.get("commit") or variant.commit)
         verdict = str(body.get("verdict") or "incomplete")
         variant.verdict = REPLICATED_AS.get(verdict, verdict)
@@ -244,8 +271,9 @@ class CampaignState:
         variant = self.variant(body["variant"])
         variant.commit, variant.keep = str(body.get("commit") or variant.commit), body
         variant.decision = variant.verdict = SIMPLIFIED if body.get("how") == SIMPLIFIED else KEPT
-        variant.lesson = str(body.get("lesson") or variant.lesson)
-        self.leader, self.stored = Version(variant.name, variant.commit), list(body.get("runs") or [])
+        self.learn(variant, body)
+        self.leader = Version(variant.name, variant.commit, str(body.get("head") or variant.commit))
+        self.versions[variant.name], self.stored = self.leader, list(body.get("runs") or [])
         self.keeps.append(body)
         self.since_keep = self.fresh_contexts = 0
         self.categories, self.is_fresh_context, self.drift_zs = set(), False, []
@@ -254,21 +282,24 @@ class CampaignState:
         """The variant is given up, or the parked one taken back."""
         variant = self.variant(body["variant"])
         variant.decision = DISCARDED_IDEA
-        variant.lesson = str(body.get("lesson") or variant.lesson)
+        self.learn(variant, body)
 
     def see_look(self, body: JsonObject, time: str) -> None:
         """One answer about the holdout; a yes makes the leader of the look the reference."""
         self.looks.append(body)
         variant, answer = self.variants.get(str(body.get("leader"))), body.get("answer")
         if answer == "yes":
-            self.reference = Version(str(body.get("leader")), str(body.get("leader_commit") or self.leader.commit))
+            self.reference = self.versions.get(str(body.get("leader")), self.leader)
             self.keeps, self.noes = [], 0
         self.noes += answer == "no"
+        if answer == "no" and overfit_suspected(self.noes, self.leader_gain()[0], self.look_mde(body.get("level"))):
+            self.see_overfit_suspected(body, time)
+            return
         if variant and variant.verdict != CONFIRMED:
             variant.verdict = {"yes": CONFIRMED, "no": NOT_CONFIRMED}.get(str(answer), variant.verdict)
 
     def see_overfit_suspected(self, body: JsonObject, time: str) -> None:
-        """The leader goes back to the reference; what was kept since is parked."""
+        """The leader goes back to the reference; what was kept since is parked. It follows from the looks, whether or not it is told."""
         for keep in self.keeps:
             self.variant(keep["variant"]).is_parked = True
         self.leader, self.keeps, self.stored, self.is_overfit, self.noes = self.reference, [], [], True, 0
@@ -278,12 +309,17 @@ class CampaignState:
         self.notes.append(body)
 
     def see_integrity(self, body: JsonObject, time: str) -> None:
-        """Something that makes the record untrustworthy."""
+        """Something that makes the record untrustworthy; a variant that it is about is void."""
         self.integrity.append(body)
+        if body.get("variant") and body.get("verdict") == VOID_VERDICT:
+            variant = self.variant(body["variant"])
+            variant.commit, variant.verdict = str(body.get("commit") or variant.commit), VOID_VERDICT
 
     def see_accepted(self, body: JsonObject, time: str) -> None:
-        """A person has accepted something."""
+        """A person has accepted something; of breaches of integrity all that there were."""
         self.accepted.append(body)
+        if body.get("what") == INTEGRITY_ACCEPTED:
+            self.settled = len(self.integrity)
 
     def see_closed(self, body: JsonObject, time: str) -> None:
         """The end."""
@@ -328,7 +364,7 @@ def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObjec
 
 def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:
     """How many looks are spent, as the ledger or the journal says, whichever has more; the ledger is written first."""
-    inherited = state.opened.get("inherited") or {}
+    inherited = state.contract.get("inherited") or state.opened.get("inherited") or {}
     own = max([state.looks, ledger], key=len)
     done = int(inherited.get("looks") or 0) + len(own)
     yes = int(inherited.get("yes") or 0) + sum(each.get("answer") == "yes" for each in own)

@@ -1,12 +1,13 @@
-"""`kaizen noise`: the unchanged agent against itself."""
+"""`kaizen noise`: the unchanged agent, or the leader of a campaign, against itself."""
 
 import os
 from argparse import Namespace
 
 from kaizen.cases.improvement import check_stage_name
+from kaizen.commands.arguments import count_argument
 from kaizen.commands.context import Project, load_project, require_stage
 from kaizen.commands.judging import ALLOW_PROGRAMS, leave_of, unanswered_questions
-from kaizen.commands.run import RUN_ARGUMENTS, count_argument, run_answer, run_request
+from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.judgements import JUDGEMENTS
@@ -30,19 +31,29 @@ NOISE_STAGE = "noise"  # replaced by each call
     "noise",
     "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is.",
     [
-        IMPROVEMENT,
+        IMPROVEMENT._replace(options={"nargs": "?"}),
+        Argument("--system", "ID", "passes of the leader of the campaign of this system, in place of IMPROVEMENT", {"default": ""}),
+        Argument("--campaign", "C", "with --system: which campaign (the one that is open)", {"default": ""}),
+        Argument("--accept", "TEXT", "with --system: who accepts a floor that is too high, and why", {"default": ""}),
         Argument("--stage", "S", "stage that holds the passes (noise)", {"default": NOISE_STAGE}),
         Argument("--passes", "N", "how often each case runs, or the judge is asked (default: 3)", {"type": count_argument, "default": 3}),
         Argument("--rejudge", "", "run no agent; the command is the judge, asked --passes times about the evidence of the stage"),
         ALLOW_PROGRAMS,
         *[argument for argument in RUN_ARGUMENTS if argument.name != "--repetitions"],
     ],
-    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise refund --stage baseline\nkaizen noise refund --rejudge -- python judge.py",
+    "kaizen noise refund --passes 3 -- ./agent\nkaizen noise --system refunds\nkaizen noise refund --stage baseline\n"
+    "kaizen noise refund --rejudge -- python judge.py",
     group="surer",
     rest="COMMAND [ARG…]",
 )
 def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
+    if args.system:
+        from kaizen.commands.system_noise import noise_of_system
+
+        return noise_of_system(args)
+    if args.improvement is None:
+        raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
     project = load_project(args.improvement)
     improvement, code = project.improvement, 0
     check_stage_name(args.stage)

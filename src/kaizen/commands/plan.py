@@ -5,10 +5,11 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
 
+from kaizen.commands.arguments import count_argument
 from kaizen.commands.context import Project, assess, load_project, tallied_stage
 from kaizen.commands.reporting import BASELINE, CANDIDATE
-from kaizen.commands.run import count_argument
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
+from kaizen.foundation.errors import UsageError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, duration, money, quoted
 from kaizen.policy.plan import (
@@ -71,7 +72,10 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
     "plan",
     "Says which change each number of cases and trials could show, and what running them would cost; runs nothing.",
     [
-        IMPROVEMENT,
+        IMPROVEMENT._replace(options={"nargs": "?"}),
+        Argument("--system", "ID", "plan a campaign of this system, in place of IMPROVEMENT", {"default": ""}),
+        Argument("--campaign", "C", "with --system: which campaign (the one that is open)", {"default": ""}),
+        Argument("--holdout", "N", "with --system: cases of the holdout (the campaign's; else as many as items)", {"type": cases_argument}),
         BASELINE,
         CANDIDATE,
         Argument("--cases", "N", "a number of cases (repeatable; default: the improvement's, and 20 to 500)", repeated(cases_argument)),
@@ -83,11 +87,17 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
         assumption("--alike", "R", "correlation of the change of two cases of one cluster", TYPICAL_LIKENESS),
         Argument("--jobs", "N", "trials at the same time (default: 1)", {"type": count_argument, "default": 1}),
     ],
-    "kaizen plan refund\nkaizen plan refund --effect 0.05 --jobs 4",
+    "kaizen plan refund\nkaizen plan --system refunds --effect 0.05\nkaizen plan refund --effect 0.05 --jobs 4",
     group="surer",
 )
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
+    if args.system:
+        from kaizen.commands.system_noise import plan_of_system
+
+        return plan_of_system(args)
+    if args.improvement is None:
+        raise UsageError("there is nothing to plan", "name an improvement, or a system with --system ID")
     project = load_project(args.improvement)
     clusters = clusters_of(project.dataset.cases)
     units = units_of(project.dataset.cases, clusters)

@@ -1,35 +1,19 @@
 """`kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`."""
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 
+from kaizen.campaigns.campaign import load_campaign, open_campaigns
+from kaizen.campaigns.measuring import BASELINE_RUN
+from kaizen.campaigns.screening import Screened, campaign_run, resume_in_campaign
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
-from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
+from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED, FolderStore
 from kaizen.lab.workspace import find_workspace
 
-MOST_ITEMS = 2**31 - 1
 LONGEST_VARIANT = 200
-
-
-def items_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
-    return int(text)
-
-
-SYSTEM_ARGUMENTS = [
-    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
-    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
-    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
-    Argument("--description", "D", "with --system: more about it", {"default": ""}),
-    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
-    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
-    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
-]
 
 
 def run_of_system(args: Namespace, others: list[str]) -> Answer:
@@ -41,7 +25,15 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
         raise UsageError(message, f"it names the idea that this commit tries, in up to {LONGEST_VARIANT} printable characters")
     title, description, hypothesis = (without_surrogates(text) for text in (args.title, args.description, args.hypothesis))
     options = RunOptions(args.system, args.variant, title, description, hypothesis, bool(args.diagnostic), args.max_items)
-    return outcome_answer(start_run(find_workspace(), options))
+    options = options._replace(idea=args.idea, label=args.label, predict=args.predict)
+    workspace = find_workspace()
+    campaigns = open_campaigns(workspace, options.system)
+    if campaigns:
+        return screened_answer(campaign_run(workspace, campaigns[-1], options))
+    beyond = [f"--{name}" for name in ("idea", "label", "predict") if getattr(args, name)]
+    if beyond:
+        raise UsageError(f"{listed(beyond)}: no campaign of {options.system} is open", "they belong to one: kaizen campaign open")
+    return outcome_answer(start_run(workspace, options))
 
 
 @command(
@@ -56,7 +48,11 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 )
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
-    return outcome_answer(resume_run(find_workspace(), args.run, bool(args.restart)))
+    workspace = find_workspace()
+    own = FolderStore(workspace).read(args.run).get("campaign")
+    if own:
+        return screened_answer(resume_in_campaign(workspace, load_campaign(workspace, own["id"]), args.run, bool(args.restart)))
+    return outcome_answer(resume_run(workspace, args.run, bool(args.restart)))
 
 
 def outcome_answer(outcome: RunOutcome) -> Answer:
@@ -89,3 +85,39 @@ def further_words(document: JsonObject) -> list[str]:
         f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
         *cost,
     ]
+
+
+# --- Inside a campaign -----------------------------------------------------------------
+
+SCREEN_WORDS = {
+    "promising": "promising: fresh trials are worth it",
+    "worse": "worse",
+    "no_signal": "no signal",
+    "incomplete": "not judged, because too much is missing",
+    "crashed": "not judged, because the run crashed",
+    "tainted": "not judged, because what was measured is not one commit",
+}
+
+
+def screened_answer(screened: Screened) -> Answer:
+    """What is said of a run inside a campaign: what became of it, the verdict in one sentence, and what comes next."""
+    answer = outcome_answer(screened.outcome)
+    body, system = screened.screen, screened.campaign.system
+    if body is None:
+        is_baseline = screened.purpose == BASELINE_RUN and answer.code == EXIT_DONE
+        return answer._replace(next=f"kaizen noise --system {system}") if is_baseline else answer
+    name, verdict = visible(body["variant"], 60), str(body["verdict"])
+    sentence = f"{name} is {SCREEN_WORDS[verdict]}"
+    if body["gain"] is not None:
+        scale = "" if body["z"] is None else f", z {body['z']:.2f}"
+        sentence += f"; gain {body['gain']:+.4g} over {visible(body['leader'], 60)} on {counted(body['n'], 'item')}{scale}"
+    if body["label_z"] is not None:
+        sentence += f"; on {quoted(body['label'])} {body['label_gain']:+.4g}, z {body['label_z']:.2f}"
+    notes = ["the race was lost, so the rest was not asked"] if body["race_stopped"] else []
+    if body["memorised"]:
+        notes.append(f"holds text of {counted(body['memorised'], 'development item')}: it may have learnt the answers")
+    following = {"promising": f"kaizen replicate {name}"}.get(verdict, f'kaizen discard {name} --lesson "…"')
+    is_judged = verdict in ("promising", "worse", "no_signal")
+    lines = [sentence, *[f"  note: {note}" for note in notes], *[f"  {line.strip()}" for line in answer.lines]]
+    kept = answer._replace(message=sentence, lines=lines, data={**answer.data, "screen": body})
+    return kept._replace(code=EXIT_DONE, reason=verdict, next=following) if is_judged else kept

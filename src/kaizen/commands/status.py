@@ -3,13 +3,13 @@
 import os
 from argparse import Namespace
 
+from kaizen.campaigns.campaign import campaign_ids, load_campaign
 from kaizen.commands.table import Answer, command
-from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO, KaizenError, RefusedError
+from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO, KaizenError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
-from kaizen.lab.preflight import SIGNS
-from kaizen.lab.provenance import checkout_obstacle, dirty_paths, read_checkout
+from kaizen.lab.preflight import SIGNS, tree_document
 from kaizen.lab.reading import UNREADABLE, live_runs, read_runs, resumable_runs
 from kaizen.lab.runstore import DONE, FolderStore, RunStore
 from kaizen.lab.system import load_system, system_ids
@@ -34,7 +34,8 @@ def command_status(args: Namespace) -> Answer:
     tree = tree_document(workspace)
     live = live_runs(store, documents)
     resumable = resumable_runs(documents, tree["head"])
-    problems = integrity_problems(store, documents, [each["id"] for each in resumable])
+    campaigns, broken = campaigns_at_hand(workspace)
+    problems = broken + integrity_problems(store, documents, [each["id"] for each in resumable])
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
     data: JsonObject = {
@@ -42,13 +43,29 @@ def command_status(args: Namespace) -> Answer:
         "should_continue": code == EXIT_DONE,
         "tree": tree,
         "systems": [system_document(workspace, name, documents) for name in system_ids(workspace)],
+        "campaigns": campaigns,
         "live": live,
         "resumable": resumable,
         "signs": signs,
         "problems": problems,
     }
     lines = [visible(line, None) for line in status_lines(message, data)]
+    if campaigns and reason == "ready":
+        following = "kaizen next --json" if len(campaigns) == 1 else f"kaizen next --campaign {campaigns[0]['id']}"
     return Answer(code, reason, message, lines, data, following)
+
+
+def campaigns_at_hand(workspace: Workspace) -> tuple[list[JsonObject], list[str]]:
+    """({id, system} of each open campaign, what is wrong with those that cannot be read)."""
+    found, problems = [], []
+    for name in campaign_ids(workspace):
+        try:
+            campaign = load_campaign(workspace, name)
+        except KaizenError as error:
+            problems.append(f"campaign {name}: {error.message}")
+            continue
+        found += [] if campaign.is_closed() else [{"id": campaign.id, "system": campaign.system}]
+    return found, problems
 
 
 def standing(
@@ -84,21 +101,6 @@ def run_progress(run: JsonObject) -> str:
     """'r0007 (37 of 100, pid 123)'."""
     process = f", pid {run['pid']['pid']}" if run["pid"] else ""
     return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
-
-
-def tree_document(workspace: Workspace) -> JsonObject:
-    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
-    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
-    try:
-        checkout = read_checkout(workspace.root)
-        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
-        obstacle = checkout_obstacle(checkout)
-        if obstacle:
-            raise obstacle
-        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
-    except RefusedError as error:
-        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
-    return found
 
 
 def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:
@@ -144,6 +146,7 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
         best = f", best run {visible(each['best_run'], 20)}" if each["best_run"] else ""
         what = f"; {visible(each['problem'])}" if each["problem"] else ""
         lines.append(f"  system {each['id']}: {counted(each['runs'], 'run')}, {each['completed']} completed{best}{what}")
+    lines += [f"  campaign {each['id']} of {each['system']} is open: kaizen next" for each in data["campaigns"]]
     lines += [f"  at work: {run_progress(each)}, variant {visible(each['variant'], 60)}" for each in data["live"]]
     for each in data["resumable"][:RESUMABLE_SHOWN]:
         where = "" if each["is_here"] else f", at commit {str(each['commit'])[:12]}"

@@ -16,7 +16,7 @@ import re
 
 from kaizen.cases.dataset import Dataset, dataset_fingerprint, load_dataset
 from kaizen.cases.evaluation_file import Evaluation, load_evaluation
-from kaizen.cases.improvement import Improvement
+from kaizen.cases.improvement import RUN_PREFIX, Improvement
 from kaizen.evaluators.outside import OUTSIDE_TYPES
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
 from kaizen.evaluators.suite import Suite, build_suite
@@ -24,15 +24,14 @@ from kaizen.foundation.clock import monotonic_seconds
 from kaizen.foundation.errors import Breaches, InputError, RefusedError, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import listed, quoted, visible
-from kaizen.lab.runstore import BROKEN_OFF, CRASHED, PLANNED, RUNNING, TAINTED, FolderStore, RunStore
+from kaizen.lab.runstore import BROKEN_OFF, CRASHED, PLANNED, RUNNING, TAINTED, FolderStore, RunStore, run_passes
 from kaizen.lab.session import ENDED_WELL, AskedItem, EvalFault, ItemEvaluator, RunEnd, RunSession
 from kaizen.lab.system import COUNT_AGGREGATIONS, System
 from kaizen.lab.typed_eval import AskingEnded, refuse_changed_copy
 from kaizen.lab.workspace import Workspace, find_workspace
 from kaizen.runs.bridge import RunRequest, run_stage
-from kaizen.runs.journal import ONLY_ERRORS, REFUSE
+from kaizen.runs.journal import ONLY_ERRORS, REFUSE, STAGE_META, read_stage_meta
 
-RUN_PREFIX = "run:"
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
 STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
@@ -130,10 +129,11 @@ class EngineEvaluator(ItemEvaluator):
             refuse_changed_copy(session)
             evaluate_stage(evidence, session.run, dataset, suite)
             lines = read_json_lines(evidence.stage_file(session.run, RESULTS))
+            first = run_passes(session.writer.document()).start
             results = {(line.value["case_id"], line.value["trial"]): line.value for line in lines}
             session.take({"event": "start", "total": len(asked)})
             for each in asked:
-                result = results.get((each.item, stage_trial(each)))
+                result = results.get((each.item, stage_trial(each, first)))
                 if result is not None:
                     told = item_result(result, session.system.metric.name)
                     session.take({"event": "item", "id": each.item, "trial": each.trial, **told})
@@ -145,9 +145,9 @@ class EngineEvaluator(ItemEvaluator):
         return ENDED_WELL
 
 
-def stage_trial(asked: AskedItem) -> int:
-    """The trial of the stage that answers *asked*: each pass is one."""
-    return asked.trial + asked.pass_number - 1
+def stage_trial(asked: AskedItem, first: int) -> int:
+    """The trial of the stage that answers *asked*: each pass, of which the run's *first* may be beyond 1, is one."""
+    return asked.trial + asked.pass_number - first
 
 
 def run_items(evidence: RunEvidence, dataset: Dataset, asked: list[AskedItem], session: RunSession) -> RunEnd:
@@ -160,14 +160,20 @@ def run_items(evidence: RunEvidence, dataset: Dataset, asked: list[AskedItem], s
         ends.extend([end] if end else [])
         return end is None
 
+    # A pass that is asked for alone again keeps those that came after it.
+    known = [read_stage_meta(evidence, session.run)["repetitions"]] if os.path.exists(evidence.stage_file(session.run, STAGE_META)) else []
+    document = session.writer.document()
+    first, is_elsewhere = run_passes(document).start, session.tree != session.workspace.root
     request = RunRequest(
         improvement=evidence,
         stage=session.run,
         dataset=dataset,
-        seed=session.writer.document()["seed"],
+        seed=document["seed"],
         command=list(session.system.runner),
         cwd=session.tree,
-        repetitions=max(map(stage_trial, asked)),
+        told_cwd=f"commit {document['commit']['hash']}" if is_elsewhere else "",
+        progress="none" if is_elsewhere else "auto",
+        repetitions=max([*[stage_trial(each, first) for each in asked], *known]),
         timeout_seconds=session.limits.item_seconds,
         existing=ONLY_ERRORS if os.path.exists(evidence.stage_file(session.run)) else REFUSE,
         ids=tuple(dict.fromkeys(each.item for each in asked)),

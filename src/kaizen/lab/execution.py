@@ -13,8 +13,8 @@ files. A tainted run can only be restarted; its journals move to `attempt-N`.
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from typing import NamedTuple
 
 from kaizen.cases.case import Case, is_holdout
@@ -32,12 +32,24 @@ from kaizen.foundation.redact import environment_secrets
 from kaizen.foundation.text import counted, quoted
 from kaizen.lab.aggregation import aggregated
 from kaizen.lab.definition import load_whole_system
-from kaizen.lab.engine_eval import EngineEvaluator
 from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
 from kaizen.lab.provenance import Checkout, patch_id, tree_hash
-from kaizen.lab.runstore import BROKEN_OFF, CRASHED, DONE, INCOMPLETE, RUNNING, TAINTED, TIMED_OUT, FolderStore, Key, RunStore, RunWriter
+from kaizen.lab.runstore import (
+    BROKEN_OFF,
+    CRASHED,
+    DONE,
+    INCOMPLETE,
+    RUNNING,
+    TAINTED,
+    TIMED_OUT,
+    FolderStore,
+    Key,
+    RunStore,
+    RunWriter,
+    run_passes,
+)
 from kaizen.lab.session import (
     ENDED_WELL,
     MAX_ATTEMPTS,
@@ -52,14 +64,28 @@ from kaizen.lab.session import (
     tree_changed,
 )
 from kaizen.lab.system import EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND, System, locked_files
-from kaizen.lab.typed_eval import TypedEvaluator
-from kaizen.lab.watch import TreeWatch, content_sha256
+from kaizen.lab.watch import TreeWatch, Watch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
+
+def typed_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a typed system."""
+    from kaizen.lab.typed_eval import TypedEvaluator
+
+    return TypedEvaluator(workspace, system)
+
+
+def engine_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a system that names an improvement."""
+    from kaizen.lab.engine_eval import EngineEvaluator
+
+    return EngineEvaluator(workspace, system)
+
+
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: typed_evaluator, IMPROVEMENT_KIND: engine_evaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -74,6 +100,9 @@ class RunOptions(NamedTuple):
     hypothesis: str = ""
     is_diagnostic: bool = False
     max_items: int | None = None
+    idea: str = ""
+    label: str = ""
+    predict: float | None = None
 
 
 class RunOutcome(NamedTuple):
@@ -213,10 +242,18 @@ def patch_since_best(store: RunStore, system: System, checkout: Checkout) -> tup
     """(patch id, patch) of what HEAD changes since the commit of the system's best run; (None, '') when that is not known."""
     try:
         base = str(store.read(system.best_run)["commit"]["hash"]) if system.best_run else ""
+    except InputError:
+        return None, ""
+    return patch_since(checkout, base)
+
+
+def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
+    """(patch id, patch) of what HEAD changes since the commit *base*; (None, '') when that is not known."""
+    try:
         if not base:
             return None, ""
         return patch_id(checkout, base), git_answer(checkout.root, "diff", "--no-ext-diff", "--no-textconv", base, str(checkout.head))
-    except (GitError, InputError):
+    except GitError:
         return None, ""
 
 
@@ -274,23 +311,37 @@ def execute(
     has_new_chance: bool = False,
 ) -> RunOutcome:
     """Asks for what is missing of the run that *writer* holds, and records how that ended."""
-    document = writer.document()
     copy_locked(workspace, writer)
-    secrets = environment_secrets(os.environ)
-    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in document["hashes"]["locked"].items()})
+    locked = writer.document()["hashes"]["locked"]
+    watch = TreeWatch(checkout, {workspace.path(path): digest for path, digest in locked.items()})
+    with open_session(Place(workspace, workspace.root, watch), system, store, writer, run_limits(workspace, system, store)) as session:
+        end = ask_rounds(session, evaluator, planned_items(writer.document(), items), has_new_chance)
+    finish_run(session, end, evaluator)
+    return RunOutcome(writer.document(), run_notes(writer, items))
+
+
+class Place(NamedTuple):
+    """Where a run takes place: the workspace whose locked files judge, the tree in which the variant works, the watch over that."""
+
+    judge: Workspace
+    tree: str
+    watch: Watch
+
+
+@contextmanager
+def open_session(place: Place, system: System, store: RunStore, writer: RunWriter, limits: Limits) -> Iterator[RunSession]:
+    """While the block runs, a session of the run that *writer* holds and whose locked copy is made; signals are heeded."""
+    document, secrets = writer.document(), environment_secrets(os.environ)
     with WorkFolders() as folders, closing(StopSwitch()) as stop, heeding_signals(stop):
         environment = run_environment(document, folders.make())
-        limits = run_limits(workspace, system, store)
-        session = RunSession(workspace, system, writer, watch, stop, limits, environment, secrets)
+        session = RunSession(place.judge, system, writer, place.watch, stop, limits, environment, secrets, place.tree)
         session.go_on_from(store.items(document["id"]))
         writer.update(state=RUNNING, started_at=document.get("started_at") or utc_now(), pid={"pid": os.getpid(), "started": utc_now()})
         writer.event("started", attempt=document["attempt"], answered=sum(map(is_answered, session.last.values())))
         try:
-            end = ask_rounds(session, evaluator, items, has_new_chance)
+            yield session
         finally:
             session.close()
-    finish_run(session, end, evaluator)
-    return RunOutcome(writer.document(), run_notes(writer, items))
 
 
 def run_environment(document: JsonObject, folder: str) -> dict[bytes, bytes]:
@@ -318,14 +369,14 @@ def run_limits(workspace: Workspace, system: System, store: RunStore) -> Limits:
 
 def planned_items(document: JsonObject, items: ItemSet) -> Iterator[AskedItem]:
     """Every answer that the run asks for, in order, as its first attempt."""
-    for pass_number in range(1, document["passes"] + 1):
+    for pass_number in run_passes(document):
         for name in document["population"]["selected_item_ids"]:
             yield AskedItem(name, 1, pass_number, item_seed(document["seed"], name, 1, pass_number), 1, items.cases[name])
 
 
-def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, has_new_chance: bool) -> RunEnd:
-    """Asks for what is missing, and again for what ended in infra_error or timeout; how the last round ended."""
-    planned = list(planned_items(session.writer.document(), items))
+def ask_rounds(session: RunSession, evaluator: ItemEvaluator, wanted: Iterable[AskedItem], has_new_chance: bool) -> RunEnd:
+    """Asks for what is missing of *wanted*, and again for what ended in infra_error or timeout; how the last round ended."""
+    planned = list(wanted)
     spent = {key: 0 if has_new_chance else line["attempt"] for key, line in session.last.items()}
     silent: set[Key] = set()
     end = tree_changed("the work tree changed before anything was asked") if session.watch.before else ENDED_WELL
@@ -345,11 +396,25 @@ def ask_rounds(session: RunSession, evaluator: ItemEvaluator, items: ItemSet, ha
     return tree_changed(changed) if changed else end
 
 
+def so_far(session: RunSession, evaluator: ItemEvaluator) -> JsonObject:
+    """What a session adds to the run besides its answers."""
+    document = session.writer.document()
+    return {
+        "seconds": round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        "metrics": {**(document.get("metrics") or {}), **session.metrics},
+        "separation": evaluator.separation or session.separation or document["separation"],
+    }
+
+
+def keep_so_far(session: RunSession, evaluator: ItemEvaluator) -> None:
+    """Records what the session added, where the run goes on in another one."""
+    session.writer.update(**so_far(session, evaluator))
+
+
 def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> None:
     """Counts what there is, and records the end."""
     writer, document = session.writer, session.writer.document()
-    ids, passes = document["population"]["selected_item_ids"], document["passes"]
-    lines = [session.last.get((name, 1, number)) for number in range(1, passes + 1) for name in ids]
+    lines = [session.last.get((name, 1, number)) for number in run_passes(document) for name in document["population"]["selected_item_ids"]]
     statuses = [line["status"] if line else "missing" for line in lines]
     counts = {status: statuses.count(status) for status in ("ok", "fail_error", "infra_error", "timeout", "missing")}
     answered = [line for line in lines if line is not None and is_answered(line)]
@@ -366,12 +431,10 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
         reason=end.reason or None,
         message=end.message,
         ended_at=utc_now(),
-        seconds=round((document.get("seconds") or 0.0) + monotonic_seconds() - session.started, 3),
+        **so_far(session, evaluator),
         counts=counts,
         result=aggregated(answered, session.system.metric, len(lines)),
         cost_usd=session.cost(),
-        metrics=session.metrics,
-        separation=evaluator.separation or session.separation or "not_stated",
         items=seal,
     )
 

@@ -17,7 +17,7 @@ OLDEST_GIT = (2, 31)  # the first that takes configuration from GIT_CONFIG_COUNT
 LOOK_UP_SECONDS = 60.0
 GIT_LIMIT = 1 << 26
 # Commands that look into files of the tree, and so would ask content filters.
-FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit"))
+FILTERING = frozenset(("status", "diff", "worktree", "clone", "switch", "apply", "add", "commit", "checkout-index"))
 # What git says in the C locale: reason code, sentence, what to do. {0} is the folder.
 GIT_FAILURES = (
     (r"not a git repository", "not_a_repository", "{0}: is not in a git repository", "run: git init, then commit what is there"),
@@ -39,6 +39,12 @@ GIT_FAILURES = (
         "git_busy",
         "{0}: another git process is writing to the repository",
         "wait until it has ended; if none runs, remove the .lock file that git names",
+    ),
+    (
+        r"would be (?:overwritten|removed)|would lose",
+        "would_overwrite",
+        "{0}: files that git does not keep lie where the other commit has some; nothing was changed",
+        "see which with git status --ignored, move them away, then run the command again",
     ),
     (
         r"unknown revision|bad revision|bad object|Invalid symmetric|Needed a single revision|not a valid|invalid reference|missing blob",

@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.files import shown_path
+from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
-from kaizen.foundation.text import counted, slug
+from kaizen.foundation.text import counted, slug, visible
 from kaizen.lab.provenance import Checkout, checkout_obstacle, dirty_obstacle, dirty_paths, read_checkout
 from kaizen.lab.system import System
 from kaizen.lab.workspace import STORE_NAME, WORKSPACE_FOLDER, Workspace, make_store
@@ -35,14 +36,17 @@ def slots_of(workspace: Workspace, system: System) -> int:
 @contextmanager
 def held_locks(workspace: Workspace, system: System) -> Iterator[None]:
     """While the block runs this process has the tree, and one of the slots. Raises RefusedError: lock_held, no_free_slot."""
-    make_store(workspace)
-    store = workspace.store_folder
-    is_main = store == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
-    name = "lock" if is_main else f"lock-{slug(workspace.root)}"
     with ExitStack() as held:
-        held.enter_context(FileLock(os.path.join(store, name), "this tree"))
-        take_slot(held, store, slots_of(workspace, system))
+        held.enter_context(tree_lock(workspace))
+        take_slot(held, workspace.store_folder, slots_of(workspace, system))
         yield
+
+
+def tree_lock(workspace: Workspace) -> FileLock:
+    """The lock of the tree at hand: whoever has it alone may run in it, or change its commit."""
+    make_store(workspace)
+    is_main = workspace.store_folder == workspace.path(WORKSPACE_FOLDER, STORE_NAME)
+    return FileLock(os.path.join(workspace.store_folder, "lock" if is_main else f"lock-{slug(workspace.root)}"), "this tree")
 
 
 def take_slot(held: ExitStack, store: str, slots: int) -> None:
@@ -61,14 +65,34 @@ def take_slot(held: ExitStack, store: str, slots: int) -> None:
     )
 
 
-def checked_tree(workspace: Workspace) -> Checkout:
-    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+def refuse_signs(workspace: Workspace) -> None:
+    """Raises RefusedError (paused, stopped) when a person has put a sign into the store."""
     for name, reason, sentence, hint in SIGNS:
         path = os.path.join(workspace.store_folder, name)
         if os.path.lexists(path):
             raise RefusedError(sentence, hint.format(shown_path(path)), reason)
+
+
+def checked_tree(workspace: Workspace) -> Checkout:
+    """The checkout in which a run may begin. Raises RefusedError with the first thing that forbids it."""
+    refuse_signs(workspace)
     checkout = read_checkout(workspace.root)
     obstacle = checkout_obstacle(checkout) or dirty_obstacle(dirty_paths(checkout))
     if obstacle:
         raise obstacle
     return checkout
+
+
+def tree_document(workspace: Workspace) -> JsonObject:
+    """{head, branch, is_detached, obstacle, dirty} of the tree at hand."""
+    found: JsonObject = {"head": None, "branch": None, "is_detached": False, "obstacle": None, "dirty": []}
+    try:
+        checkout = read_checkout(workspace.root)
+        found |= {"head": checkout.head, "branch": checkout.branch, "is_detached": checkout.is_detached}
+        obstacle = checkout_obstacle(checkout)
+        if obstacle:
+            raise obstacle
+        found["dirty"] = [{"path": visible(each.path, None), "kind": each.kind} for each in dirty_paths(checkout)]
+    except RefusedError as error:
+        found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
+    return found

@@ -41,7 +41,7 @@ from kaizen.foundation.shapes import (
 from kaizen.foundation.text import counted, duration, quoted, visible, visible_lines
 from kaizen.lab.runstore import ANSWERED, BROKEN_OFF, CRASHED, ITEM_STATUSES, TAINTED, TIMED_OUT, Key, RunWriter, item_key
 from kaizen.lab.system import COUNT_AGGREGATIONS, Metric, System
-from kaizen.lab.watch import TreeWatch, content_sha256
+from kaizen.lab.watch import Watch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.masked_copies import CopyMasker
 
@@ -218,22 +218,26 @@ class CappedLog:
 
 
 class RunSession:
-    """The one asking of items of a run by this process; `begin` opens a round of it."""
+    """The one asking of items of a run by this process; `begin` opens a round of it.
+
+    *workspace* holds the locked files; the variant works in *tree*, which is that workspace unless it is named.
+    """
 
     def __init__(
         self,
         workspace: Workspace,
         system: System,
         writer: RunWriter,
-        watch: TreeWatch,
+        watch: Watch,
         stop: StopSwitch,
         limits: Limits,
         environment: dict[bytes, bytes],
         exact: Sequence[str],
+        tree: str = "",
     ) -> None:
         document = writer.document()
         self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
-        self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), workspace.root
+        self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), tree or workspace.root
         self.locked_folder = writer.file("locked")
         self.limits, self.environment, self.exact = limits, environment, exact
         self.locked: dict[str, str] = document["hashes"]["locked"]
@@ -247,6 +251,7 @@ class RunSession:
         self.has_ended = False
         self.started = self.heard_at = monotonic_seconds()
         self.open: set[Key] = set()  # asked in this round and not answered
+        self.gives_up: Callable[[], RunEnd | None] | None = None  # of a race: an end before all is answered
 
     def go_on_from(self, lines: Iterable[JsonObject]) -> None:
         """Takes over the answers that the run has already."""
@@ -336,7 +341,7 @@ class RunSession:
         if self.limits.run_seconds is not None and now - self.started > self.limits.run_seconds:
             return RunEnd(TIMED_OUT, "run_timeout", f"not done after {duration(self.limits.run_seconds)}")
         changed = self.watch.poll()
-        return tree_changed(changed) if changed else None
+        return tree_changed(changed) if changed else self.gives_up() if self.gives_up else None
 
     def close(self) -> None:
         """Closes the logs."""

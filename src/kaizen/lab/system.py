@@ -18,6 +18,8 @@ relative to the folder that holds `kaizen/`.
       - src/**
     locked:                     globs of what decides the score, besides the system's own folder
       - rubrics/**
+    links:                      what git ignores and the system needs (node_modules), linked into the trees of a campaign
+      - node_modules
     best_run: r0007             written by `kaizen keep` alone
 """
 
@@ -62,11 +64,12 @@ SYSTEM_FIELDS = {
     "runner": COMMAND,
     "mutable": list_of(TEXT, "globs"),
     "locked": list_of(TEXT, "globs"),
+    "links": list_of(TEXT, "paths"),
 }
 PATHS_HINT = "paths are relative to the folder that holds kaizen/"
 EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
 # Notes in a system's folder that decide nothing.
-UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md", "trace.js", "dataset-item.js")
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "guide/**", "README.md", "trace.js", "dataset-item.js")
 
 
 class Metric(NamedTuple):
@@ -109,6 +112,7 @@ class System(NamedTuple):
     mutable: tuple[str, ...]
     locked: tuple[str, ...]
     text: str
+    links: tuple[str, ...] = ()
 
 
 def system_ids(workspace: Workspace) -> list[str]:
@@ -133,7 +137,7 @@ def load_system(workspace: Workspace, name: str) -> System:
     def report(pointer: str, message: str, hint: str) -> None:
         breaches.add(shown, None, pointer, message, hint)
 
-    values = {key: [] if key in ("mutable", "locked") and value == "" else value for key, value in values.items()}
+    values = {key: [] if key in ("mutable", "locked", "links") and value == "" else value for key, value in values.items()}
     check_fields(values, SYSTEM_FIELDS, "", report)
     check_no_others(values, SYSTEM_FIELDS, "", report)
     if values.get("id", name) != name:
@@ -204,6 +208,7 @@ def system_of(name: str, folder: str, values: JsonObject, text: str, report: Rep
         tuple(values.get("mutable", ())),
         tuple(values.get("locked", ())),
         text,
+        tuple(map(os.path.normpath, values.get("links", ()))),
     )
 
 
@@ -245,6 +250,9 @@ def check_places(workspace: Workspace, system: System, report: Report) -> None:
             report(f"/{key}", f"{quoted(name)} leads out of {shown_path(workspace.root)}", PATHS_HINT)
         elif name and not test(path):
             report(f"/{key}", f"{quoted(name)} does not exist", PATHS_HINT)
+    for index, name in enumerate(system.links):
+        if os.path.isabs(name) or name.split(os.sep)[0] in ("..", ".", ".git", WORKSPACE_FOLDER):
+            report(f"/links/{index}", f"{quoted(name)} is no path of a dependency in {shown_path(workspace.root)}", PATHS_HINT)
 
 
 def locked_files(workspace: Workspace, system: System) -> list[str]:

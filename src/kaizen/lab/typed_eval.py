@@ -59,7 +59,7 @@ class SystemHost:
 
     def __init__(self, mode: str, root: str, session: RunSession, folder: str) -> None:
         self.mode, self.session = mode, session
-        home = os.path.join(root, os.path.relpath(session.system.folder, session.tree))
+        home = os.path.join(root, os.path.relpath(session.system.folder, session.workspace.root))
         environment = {**session.environment, b"KAIZEN_WORKDIR": os.fsencode(folder), b"TMPDIR": os.fsencode(folder)}
         command = host_command(mode, os.path.join(home, SYSTEM_PROGRAM), [home, root])
         cwd, limits = root if mode == "run" else folder, (MAX_EVENT_BYTES, ERROR_LIMIT)
@@ -233,7 +233,7 @@ def misfit_words(name: str, pointer: str) -> str:
 
 def locked_definition(session: RunSession) -> Definition:
     """The definition in the locked copy. Raises AskingEnded when it cannot be loaded, or has another metric than the run."""
-    home = os.path.join(session.locked_folder, os.path.relpath(session.system.folder, session.tree))
+    home = os.path.join(session.locked_folder, os.path.relpath(session.system.folder, session.workspace.root))
     try:
         definition = load_definition(session.locked_folder, home, session.system.id)
     except KaizenError as error:

@@ -13,13 +13,27 @@ from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import open_for_reading
 from kaizen.foundation.text import visible
 from kaizen.lab.git import GitError
-from kaizen.lab.provenance import Checkout, dirty_paths, read_head
+from kaizen.lab.provenance import Checkout, DirtyPath, dirty_paths, read_head
 
 WATCH_SECONDS = 2.0
 WATCH_SHARE = 20
 
 
-class TreeWatch:
+class Watch:
+    """What a session asks whether its tree is still what it was; this one sees no change. `before`: what differed at the start."""
+
+    before: frozenset[DirtyPath] = frozenset()
+
+    def poll(self) -> str | None:
+        """`changed` when a look is due, else None at once."""
+        return None
+
+    def changed(self, is_last: bool = False) -> str | None:
+        """One sentence on what has changed since the watch began; None when nothing has."""
+        return None
+
+
+class TreeWatch(Watch):
     """Watches *checkout*, and the files of *locked*: {path, relative to its root or absolute: SHA-256 in hexadecimal}. Raises GitError."""
 
     def __init__(self, checkout: Checkout, locked: dict[str, str]) -> None:
@@ -28,10 +42,9 @@ class TreeWatch:
         self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
         self.interval = WATCH_SECONDS
         self.due = 0.0
-        self.before = set(dirty_paths(checkout))
+        self.before = frozenset(dirty_paths(checkout))
 
     def poll(self) -> str | None:
-        """`changed` when a look is due, else None at once."""
         return self.changed() if monotonic_seconds() >= self.due else None
 
     def changed(self, is_last: bool = False) -> str | None:

@@ -61,8 +61,8 @@ PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay" 
 
 
 class RunRequest(NamedTuple):
-    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one), in one of the modes process, persistent and
-    plain; or *replay* is a file of answers.
+    """What is to be run. *command* starts the runner in the folder *cwd* ('': the current one; *told_cwd* is what the meta file calls it),
+    in one of the modes process, persistent and plain; or *replay* is a file of answers.
 
     *repetitions* 0 is as the stage has them, else 1. *existing* is one of the words of journal.py for a stage that is there.
     *environment* has names of variables (none: all of them), *workspace* is a folder ('': none), *keep* has patterns of
@@ -77,6 +77,7 @@ class RunRequest(NamedTuple):
     seed: int
     command: list[str]
     cwd: str = ""
+    told_cwd: str = ""
     replay: str = ""
     mode: str = PROCESS
     repetitions: int = 0
@@ -179,7 +180,7 @@ def meta_document(request: RunRequest, cwd: str) -> JsonObject:
         "stage": request.stage,
         "command": None if replay else redact_arguments(without_surrogates(request.command), environment_secrets(os.environ)),
         "mode": REPLAY if replay else request.mode,
-        "cwd": None if replay else without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
+        "cwd": None if replay else request.told_cwd or without_surrogates(os.path.relpath(os.path.realpath(cwd), os.path.realpath(folder))),
         "repetitions": 0,
         "selection": selectors if any(selectors.values()) else None,
         "seed": request.seed,

@@ -5,7 +5,7 @@ trials}. The trials of an item are averaged; the unit is the cluster, or the ite
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kaizen.stats.exact_tests import SignFlip, sign_flip
@@ -104,7 +104,8 @@ def paired_difference(
     if variance:
         df = satterthwaite(((of_items, units - 1), (of_runs, max(1, aa_passes - 1))))
         z = gain / math.sqrt(variance)
-        greater, less = student_tail(z, df), student_tail(-z, df)
+        tail = student_tail(abs(z), df)
+        greater, less = (tail, 1 - tail) if z >= 0 else (1 - tail, tail)
     else:
         df = float(units - 1)
         signs = SignFlip(0.5**units, 1.0, 1.0, None) if gain > 0 else SignFlip(1.0, 0.5**units, 1.0, None)
@@ -137,8 +138,8 @@ class NoiseFloor(NamedTuple):
     """What passes of one unchanged version say of noise, over `items` measured in each of `passes` passes.
 
     `flip_rate`: share of items that did not always come out the same. `se_pass`: SE of the mean of one pass from the scatter of trials.
-    `run_variance`: variance of whole passes beyond that. `mde`: {trials: the gain that is seen four times out of five}. None, with
-    `reason`, below two passes or without an item.
+    `run_variance`: variance of whole passes beyond that; `excess` the same before it is cut at 0. `mde`: {trials: the gain that is seen
+    four times out of five}. None, with `reason`, below two passes or without an item.
     """
 
     items: int
@@ -146,6 +147,7 @@ class NoiseFloor(NamedTuple):
     flip_rate: float | None = None
     se_pass: float | None = None
     run_variance: float | None = None
+    excess: float | None = None
     mde: dict[int, float] | None = None
     reason: str | None = None
 
@@ -196,9 +198,24 @@ def noise_floor(passes: Mapping[str, Sequence[float | None]]) -> NoiseFloor:
         return NoiseFloor(n, count, reason="no_valid_observations" if not n or not count else "fewer_trials_than_k")
     of_trials = math.fsum(map(sample_variance, known)) / (n * n)
     means = [math.fsum(scores[number] for scores in known) / n for number in range(count)]
-    of_runs = max(0.0, sample_variance(means) - of_trials)
-    floor = NoiseFloor(n, count, sum(len(set(scores)) > 1 for scores in known) / n, math.sqrt(of_trials), of_runs)
+    excess = sample_variance(means) - of_trials
+    floor = NoiseFloor(n, count, sum(len(set(scores)) > 1 for scores in known) / n, math.sqrt(of_trials), max(0.0, excess), excess)
     return floor._replace(mde={trials: floor.mde_at(n, trials) or 0.0 for trials in MDE_TRIALS})
+
+
+def pooled_run_variance(floors: Iterable[NoiseFloor]) -> tuple[float, int]:
+    """(run variance, passes) of several groups of passes, each of one version: run_variance and aa_passes of `paired_difference`.
+
+    A group of a passes gives a - 1 degrees of freedom, whatever its version scores; the pooled variance is their weighted mean, cut at 0
+    once: three passes alone leave two degrees, with which a variance that is 0 is often found to be as large as the noise of the items.
+
+    >>> groups = [NoiseFloor(9, 3, excess=0.002), NoiseFloor(9, 2, excess=-0.001), NoiseFloor(9, 1)]
+    >>> pooled_run_variance(groups)
+    (0.001, 4)
+    """
+    known = [(floor.passes - 1, floor.excess) for floor in floors if floor.excess is not None]
+    freedom = sum(each for each, _ in known)
+    return (max(0.0, math.fsum(each * excess for each, excess in known) / freedom) if freedom else 0.0), freedom + 1
 
 
 def sample_variance(values: Sequence[float]) -> float:
@@ -224,7 +241,7 @@ def unit_sums(candidate: Scores, reference: Scores, clusters: Mapping[str, str])
     from fractions import Fraction
 
     def centre(scores: Sequence[float]) -> Fraction:
-        return sum((Fraction(repr(score)) for score in scores), Fraction(0)) / len(scores)
+        return sum((Fraction(str(score)) for score in scores), Fraction(0)) / len(scores)
 
     groups = clustered_items(shared_items(candidate, reference), clusters)
     return [sum((centre(candidate[item]) - centre(reference[item]) for item in group), Fraction(0)) for group in groups]
