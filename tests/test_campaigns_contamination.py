@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import random
 import time
 import unittest
@@ -218,6 +219,11 @@ class Scans(Opened):
             found = self.scan(agent_py=CODE + holdout_cases()[0]["input"])
         self.assertIsNone(found.holdout_hits)
         self.assertIn("cannot be read here", found.holdout_gap)
+        self.sealed.rename(f"{self.sealed} away")
+        self.addCleanup(os.rename, f"{self.sealed} away", self.sealed)
+        found = kaizen.scan_diff(self.campaign, kaizen.read_checkout(str(self.repo)), self.base)
+        self.assertIsNone(found.holdout_hits)
+        self.assertIn("not there", found.holdout_gap)
 
     def test_marks_that_were_changed_are_refused(self):
         (self.sealed / "marks.json").write_text('{"salt":"","sizes":[],"cases":[]}\n')

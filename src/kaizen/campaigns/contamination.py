@@ -314,8 +314,8 @@ def is_text(data: bytes) -> bool:
 def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contamination:
     """What HEAD of *checkout* adds to the commit *base*, compared with the cases of *campaign*, and its locked files with the contract.
 
-    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`,
-    `sealed_missing`) for a holdout that is not the one that was sealed; what is wrong with the system's files.
+    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`) for
+    a holdout that is not the one that was sealed; what is wrong with the system's files.
     """
     workspace = find_workspace(os.path.join(checkout.root, str(campaign.events[0]["body"].get("root", ""))))
     system = load_system(workspace, campaign.system)
@@ -325,7 +325,7 @@ def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contaminatio
     changed, gap = changed_texts(checkout, base), ""
     sealed = HoldoutMarks({}, b"", [], b"")
     obstacle = sealed_obstacle(campaign)
-    if obstacle and obstacle.reason == "sealed_unreadable":
+    if obstacle and obstacle.reason in ("sealed_missing", "sealed_unreadable"):  # a container may hide it altogether
         gap = obstacle.message
     else:
         sealed = read_holdout_marks(campaign)
