@@ -250,9 +250,6 @@ class ArmRun:
     def measure(self, number: int) -> None:
         """Has pass *number* answered in a fresh export."""
         bench = self.bench
-        document = self.writer.document()
-        if number > document["passes"] + document["campaign"]["pass_from"] - 1:
-            self.writer.update(passes=number - document["campaign"]["pass_from"] + 1)
         if not self.missing(number):
             return
         with exported(bench.workspace, bench.checkout, self.arm.commit, bench.system, bench.folders) as (root, export):
@@ -285,6 +282,9 @@ class ArmRuns:
 
         Raises Interrupted, and RefusedError (paused, stopped) between two passes: the same call then goes on.
         """
+        for run in self.runs:
+            if not run.is_done() and run.writer.document()["passes"] < passes:
+                run.writer.update(passes=passes)
         for number in range(self.of.first, self.of.first + passes):
             for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
                 if run.is_done():
