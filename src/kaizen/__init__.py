@@ -219,8 +219,18 @@ LAYERS = {
         "web.campaign_markdown",
         "web.campaign_report",
     ],
+    "skills": [
+        "skills.bundle",
+        "skills.clients",
+        "skills.project_copies",
+        "skills.upgrading",
+        "skills.guide_files",
+        "skills.guide_steps",
+        "skills.surroundings",
+    ],
     "commands": [
         "commands.table",
+        "commands.arguments",
         "commands.context",
         "commands.openings",
         "commands.verdicts",
@@ -235,6 +245,8 @@ LAYERS = {
         "commands.feedback",
         "commands.replaying",
         "commands.history",
+        "commands.decide",
+        "commands.guide",
         "commands.*",
     ],
     "cli": [

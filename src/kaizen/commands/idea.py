@@ -4,8 +4,8 @@ from argparse import Namespace
 
 from kaizen.campaigns.ideas import CATEGORIES, NO_LABEL, NewIdea, add_idea
 from kaizen.campaigns.state import CampaignState, campaign_state
+from kaizen.commands.arguments import gain_argument
 from kaizen.commands.campaign_words import OF_CAMPAIGN, OF_SYSTEM, campaign_named
-from kaizen.commands.run_system import gain_argument
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.text import counted, listed, visible

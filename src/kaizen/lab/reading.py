@@ -11,7 +11,6 @@ from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.text import visible
 from kaizen.lab.aggregation import LINE_METRICS, is_counts, line_value, summarized
-from kaizen.lab.execution import load_items
 from kaizen.lab.runstore import DONE, PLANNED, RUNNING, TAINTED, Key, RunStore, run_passes
 from kaizen.lab.session import final_answers, is_answered
 from kaizen.lab.system import COUNT_AGGREGATIONS, load_system
@@ -160,6 +159,8 @@ class OpenItems(NamedTuple):
 
 def open_items(workspace: Workspace, document: JsonObject) -> OpenItems:
     """The open items of the run's system as they are now; nothing is known where they cannot be read."""
+    from kaizen.lab.execution import load_items
+
     try:
         items = load_items(workspace, load_system(workspace, document["system"]))
     except KaizenError:
