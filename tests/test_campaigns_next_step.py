@@ -2,6 +2,7 @@
 
 import json
 import random
+import time
 import unittest
 
 import support
@@ -259,6 +260,23 @@ class Document(CampaignLab):
         done = support.run_cli("next", "--json")
         self.assertLessEqual(len(done.stdout.encode()), 6000)
         self.assertTrue(json.loads(done.stdout)["memory"]["lessons"])
+
+    def test_with_500_variants_it_takes_less_than_half_a_second_of_the_processor(self):
+        self.history.begin()
+        log = kaizen.ChainLog(self.history.campaign.file("journal.jsonl"))
+        for number in range(500):
+            name, run = f"v{number:03d}", f"r{number + 100:04d}"
+            own = {"run": run, "purpose": "screen", "variant": name}
+            log.append("run_started", {**own, "idea": "", "commit": f"{number:040x}", "tree": "t", "patch_id": "p" * 40})
+            log.append("run_ended", {**own, "state": "completed", "reason": None, "items": {}, "evaluations": 60, "cost_usd": None, "seconds": 1.0})
+            log.append("screen", {"variant": name, "run": run, "leader": "baseline", "verdict": "no_signal", "z": 0.1, "gain": 0.004, "se": 0.04})
+            log.append("discard", {"variant": name, "commit": "", "verdict": "no_signal", "lesson": "nothing moved", "ref": None})
+        log.close()
+        for words in (["next"], ["campaign", "status"], ["status"]):
+            with self.subTest(words=words):
+                before = time.process_time()
+                support.run_cli(*words, "--json")
+                self.assertLess(time.process_time() - before, 0.5)
 
     def test_exit_codes_say_whether_to_go_on(self):
         self.history.begin()
