@@ -57,11 +57,19 @@ class NextStep(support.TemporaryFolder):
         self.history.say("integrity", kind="locked_changed", message="eval.py was changed")
         self.assertEqual(step_of(self.history).action, "human")
 
-    def test_an_integrity_hit_of_a_variant_makes_that_variant_void_and_stops_nothing(self):
+    def test_a_void_variant_needs_a_person_and_is_given_up_once_that_is_settled(self):
         self.history.begin()
-        self.history.screen("v001", "void")
-        self.history.say("integrity", kind="contaminated", message="text of the holdout", variant="v001")
+        self.history.say("integrity", kind="contaminated", message="text of the holdout", variant="v001", verdict="void", commit="2" * 40)
+        self.assertEqual(step_of(self.history).action, "human")
+        self.history.say("accepted", what="integrity", by="ada")
         self.assertEqual(step_of(self.history).command[:3], ["kaizen", "discard", "v001"])
+        self.assertEqual(self.history.state.variants["v001"].verdict, "void")
+
+    def test_a_screen_that_was_never_judged_goes_on_from_its_own_commit(self):
+        self.history.begin()
+        run = self.history.run("screen", "v001", commit="2" * 40)
+        self.assertEqual(step_of(self.history).command, ["git", "switch", "--detach", "2" * 40])
+        self.assertEqual(step_of(self.history, tree={**CLEAN, "head": "2" * 40}).command, ["kaizen", "resume", run])
 
     def test_a_run_at_work_is_waited_for_and_a_lost_one_needs_a_person(self):
         self.history.begin()
@@ -263,7 +271,8 @@ class Document(CampaignLab):
     def test_a_variant_that_is_kept_leads_back_to_propose_and_each_command_is_accepted(self):
         self.history.begin()
         commit = self.variant("v001")
-        self.measured("v001", commit)
+        scores = {item["id"]: [float(number > 5)] * 3 for number, item in enumerate(LABELLED)}
+        self.measured("v001", commit, scores=scores)
         told = self.say("next")
         self.assertEqual(told["command"][:3], ["kaizen", "keep", "v001"])
         self.say(*told["command"][1:])

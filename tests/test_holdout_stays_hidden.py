@@ -15,12 +15,20 @@ from support import kaizen, make_improvement, run_cli, write
 CANARY = "kanarienvogel"
 WORKING_FILES = (".jsonl", ".lock", ".meta.json")  # formats.md 1.7: cases, observations, results, logs
 WORKING_NAMES = ("comparison.json", "evaluation.json")
-TOUCH_NO_CASE = ("demo", "evaluators", "init", "create system", "worktree add", "worktree list", "worktree gc", "lab open", "lab land")
+TOUCH_NO_CASE = (
+    *("demo", "evaluators", "init", "create system", "worktree add", "worktree list", "worktree gc", "lab open", "lab commit", "lab land"),
+    *("doctor", "guide confirm", "skills install", "skills refresh", "skills status", "skills uninstall"),
+)
 # test_lab_execution: holdout cases are never asked and only counted; test_lab_reading: nor shown when they were open once
 # test_campaigns_ideas, …_conduct, …_next_step, …_closing
 OF_THE_LOOP = ("idea add", "idea list", "keep", "discard", "note", "next", "campaign status", "campaign list", "campaign close")
 # Played by a whole campaign with canaries in its holdout (test_campaigns_*).
-OF_CAMPAIGNS = ("campaign open", "campaign report", "replicate", "look")
+OF_CAMPAIGNS = (
+    "campaign open",
+    "campaign report",
+    "replicate",
+    "look",
+)
 OF_THE_LAB = ("resume", "log", "show", "compare", "status", "create view")
 
 RUNNER = f"""

@@ -103,7 +103,7 @@ class Noise(StrictTestCase):
         table = {25: (28.1, 16.2, 11.5), 50: (19.9, 11.5, 8.1), 100: (14.1, 8.1, 5.7), 200: (9.9, 5.7, 4.1), 400: (7.0, 4.1, 2.9)}
         floor = kaizen.NoiseFloor(100, 3, 0.4, math.sqrt(0.16 / 100), 0.0)
         for items, row in table.items():
-            for trials, expected in zip((1, 3, 6), row):
+            for trials, expected in zip((1, 3, 6), row, strict=True):
                 self.assertLessEqual(abs(100 * floor.mde_at(items, trials) - expected), 0.06, (items, trials))
 
     def test_passes_that_move_as_a_whole(self):

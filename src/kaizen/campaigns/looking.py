@@ -23,6 +23,7 @@ from kaizen.campaigns.measuring import (
     holding_campaign,
     make_bench,
     report_integrity,
+    run_terms,
 )
 from kaizen.campaigns.rules import LOOKS_FOR_CLOSE, look_answer
 from kaizen.campaigns.sealed import (
@@ -49,7 +50,7 @@ from kaizen.lab.runstore import DONE, INCOMPLETE
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.workers import WorkFolders
 from kaizen.stats.looks import look_level
-from kaizen.stats.paired_runs import look_p_value
+from kaizen.stats.paired_runs import look_p_value, noise_floor
 
 BEGUN, VOID = "begun", "void"
 LOOKS_FOLDER = "looks"
@@ -188,8 +189,7 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
     failed = sorted(set(states) - {DONE}, key=lambda state: state == INCOMPLETE)  # a run is incomplete because the other one failed
     if failed:
         raise VoidLook(failed[0])
-    noise = state.noise or {}
-    variance, passes = float(noise.get("run_variance") or 0.0), int(noise.get("passes") or 0)
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))
 
