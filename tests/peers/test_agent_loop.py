@@ -40,7 +40,7 @@ class Campaign(StrictTestCase):
         # 6 of the 33 cases speak of hours and of nothing else that the first version misses; the standard error of such a share is 0.0682.
         self.assertEqual((round(bodies[4]["gain"], 4), round(bodies[4]["se"], 4), bodies[4]["verdict"]), (0.1818, 0.0682, "keepable"))
         self.assertEqual((bodies[5]["variant"], bodies[6]["answer"], bodies[8]["variant"]), ("v001", "no", "v002"))
-        looks = [event["body"] for event in read_lines(store / "holdout.jsonl")]
+        looks = [event["body"] for event in read_lines(store / "holdout.jsonl") if event["type"] == "look"]
         self.assertEqual([(look["look"], look["answer"]) for look in looks], [(1, "no")])
         told = json.dumps([step.get("result") for step in ended.steps], ensure_ascii=False)
         self.assertEqual([text for text in secret if json.dumps(text, ensure_ascii=False)[1:-1] in told], [], "nothing of the holdout is told")
