@@ -197,7 +197,7 @@ def campaigner(root: Path, ideas: "list[Idea]") -> Script:
                 leader = doing.source if action == "keep" else leader
                 if action == "close":
                     break
-        told = yield from hands.say("campaign", "report")
+        told = yield from hands.say("campaign", "report", "--campaign", "c1")
         landed = yield from hands.kaizen("lab", "land")
         yield f"{action}: {step['why']}. {told.partition(chr(10))[0]}. Landed as {landed['branch'] or landed['patch']}."
 
