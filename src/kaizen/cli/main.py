@@ -12,6 +12,7 @@ from kaizen.foundation.files import open_missing_streams, silence_descriptor
 from kaizen.foundation.identity import own_path, version_line
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, without_surrogates
 from kaizen.foundation.redact import environment_secrets, redact_text
+from kaizen.skills.upgrading import refresh_after_upgrade
 
 ROWS_AT_ONCE = 100_000  # characters
 
@@ -29,6 +30,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = run_command(arguments)
         sys.stdout.flush()
+        told = refresh_after_upgrade()
+        if told:
+            print_diagnostic(f"kaizen: {told}", sys.stderr)
         return status
     except BrokenPipeError:
         silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
