@@ -203,8 +203,8 @@ class QuickEval(kaizen.ItemEvaluator):
     """Does in this process what SEEDED does in its own. `fails` are (variant, pass) whose rounds crash."""
 
     separation = "own_process"
-    fails: "ClassVar[set[tuple[str, int]]]" = set()
-    asked: "ClassVar[list[tuple[str, int]]]" = []
+    fails: ClassVar[set[tuple[str, int]]] = set()
+    asked: ClassVar[list[tuple[str, int]]] = []
 
     def __init__(self, workspace, system):
         pass
