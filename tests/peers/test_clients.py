@@ -191,7 +191,7 @@ class LifeCycle(Clients):
         write(edited, edited.read_text() + "\nmy own words\n")
         self.assertEqual(self.kaizen("status", status=1)[0]["codex"], "different")
         _, answer = self.kaizen("install")
-        self.assertIn("your changes to its copy are kept in", answer["message"])
+        self.assertIn("what it had and this checkout does not know is kept in", answer["message"])
         kept = list((self.home / ".codex/kaizen-replaced").rglob("SKILL.md"))
         self.assertEqual([path.read_text().endswith("my own words\n") for path in kept], [True])
         source = self.checkout / "plugins/kaizen/skills/guide/SKILL.md"
@@ -200,7 +200,7 @@ class LifeCycle(Clients):
         write(source, source.read_text() + "\nnew words of ours\n")
         _, answer = self.kaizen("install")
         self.assertIn("1 file replaced", answer["message"])
-        self.assertNotIn("your changes", answer["message"], "what git knows is ours")
+        self.assertNotIn("is kept in", answer["message"], "what git knows is ours")
         self.assertEqual((self.codex_copy() / "skills/guide/SKILL.md").read_bytes(), source.read_bytes())
         _, answer = self.kaizen("install")
         self.assertNotIn("replaced", answer["message"])
