@@ -141,7 +141,8 @@ def command_skills_status(args: Namespace) -> Answer:
         origins = skill_folders(root) if root else {}
         names = sorted({*origins, *copied_skills(project)})
         sources = {name: folder_digests(folder) for name, folder in origins.items()}
-        outcomes = {copy_label(project, folder): copy_outcome(folder, sources.get(name))[0] for name, folder in copy_folders(project, names)}
+        folders = copy_folders(project, names)
+        outcomes = {copy_label(project, folder): copy_outcome(folder, sources.get(name))[0] for name, folder in folders}
         again = "kaizen skills install --project"
     else:
         outcomes = each_client(lambda client, caller: plugin_outcome(client, caller, root, VERSION), CLIENT_SECONDS)
