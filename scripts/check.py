@@ -248,11 +248,14 @@ def install_packages() -> None:
 
 
 def check_lint(installed: bool) -> Tally:
-    """ruff and mypy --strict on src/ and scripts/, and mypy on the bundle as a user's checker sees it."""
+    """ruff and mypy --strict on src/ and scripts/, and mypy on the bundle: as a user's checker sees it, and with its sections as code."""
+    unfolded = str(ROOT / ".ci" / "unfolded.py")  # what the sections of kaizen.py hold, which no checker looks into
     checks = {
         "ruff check": [venv_program("ruff"), "check", "--quiet", "."],
         "mypy --strict src/ and scripts/": [venv_program("mypy"), "--no-error-summary"],
         "mypy --strict kaizen.py": [venv_program("mypy"), "--no-error-summary", "kaizen.py"],
+        "kaizen.py with its sections as plain code": [sys.executable, "scripts/build.py", "--unfold", unfolded],
+        "mypy --strict of that": [venv_program("mypy"), "--no-error-summary", unfolded],
     }
     if not installed:
         return report("linters", Tally(failed=len(checks)), Ran(1, "not run: .ci/venv is incomplete", 0.0))

@@ -181,6 +181,8 @@ LAYERS = {
         "campaigns.conduct",
         "campaigns.standing",
         "campaigns.next_step",
+        "campaigns.closing",
+        "campaigns.marks",
     ],
     "exporters": [
         "exporters.rows",
@@ -228,6 +230,7 @@ LAYERS = {
     ],
     "commands": [
         "commands.table",
+        "commands.arguments",
         "commands.context",
         "commands.openings",
         "commands.verdicts",

@@ -74,7 +74,7 @@ def surroundings(home: Path, more: "dict[str, str] | None" = None) -> "dict[str,
 
 
 def outside_temp(test) -> Path:
-    """An empty folder in /var/tmp, removed after *test*."""
+    """An empty folder in /var/tmp, removed after *test*. A CODEX_HOME below TMPDIR gets no sandbox at all, so let TMPDIR be elsewhere."""
     folder = Path(tempfile.mkdtemp(prefix="kaizen-peer-", dir="/var/tmp")).resolve()
     test.addCleanup(shutil.rmtree, folder, ignore_errors=True)
     return folder

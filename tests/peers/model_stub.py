@@ -2,7 +2,7 @@
 
     def script(conversation):
         results = yield conversation.shell("python3 -m unittest")   # a call; `results` are the texts that its tools gave
-        yield "It passes." if "OK" in results[0] else "It fails."   # a text ends the turn
+        yield "It passes." if printed(results[0]).endswith("OK") else "It fails."   # a text ends the turn
 
     with ModelStub(script) as stub:
         environment = surroundings(home, stub.environment(home))    # both clients now talk to the script
@@ -18,8 +18,10 @@ Every reply says that it used INPUT_TOKENS and OUTPUT_TOKENS, so that totals can
 
 import http.server
 import json
+import re
 import threading
 import traceback
+import zlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,15 +29,9 @@ from typing import Any, NamedTuple
 INPUT_TOKENS, CACHED_TOKENS, OUTPUT_TOKENS = 1000, 200, 50  # of each reply; cached ones come on top for Anthropic, are part for OpenAI
 KEY = "sk-stub-0123456789abcdef"
 MODEL = {"claude": "claude-sonnet-4-5", "codex": "stub-model"}
-CODEX_CONFIG = """model = "{model}"
-model_provider = "stub"
-[model_providers.stub]
-name = "stub"
-base_url = "{url}/v1"
-wire_api = "responses"
-env_key = "STUB_KEY"
-request_max_retries = 0
-stream_max_retries = 0
+CODEX_CONFIG = """model = "{model}" # of the stub
+model_provider = "stub" # of the stub
+model_providers.stub = {{ name = "stub", base_url = "{url}/v1", wire_api = "responses", env_key = "STUB_KEY", request_max_retries = 0, stream_max_retries = 0 }} # of the stub
 """
 
 
@@ -71,15 +67,34 @@ class Conversation(NamedTuple):
     results: dict[str, str]  # texts by id of the call
 
     @property
+    def mark(self) -> str:
+        """What makes the ids of this conversation differ from those of another, such as a sub-agent's."""
+        return f"{zlib.crc32(self.prompt.encode()):08x}"
+
+    @property
     def prompt(self) -> str:
         """The user's words."""
         return self.texts[-1]
 
-    def shell(self, command: str) -> Call:
-        """The call that runs a command line in either client."""
+    def shell(self, command: str, folder: str = "") -> Call:
+        """The call that runs a command line in either client, in *folder* (Codex) or where the last `cd` led (Claude Code)."""
         if self.client == "claude":
             return Call("Bash", {"command": command, "description": "run a command"})
-        return Call("exec_command", {"cmd": command, "yield_time_ms": 30000})
+        return Call("exec_command", {"cmd": command, "yield_time_ms": 30000, **({"workdir": folder} if folder else {})})
+
+    def run(self, command: str, folder: str = "") -> Generator["Reply", list[str], str]:
+        """For `yield from`: runs a command line, waits for its end, and gives what it printed."""
+        result = (yield self.shell(command, folder))[0]
+        text = printed(result)
+        while self.client == "codex" and (running := re.search(r"^Process running with session ID (\d+)$", result, re.MULTILINE)):
+            result = (yield Call("write_stdin", {"session_id": int(running[1]), "chars": "", "yield_time_ms": 30000}))[0]
+            text += printed(result)
+        return text
+
+
+def printed(result: str) -> str:
+    """What a command printed, out of the result of `Conversation.shell` in either client, which say more around it."""
+    return result.partition("\n\n<system-reminder>")[0].rpartition("\nOutput:\n")[2].rstrip("\n")
 
 
 Reply = str | Call | Refusal | list[str | Call]
@@ -104,11 +119,12 @@ class ModelStub:
         self.server.server_close()
 
     def environment(self, home: Path) -> dict[str, str]:
-        """Writes Codex's config.toml below *home*; the variables that bring both clients here."""
+        """Puts the stub at the head of Codex's config.toml below *home*; the variables that bring both clients here."""
         config = home / ".codex" / "config.toml"
         config.parent.mkdir(parents=True, exist_ok=True)
-        before = config.read_text() if config.exists() else ""
-        config.write_text(CODEX_CONFIG.format(model=MODEL["codex"], url=self.url) + before)
+        before = config.read_text().splitlines(keepends=True) if config.exists() else []
+        others = [line for line in before if not line.endswith("# of the stub\n")]
+        config.write_text(CODEX_CONFIG.format(model=MODEL["codex"], url=self.url) + "".join(others))
         return {"ANTHROPIC_BASE_URL": self.url, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_MODEL": MODEL["claude"], "STUB_KEY": KEY}
 
     def check(self) -> None:
@@ -116,14 +132,15 @@ class ModelStub:
         if self.raised or not self.asked:
             raise AssertionError("\n".join(self.raised) or "the client asked the model nothing")
 
-    def reply(self, conversation: Conversation) -> tuple[int, Reply]:
-        """The number of the round that is asked for, from 0, and what the script says in it."""
+    def reply(self, conversation: Conversation) -> tuple[str, Reply]:
+        """The name of the round that is asked for, and what the script says in it."""
         running, sent, number = self.script(conversation), None, 0
         while True:
             said = running.send(sent) if sent is not None else next(running)
-            ids = [call_id(number, place) for place, part in enumerate(parts(said)) if isinstance(part, Call)]
+            name = f"{conversation.mark}_{number}"
+            ids = [call_id(name, place) for place, part in enumerate(parts(said)) if isinstance(part, Call)]
             if not ids or not all(each in conversation.results for each in ids):
-                return number, said
+                return name, said
             sent, number = [conversation.results[each] for each in ids], number + 1
 
 
@@ -141,13 +158,13 @@ class Service(http.server.BaseHTTPRequestHandler):
             return self.refuse(Refusal(404, "not_found_error", f"the stub has no {path}"))
         read, stream = APIS[path]
         try:
-            number, said = stub.reply(read(body))
+            name, said = stub.reply(read(body))
         except Exception:  # shown by check(); the client gets a refusal that it does not repeat
             stub.raised.append(traceback.format_exc())
             said = Refusal(400, "invalid_request_error", "the script raised")
         if isinstance(said, Refusal):
             return self.refuse(said)
-        lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in stream(number, parts(said), body["model"]))
+        lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in stream(name, parts(said), body["model"]))
         return self.answer(200, "text/event-stream", lines.encode())
 
     def refuse(self, refusal: Refusal) -> None:
@@ -173,9 +190,9 @@ def parts(said: Reply) -> list[str | Call]:
     return list(said) if isinstance(said, list) else [] if isinstance(said, Refusal) else [said]
 
 
-def call_id(number: int, place: int) -> str:
+def call_id(name: str, place: int) -> str:
     """The id of the call at *place* of the reply of a round."""
-    return f"call_{number}_{place}"
+    return f"call_{name}_{place}"
 
 
 def text_of(content: object) -> str:
@@ -201,14 +218,14 @@ def read_messages(body: dict[str, Any]) -> Conversation:
     return Conversation("claude", texts, [tool["name"] for tool in body.get("tools", [])], results)
 
 
-def stream_messages(number: int, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
+def stream_messages(name: str, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
     """The events of one reply."""
     used = {"input_tokens": INPUT_TOKENS, "cache_creation_input_tokens": 0, "cache_read_input_tokens": CACHED_TOKENS, "output_tokens": 1}
-    message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None}
+    message = {"id": f"msg_{name}", "type": "message", "role": "assistant", "model": model, "content": [], "stop_reason": None}
     yield {"type": "message_start", "message": {**message, "stop_sequence": None, "usage": used}}
     for place, part in enumerate(said):
         if isinstance(part, Call):
-            block = {"type": "tool_use", "id": call_id(number, place), "name": part.name, "input": {}}
+            block = {"type": "tool_use", "id": call_id(name, place), "name": part.name, "input": {}}
             delta = {"type": "input_json_delta", "partial_json": json.dumps(part.arguments)}
         else:
             block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": part}
@@ -236,17 +253,17 @@ def read_responses(body: dict[str, Any]) -> Conversation:
     return Conversation("codex", texts, [tool.get("name", tool["type"]) for tool in body.get("tools", [])], results)
 
 
-def stream_responses(number: int, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
+def stream_responses(name: str, said: list[str | Call], model: str) -> Iterator[dict[str, Any]]:
     """The events of one reply."""
-    answer = {"id": f"resp_{number}", "object": "response", "model": model}
+    answer = {"id": f"resp_{name}", "object": "response", "model": model}
     yield {"type": "response.created", "response": {**answer, "status": "in_progress", "output": []}}
     items = []
     for place, part in enumerate(said):
         if isinstance(part, Call):
             arguments = json.dumps(part.arguments)
-            item = {"type": "function_call", "id": f"fc_{number}_{place}", "call_id": call_id(number, place), "name": part.name, "arguments": arguments}
+            item = {"type": "function_call", "id": f"fc_{name}_{place}", "call_id": call_id(name, place), "name": part.name, "arguments": arguments}
         else:
-            item = {"type": "message", "id": f"msg_{number}_{place}", "role": "assistant", "content": [{"type": "output_text", "text": part}]}
+            item = {"type": "message", "id": f"msg_{name}_{place}", "role": "assistant", "content": [{"type": "output_text", "text": part}]}
         items.append({**item, "status": "completed"})
         yield {"type": "response.output_item.done", "output_index": place, "item": items[-1]}
     usage = {

@@ -103,6 +103,7 @@ def value_marks(text: str) -> set[str]:
     found.update(whole_marks(words, squeezed))
     for form in disguised(text):
         words = plain_words(form)
+        found.update("w" + run for run in word_runs(words[:SHINGLE_WORDS], SHINGLE_WORDS))
         found.update(whole_marks(words, "".join(words)[:DISGUISED_LETTERS]))
     return found
 
@@ -169,20 +170,39 @@ class ItemIndex:
     """Which of *cases* a piece of text stands in; what three different questions hold is a phrase of the task and no item's."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
-        known = {case.id: case.document for case in cases}
+        self.documents = {case.id: case.document for case in cases}
+        self.plain: list[tuple[str, str, str]] = []
         self.items: dict[str, list[str]] = {}
-        for name, document in known.items():
+        for name, document in self.documents.items():
             for mark in case_marks(document):
                 self.items.setdefault(mark, []).append(name)
-        questions = {name: question_text(document) for name, document in known.items()}
-        for mark in [mark for mark, names in self.items.items() if len(names) >= COMMON_QUESTIONS]:
-            if len({questions[name] for name in self.items[mark]}) >= COMMON_QUESTIONS:
-                del self.items[mark]
         self.sizes = value_sizes(self.items)
 
     def found(self, marks: set[str]) -> list[str]:
         """The ids of the items that hold one of *marks*, sorted."""
-        return sorted({name for mark in marks & self.items.keys() for name in self.items[mark]})
+        hits = marks & self.items.keys()
+        holders = self.holders(hits) if hits else {}
+        return sorted({name for mark in hits if len(holders[mark]) < COMMON_QUESTIONS for name in self.items[mark]})
+
+    def holders(self, hits: set[str]) -> dict[str, set[str]]:
+        """The questions of the items that hold each of *hits*, at whatever place."""
+        if not self.plain:
+            self.plain = [plain_case(document) for document in self.documents.values()]
+        found: dict[str, set[str]] = {mark: set() for mark in hits}
+        for question, spaced, squeezed in self.plain:
+            for mark, questions in found.items():
+                if (mark[1:] in squeezed) if mark[0] == "c" else (f" {mark[1:]} " in spaced):
+                    questions.add(question)
+        for mark, questions in found.items():  # and of those in which it is a disguise
+            questions.update(question_text(self.documents[name]) for name in self.items[mark][:COMMON_QUESTIONS])
+        return found
+
+
+def plain_case(document: JsonObject) -> tuple[str, str, str]:
+    """What the case *document* asks, the plain words of its texts between blanks, and their letters alone, forwards and back."""
+    spaced = "\n".join(f" {' '.join(plain_words(text))} " for text in case_texts(document))
+    squeezed = spaced.replace(" ", "")
+    return question_text(document), spaced, f"{squeezed}\n{squeezed[::-1]}"
 
 
 # --- The holdout's marks ----------------------------------------------------------------
@@ -200,7 +220,7 @@ def sealed_marks(holdout: list[Case], development: Iterable[Case], files: Iterab
     sizes = value_sizes(held)
     for case in development:
         known |= case_marks(case.document) & held
-        for text in texts_in(case.document.get("context")):
+        for text in (*case_texts(case.document), *texts_in(case.document.get("context"))):
             known |= file_marks(text, sizes) & held
     for text in files:
         known |= file_marks(text, sizes) & held

@@ -5,6 +5,7 @@ whatever it was called: a file that was renamed or deleted is still there.
 """
 
 import os
+import re
 from typing import NamedTuple
 
 from kaizen.campaigns.blobs import SEARCH_SECONDS, blob_contents
@@ -13,7 +14,7 @@ from kaizen.cases.case import Case
 from kaizen.foundation.jsonio import JsonError, decode_line
 from kaizen.foundation.text import counted
 from kaizen.lab.git import git_answer
-from kaizen.lab.provenance import Checkout
+from kaizen.lab.provenance import DIFF_WORDS, Checkout
 
 
 class HistoryHits(NamedTuple):
@@ -29,10 +30,7 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     wanted = {question_text(case.document): 0 for case in cases}
     for case in cases:
         wanted[question_text(case.document)] += 1
-    suffix = os.path.splitext(path)[1]
-    patterns = [f":(top,literal){path}", *([f":(top,glob)**/*{suffix}"] if suffix else [])]
-    words = ["rev-list", "--objects", "--no-object-names", "--full-history", "--all", "--reflog", "--", *patterns]
-    objects = git_answer(checkout.root, *words, seconds=SEARCH_SECONDS).split()
+    objects = blob_versions(checkout, [f":(top,literal){path}", f":(top,glob)**/*{os.path.splitext(path)[1] or '.jsonl'}"])
     found: set[str] = set()
     seen: set[bytes] = set()
     versions = missing = 0
@@ -46,6 +44,14 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     gap = "the clone is shallow: its history is cut off" if checkout.is_shallow else ""
     gap = gap or (f"{counted(missing, 'version')} of the data not in this clone" if missing else "")
     return HistoryHits(sum(wanted[text] for text in found), versions, gap)
+
+
+def blob_versions(checkout: Checkout, patterns: list[str]) -> list[str]:
+    """The hash of every version of the files *patterns* in all refs and reflogs, also of what a merge has dropped. Raises GitError."""
+    words = ["log", "--all", "--reflog", "--full-history", "-m", "--root", "--format=", "--raw", "--no-abbrev", "-z", *DIFF_WORDS]
+    told = git_answer(checkout.root, *words, "--", *patterns, seconds=SEARCH_SECONDS)
+    names = re.findall(r"(?:\A|\0|\n):\d{6} \d{6} ([0-9a-f]+) ([0-9a-f]+) ", told)
+    return list(dict.fromkeys(name for pair in names for name in pair if name.strip("0")))
 
 
 def line_questions(line: bytes) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from kaizen.campaigns.campaign import LOOKS_FILE, Campaign, record, writing_journal
+from kaizen.campaigns.contamination import scan_diff
 from kaizen.campaigns.measuring import (
     LOOK_RUN,
     Arm,
@@ -22,6 +23,7 @@ from kaizen.campaigns.measuring import (
     holding_campaign,
     make_bench,
     report_integrity,
+    run_terms,
 )
 from kaizen.campaigns.rules import LOOKS_FOR_CLOSE, look_answer
 from kaizen.campaigns.sealed import (
@@ -48,7 +50,7 @@ from kaizen.lab.runstore import DONE
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.workers import WorkFolders
 from kaizen.stats.looks import look_level
-from kaizen.stats.paired_runs import look_p_value
+from kaizen.stats.paired_runs import look_p_value, noise_floor
 
 BEGUN, VOID = "begun", "void"
 LOOKS_FOLDER = "looks"
@@ -184,11 +186,17 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
     failed = next((each for each in states if each != DONE), None)
     if failed:
         raise VoidLook(failed)
-    noise = state.noise or {}
-    variance, passes = float(noise.get("run_variance") or 0.0), int(noise.get("passes") or 0)
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))
 
 
 def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
-    """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
+    """Raises VoidLook when what the leader adds to the reference holds text of the holdout, which is recorded, or that cannot be told."""
+    found = scan_diff(bench.campaign, bench.checkout._replace(head=begun["leader_commit"]), begun["reference_commit"])
+    if found.canary or found.holdout_hits:
+        message = "what the leader adds to the reference holds text of the sealed holdout"
+        report_integrity(bench.campaign, "contaminated", message, variant=begun["leader"], commit=begun["leader_commit"], verdict=VOID)
+        raise VoidLook("contaminated")
+    if found.holdout_hits is None:
+        raise VoidLook("not_scanned")

@@ -17,7 +17,6 @@ from kaizen.campaigns.standing import (
     campaign_stops,
     failures_by_label,
     is_look_due,
-    is_overfit,
     is_unresolved,
     leader_scores,
     mean_score,
@@ -32,6 +31,7 @@ from kaizen.campaigns.state import (
     OPEN_IDEA,
     PROMISING,
     UNCHANGED,
+    UNJUDGED,
     CampaignState,
     CampaignVariant,
     campaign_state,
@@ -135,8 +135,9 @@ class Steps:
         if lost:
             return Step(HUMAN_ACTION, self.status, f"integrity: {listed(lost, 3)} of the journal cannot be read")
         if "integrity" in self.stops:
-            worst = self.state.integrity[-1]
-            return Step(HUMAN_ACTION, self.status, f"integrity: {visible(str(worst.get('message') or worst.get('kind')), 300)}")
+            worst = self.state.unsettled()[-1]
+            what = visible(str(worst.get("message") or worst.get("kind")), 300)
+            return Step(HUMAN_ACTION, self.status, f"integrity: {what}; a person settles it: kaizen note TEXT --accept-integrity NAME")
         return None
 
     def at_work(self) -> "Step | None":
@@ -152,18 +153,32 @@ class Steps:
         return self.state.runs[run].get("commit") == tree["head"] and not tree["dirty"] and not tree["obstacle"]
 
     def interrupted(self) -> "Step | None":
-        """A run was broken off: the same command goes on."""
-        for run, state in self.facts.open_runs.items():
-            body = self.state.runs[run]
+        """A run was broken off, or not judged: the same command goes on."""
+        for run, body in self.state.runs.items():
             purpose, variant = str(body.get("purpose")), str(body.get("variant"))
-            if state == DONE or self.is_decided(variant):
-                continue
-            if purpose in IN_TREE and self.is_here(run):
-                return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} was interrupted", variant)
-            again = self.same_command(purpose, variant)
+            is_open = run in self.facts.open_runs and self.facts.open_runs[run] != DONE
+            if purpose == SCREENING and not self.is_judged(run, variant):
+                return self.resume(run, variant, str(body.get("commit")))
+            if is_open and purpose == BASELINE_RUN and self.state.baseline is None and self.is_here(run):
+                return self.resume(run, variant, str(body.get("commit")))
+            again = self.same_command(purpose, variant) if is_open else []
             if again:
                 return Step("resume", again, f"{run}, a {purpose} run, was interrupted: the same command goes on with it", variant)
         return None
+
+    def is_judged(self, run: str, variant: str) -> bool:
+        """True when the screen *run* has its verdict, is not the last of its variant, or is tainted, which is another step's matter."""
+        found = self.state.variants[variant]
+        is_last = found.runs[-1:] == [run]
+        return not is_last or bool(found.decision) or found.verdict != UNJUDGED or self.state.runs[run].get("state") == TAINTED
+
+    def resume(self, run: str, variant: str, commit: str) -> "Step | None":
+        """Goes on with *run* where it can be; None in a tree that is not clean, which comes first."""
+        if self.is_here(run):
+            return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} has no verdict yet: it goes on", variant)
+        if self.facts.tree["dirty"] or self.facts.tree["obstacle"] or not commit:
+            return None
+        return self.go_to(commit, f"{run} of {visible(variant, 60)} was interrupted, and goes on from its own commit")
 
     def is_decided(self, variant: str) -> bool:
         """True for a variant that was decided about."""
@@ -283,9 +298,6 @@ class Steps:
 
     def look(self) -> "Step | None":
         """The leader has gained enough for a question to the holdout."""
-        if is_overfit(self.state):
-            why = "two looks said no to a gain that they would have seen: development items may have been learnt by heart"
-            return Step(CLOSE_ACTION, ["kaizen", "campaign", "close", *self.named], why)
         if not is_look_due(self.state):
             return None
         why = f"the leader has gained {self.state.leader_gain()[0]:+.3g} over the reference, enough for a look to see"

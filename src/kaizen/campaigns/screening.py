@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from kaizen.campaigns.arms import opening_commit, system_notes
 from kaizen.campaigns.campaign import Campaign, record, refuse_closed
+from kaizen.campaigns.contamination import scan_diff
 from kaizen.campaigns.measuring import (
     BASELINE_RUN,
     DIAGNOSTIC_RUN,
@@ -163,6 +164,25 @@ def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) 
     return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
 
 
+def memorised_items(campaign: Campaign, checkout: Checkout, variant: str, base: str) -> int:
+    """How many development items stand in what HEAD adds to the commit *base*; 0 below two. Raises RefusedError (`contaminated`).
+
+    Then it holds text of the holdout, which is recorded; so is a sealed place that was changed.
+    """
+    try:
+        found = scan_diff(campaign, checkout, base)
+    except RefusedError as error:
+        if error.reason == "sealed_changed":
+            report_integrity(campaign, error.reason, error.message)
+        raise
+    breach = found.integrity()
+    if breach:
+        report_integrity(campaign, "contaminated", breach, variant=variant, commit=checkout.head, verdict="void")
+        hint = "a variant that has seen the holdout can never be confirmed; how it came by that is for a person to find out"
+        raise RefusedError(f"{visible(variant, 60)} is void: {breach}", hint, "contaminated")
+    return len(found.development_items) if found.is_memorised() else 0
+
+
 def purpose_of(state: CampaignState, options: RunOptions, paths: Sequence[str]) -> str:
     """What the run is for. Raises RefusedError: not_baseline, no_baseline, no_noise."""
     if options.is_diagnostic or options.max_items is not None:
@@ -202,7 +222,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
-        memorised = contamination(bench, checkout, options, base)
+        memorised = memorised_items(campaign, checkout, options.variant, base) if paths else 0
         if purpose == SCREENING:
             options = checked_hypothesis(bench, state, options)
         evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
@@ -415,7 +435,3 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     check_recorded(bench.campaign, bench.store, list(runs.values()))
     scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
     return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
-
-
-def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: str) -> int:
-    return 0

@@ -13,11 +13,12 @@ from typing import Any
 
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import RefusedError
-from kaizen.foundation.files import shown_path, truncate_file
+from kaizen.foundation.files import open_for_reading, shown_path, truncate_file
 from kaizen.foundation.journals import AppendLog, torn_tail
 from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, decode_line, raw_lines, sha256_hex
 from kaizen.foundation.text import counted
 
+LAST_BYTES = 1 << 14  # read from the end of a journal for its last event
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
 
 
@@ -48,6 +49,28 @@ def read_chain(path: str) -> list[JsonObject]:
             raise broken_chain(path, number, "does not follow the line before it: lines are missing, added or in another order")
         events.append(event)
     return events
+
+
+def last_event(path: str) -> JsonObject | None:
+    """The last event of the journal *path*, checked by its own hash alone, a torn last line left out; None when there is none.
+
+    Raises RefusedError when it is not what was written.
+    """
+    if not os.path.exists(path):
+        return None
+    with open_for_reading(path) as stream:
+        stream.seek(max(0, os.path.getsize(path) - LAST_BYTES))
+        lines = stream.read().split(b"\n")
+    if len(lines) < 3 or len(lines[-2]) + len(lines[-1]) + 2 > LAST_BYTES:  # the one line that was read may lack its beginning
+        events = read_chain(path)
+        return events[-1] if events else None
+    try:
+        event = decode_line(lines[-2])
+    except JsonError:
+        event = {}
+    if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+        raise broken_chain(path, sum(1 for _ in raw_lines(path)) - bool(lines[-1]), "is not the line that was written")
+    return event
 
 
 def broken_chain(path: str, number: int, what: str) -> RefusedError:

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kaizen.foundation.chain import ChainLog, mend_torn_line, read_chain
+from kaizen.foundation.chain import ChainLog, last_event, mend_torn_line, read_chain
 from kaizen.foundation.errors import InputError, RefusedError
 from kaizen.foundation.files import copy_file, list_folder, make_folder, make_new_folder, open_for_reading, shown_path
 from kaizen.foundation.journals import AppendLog, torn_tail
-from kaizen.foundation.jsonio import JsonObject, parse_line, read_json_object, write_json
+from kaizen.foundation.jsonio import JsonObject, canonical_json, parse_line, read_json_object, sha256_hex, write_json
 from kaizen.foundation.locks import FileLock, is_locked
 from kaizen.foundation.shapes import (
     ANY_TEXT,
@@ -97,6 +97,11 @@ def run_passes(document: JsonObject) -> range:
     """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
     first = int(document.get("campaign", {}).get("pass_from", 1))
     return range(first, first + int(document["passes"]))
+
+
+def ended_hash(document: JsonObject) -> str:
+    """SHA-256 of what run.json says once the run has ended, but for who was at it and the verdict."""
+    return sha256_hex(canonical_json({key: value for key, value in document.items() if key not in ("pid", "verdict")}))
 
 
 def item_key(line: JsonObject) -> Key:
@@ -265,8 +270,9 @@ class FolderWriter(RunWriter):
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
-        self.event("ended", state=state, reason=fields.get("reason"))
-        self.update(state=state, pid=None, **fields)
+        ended = {**self.fields, "state": state, "pid": None, **fields}
+        self.event("ended", state=state, reason=fields.get("reason"), sha256=ended_hash(ended))
+        self.update(**ended)
 
     def close(self) -> None:
         """Closes the journals."""
@@ -308,9 +314,25 @@ class FolderStore(RunStore):
         path = os.path.join(folder, RUN_DOCUMENT)
         found = read_json_object(path)
         check_run_document(found, run, shown_path(path))
-        if found["state"] in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
+        if found["state"] not in (PLANNED, RUNNING):
+            self.check_end(found, shown_path(path))
+        elif not is_locked(os.path.join(folder, RUN_LOCK)):
             found["state"] = BROKEN_OFF
         return found
+
+    def check_end(self, document: JsonObject, shown: str) -> None:
+        """Raises RefusedError (`result_changed`) unless the run ended as its run.json, called *shown*, says."""
+        folder = self.folder(document["id"])
+        events = os.path.join(folder, EVENTS_FILE)
+        moved = os.path.join(folder, f"attempt-{document['attempt']}")
+        if document["state"] != DONE and not os.path.exists(events) and os.path.isdir(moved):
+            return  # a restart that was broken off
+        last = last_event(events)
+        if last and last["type"] != "ended" and document["state"] != DONE:  # whoever went on with it has not said so yet
+            last = next((event for event in reversed(read_chain(events)) if event["type"] == "ended"), None)
+        if last is None or last["type"] != "ended" or last["body"].get("sha256") != ended_hash(document):
+            message = f"{shown}: does not say what {EVENTS_FILE} recorded when the run ended"
+            raise RefusedError(message, OWN_FILE_HINT, "result_changed")
 
     def items(self, run: str) -> Iterator[JsonObject]:
         path, document = os.path.join(self.folder(run), ITEMS_FILE), self.read(run)
