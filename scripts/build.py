@@ -5,14 +5,18 @@
     python scripts/build.py --check      exit 1 if one of them is not what src/ gives
     python scripts/build.py --where 812  which source line is line 812 of kaizen.py?
     python scripts/build.py --map        layers, modules, sizes, imports, long functions
+    python scripts/build.py --unfold F   write the same program to F with every section as plain code
 
-What comes out is ordinary Python in one namespace, in the order of LAYERS (in
-src/kaizen/__init__.py). Code is copied line by line; only four things change:
+What comes out is readable Python in one namespace, in the order of LAYERS (in
+src/kaizen/__init__.py). A module is a section: a banner, and its text inside an r-string,
+which loader.py at the head of the file compiles when a command needs it, together with
+the sections that it imports from. Code is copied line by line; only four things change:
 
 1. the docstring of a module becomes the comment under its section banner;
-2. imports between modules are dropped: the name is already defined above;
-3. imports of the standard library move to one sorted block at the top;
-4. NAME = asset_text("review.css") becomes NAME = r-string with the text in it.
+2. imports between modules are dropped, for the names are in the one namespace; one inside
+   a function becomes `load_section("that.module")`: the module is read when the function runs;
+3. NAME = asset_text("review.css") becomes NAME = r-string with the text in it, above the section;
+4. unfolded, imports of the standard library move to one sorted block at the top.
 
 The rules that make this sound are in rules.py, the choices they hold to in sources.py;
 a breach is reported as path:line: message and nothing is written. The output depends
@@ -26,9 +30,10 @@ import argparse
 import ast
 import difflib
 import hashlib
+import json
 import os
 import sys
-from collections.abc import Sequence
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,25 +41,33 @@ from rules import MAX_FUNCTION_LINES, check_package
 from sources import (
     ASSET_KINDS,
     HOUSE,
+    LOADER,
     MINIMUM_PYTHON,
     MINIMUM_SYNTAX,
     PACKAGE,
     SOURCE_ONLY,
     Asset,
+    Door,
     House,
     Import,
     Module,
     Package,
     Problems,
     is_header,
+    is_internal,
     last_line,
     read_package,
     read_text,
 )
 
 ROOT = Path(__file__).resolve().parent.parent
+QUOTES = "'" * 3  # around the text of a section
 RULE = "# " + "=" * 77
 WIDTH = 99
+FOLDED = """\
+# Each module is a section: its own text, line by line, in a string that load_section() below
+# compiles when a command needs it, after the sections that it names. Tracebacks show the lines
+# of this file.""".split("\n")
 
 Origin = tuple[str, int] | None  # (path, line) of a line of the bundle; None: written here
 Pairs = list[tuple[str, Origin]]
@@ -70,26 +83,29 @@ class Bundle(NamedTuple):
 # --- Writing ---------------------------------------------------------------------------
 
 
-def bundle(root: Path, house: House, problems: Problems) -> Bundle:
-    """What src/ under *root* gives; worth something only if *problems* stays empty."""
+def bundle(root: Path, house: House, problems: Problems, *, folded: bool = True) -> Bundle:
+    """What src/ under *root* gives; worth something only if *problems* stays empty. Unfolded, all is plain code."""
     package = read_package(root, problems)
     check_package(package, house, problems)
-    pairs: Pairs = [(line, None) for line in head(package, house)]
-    for module in package.modules:
-        pairs += section(module, root, problems)
-    refuse_spare_assets(package.modules, root, problems)
-    tail = ["", "", 'if __name__ == "__main__":', f"    raise SystemExit({house.entry[1]}())"]
+    modules = package.modules
+    start = head(package, house, folded, problems)
+    pairs: Pairs = [*start]
+    for module in modules:
+        pairs += section(module, root, problems, needs(module, modules, house) if folded else None)
+    refuse_spare_assets(modules, root, problems)
+    entry = f'__getattr__("{house.entry[1]}")' if folded else house.entry[1]
+    tail = ["", "", 'if __name__ == "__main__":', f"    raise SystemExit({entry}())"]
     pairs += [(line, None) for line in tail]
     made = Bundle("\n".join(line for line, _ in pairs) + "\n", [origin for _, origin in pairs])
     if not problems:
-        verify(made, package.modules, root)
+        verify(made, modules, root, len(ast.parse("\n".join(line for line, _ in start)).body), folded)
     return made
 
 
-def head(package: Package, house: House) -> list[str]:
-    """Lines above the first section: docstring, notice, contents, doors, two guards, imports."""
+def head(package: Package, house: House, folded: bool, problems: Problems) -> Pairs:
+    """Lines above the first section: docstring, notice, contents, doors, two guards, loader or imports."""
     version = ".".join(map(str, MINIMUM_PYTHON))
-    return [
+    lines = [
         "#!/usr/bin/env python3",
         *package.docstring_lines,
         "",
@@ -97,13 +113,14 @@ def head(package: Package, house: House) -> list[str]:
         "# scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.",
         "# `python scripts/build.py --check` proves that this file is what the sources give, and",
         "# `python scripts/build.py --where N` names the source of line N.",
+        *(FOLDED if folded else []),
         "#",
         "# Contents, lowest layer first; a module uses only what stands above it. Search for",
         "# '# region <path>' to jump to one (editors fold these regions).",
         *contents(package.modules),
         "#",
         "# What reaches outside the process, and the only place where it may (checked at build):",
-        *[f"#   {effect + ':':<30} {doors_line(door.modules)}" for effect, door in house.doors.items()],
+        *[f"#   {effect + ':':<30} {doors_line(door)}" for effect, door in house.doors.items()],
         "",
         "import os",
         "import sys",
@@ -113,13 +130,68 @@ def head(package: Package, house: House) -> list[str]:
         'if __name__ == "__main__" and sys.path[:1] == [os.path.dirname(os.path.realpath(__file__))]:',
         "    del sys.path[0]  # a json.py beside this file must not be taken for Python's own",
         "",
-        *import_block(package.modules),
+    ]
+    pairs: Pairs = [(line, None) for line in [*lines, *([] if folded else import_block(package.modules))]]
+    return pairs + loader_lines() + [(line, None) for line in ["", "", *places(package.modules, house, problems)]]
+
+
+def loader_lines() -> Pairs:
+    """loader.py, its docstring as a comment."""
+    tree = ast.parse(LOADER)
+    code = LOADER.split("\n")[last_line(tree.body[0]) : -1]
+    comment = (ast.get_docstring(tree) or "").split("\n")
+    pairs: Pairs = [(f"# {line}".rstrip(), ("scripts/loader.py", 1)) for line in comment]
+    return pairs + [(line, ("scripts/loader.py", number)) for number, line in enumerate(code, last_line(tree.body[0]) + 1)]
+
+
+def places(modules: list[Module], house: House, problems: Problems) -> list[str]:
+    """The statements that tell the loader where the program begins, and where the entries of each table are."""
+    lines = [f"ENTRY[{quote(house.entry[1])}] = {quote(house.entry[0])}"]
+    for filler, (table, default) in house.registries.items():
+        lines.append(f"PLACES[{quote(table)}] = {{")
+        for module, call in [(each, call) for each in modules for name, call in each.decorators if name == filler]:
+            name, *texts = [text_of(module, argument) for argument in call.args]
+            groups = [text_of(module, keyword.value) for keyword in call.keywords if keyword.arg == "group"]
+            if not name:
+                problems.add(module.path, call.lineno, f"@{filler} begins with a text, or a constant of this module that is one")
+            place = (module.name, [*groups, default][0], next(filter(None, texts), ""))
+            lines.append(f"    {quote(name)}: ({', '.join(map(quote, place))}),")
+        lines.append("}")
+    return lines
+
+
+def text_of(module: Module, node: ast.expr) -> str:
+    """The text that an expression is: a literal, or a constant that the module assigns one to; "" for anything else."""
+    if isinstance(node, ast.Name):
+        assigned = [each.value for each in module.body if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == node.id]
+        node = assigned[0] if len(assigned) == 1 else node
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def quote(text: str) -> str:
+    """*text* as a Python literal in double quotes."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def needs(module: Module, modules: list[Module], house: House) -> list[str]:
+    """Names of the sections that *module* cannot do without, in bundle order.
+
+    Those that it imports from at the top; and where it imports a table that decorators fill, all that use the decorator.
+    """
+    wanted = {entry.source for entry in module.internal}
+    fills = {decorator for decorator, (table, _) in house.registries.items() if table in {entry.name for entry in module.internal}}
+    return [
+        each.name
+        for each in modules
+        if each is not module and (each.name in wanted or fills & {decorator for decorator, _ in each.decorators})
     ]
 
 
-def doors_line(modules: Sequence[str]) -> str:
-    """Doors as paths: ("foundation.process", "cli.") gives 'foundation/process.py, cli/'."""
-    paths = [module.replace(".", "/") + ("" if module.endswith(".") else ".py") for module in modules]
+def doors_line(door: Door) -> str:
+    """A door as paths: ("foundation.process", "cli.") gives 'foundation/process.py, cli/'."""
+    paths = [module.replace(".", "/") + ("" if module.endswith(".") else ".py") for module in door.modules]
+    if "exec" in door.names:
+        paths.append("load_section() below, which reads the sections of this file")
     return ", ".join(paths) or "nowhere"
 
 
@@ -161,21 +233,39 @@ def merged(entries: list[Import]) -> list[str]:
     return lines
 
 
-def section(module: Module, root: Path, problems: Problems) -> Pairs:
-    """The lines of one module, under its banner."""
+def section(module: Module, root: Path, problems: Problems, needed: list[str] | None) -> Pairs:
+    """The lines of one module, under its banner; inside a call of the loader's `section` with what is *needed*, if that is not None."""
     pairs: Pairs = [("", None), (f"# region {module.shown}", None), (RULE, None)]
     pairs += [(f"# {line}".rstrip(), (module.path, 1)) for line in module.docstring.split("\n")]
     pairs.append((RULE, None))
-    assets = {asset.first: asset for asset in module.assets}
+    if needed is None:
+        return [*pairs, *body_lines(module, asset_pairs(module, root, problems)), ("", None), ("# endregion", None)]
+    for lines in asset_pairs(module, root, problems).values():
+        pairs += lines
+    pairs.append((f"section({quote(module.name)}, r{QUOTES}", None))
+    for statement in module.header:
+        if not is_internal(statement):
+            pairs += [(module.lines[number - 1], (module.path, number)) for number in range(statement.lineno, last_line(statement) + 1)]
+    pairs += body_lines(module, {asset.first: [] for asset in module.assets})
+    names = textwrap.wrap(" ".join(needed), WIDTH - 4)
+    close = [f"{QUOTES}{', (' if names else ')'}", *[f"    {quote(line + ' ')}" for line in names], *(["))"] if names else [])]
+    return [*pairs, *[(line, None) for line in close], ("# endregion", None)]
+
+
+def body_lines(module: Module, instead: dict[int, Pairs]) -> Pairs:
+    """The lines behind the header of a module; *instead* of the assets, by their first line, what is given for them."""
+    pairs: Pairs = []
+    ends = {asset.first: asset.last for asset in module.assets}
     number = module.body_start
     while number <= len(module.lines):
-        if number in assets:
-            pairs += asset_lines(module, assets[number], root, problems)
-            number = assets[number].last + 1
-        else:
-            pairs.append((module.lines[number - 1], (module.path, number)))
-            number += 1
-    return [*pairs, ("", None), ("# endregion", None)]
+        pairs += instead[number] if number in ends else [(module.shipped[number - 1], (module.path, number))]
+        number = ends.get(number, number) + 1
+    return pairs
+
+
+def asset_pairs(module: Module, root: Path, problems: Problems) -> dict[int, Pairs]:
+    """{first line in the module: the lines of the assignment with its text} for each asset."""
+    return {asset.first: asset_lines(module, asset, root, problems) for asset in module.assets}
 
 
 def asset_lines(module: Module, asset: Asset, root: Path, problems: Problems) -> Pairs:
@@ -217,30 +307,46 @@ def refuse_spare_assets(modules: list[Module], root: Path, problems: Problems) -
             problems.add(path.relative_to(root).as_posix(), 1, "no module embeds this asset")
 
 
-def verify(made: Bundle, modules: list[Module], root: Path) -> None:
-    """Prove that the bundle parses into the statements of the modules, in order.
+def verify(made: Bundle, modules: list[Module], root: Path, above: int, folded: bool) -> None:
+    """Prove that the bundle holds the statements of the modules, in order, behind its first *above* statements.
 
     Each statement stands on lines of its own that are those of its source, so equal lines are
-    equal statements; an asset is a call there and must be a string of the file's text
-    here. Raises AssertionError: a failure is a bug in this script.
+    equal statements, and each line of a section is the line of the file that it is compiled as.
+    An asset is a call there and must be a string of the file's text here.
+    Raises AssertionError: a failure is a bug in this script.
     """
-    tree = ast.parse(made.text, "kaizen.py", feature_version=MINIMUM_SYNTAX)
     lines = made.text.split("\n")
-    # Above the modules: the docstring and the two guards; below: the main guard.
-    found = [node for node in tree.body if not is_header(node)][3:-1]
-    wanted = [(module, node) for module in modules for node in module.body]
+    found: list[tuple[ast.stmt, list[str]]] = []
+    for node in ast.parse(made.text, "kaizen.py", feature_version=MINIMUM_SYNTAX).body[above:-1]:
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call):
+            text = ast.literal_eval(call.args[1])
+            inside = text.split("\n")
+            if inside[1:-1] != lines[node.lineno : node.lineno + len(inside) - 2]:
+                raise AssertionError(f"the section of kaizen.py:{node.lineno} does not begin on that line")
+            body = ast.parse(text, "kaizen.py", feature_version=MINIMUM_SYNTAX).body
+            found += [(each, inside) for each in body if not is_header(each)]
+        else:
+            found.append((node, lines))
+    wanted = [(module, node) for module in modules for node in in_order(module, folded)]
     if len(found) != len(wanted):
         raise AssertionError(f"the bundle has {len(found)} statements, src/ has {len(wanted)}")
-    for here, (module, there) in zip(found, wanted, strict=True):
+    for (here, around), (module, there) in zip(found, wanted, strict=True):
         asset = next((asset for asset in module.assets if asset.first == there.lineno), None)
         if asset:
             value = here.value if isinstance(here, ast.Assign) else None
             text = (root / "src" / PACKAGE / "assets" / asset.file).read_text(encoding="utf-8")
             same = isinstance(value, ast.Constant) and value.value == text
         else:
-            same = source_lines(here, lines) == source_lines(there, module.lines)
+            same = source_lines(here, around) == source_lines(there, module.shipped)
         if not same:
-            raise AssertionError(f"changed on the way: {module.path}:{there.lineno}, kaizen.py:{here.lineno}")
+            raise AssertionError(f"changed on the way: {module.path}:{there.lineno}")
+
+
+def in_order(module: Module, folded: bool) -> list[ast.stmt]:
+    """The statements of a module as they come in the bundle: folded, its assets stand above the section."""
+    starts = {asset.first for asset in module.assets} if folded else set()
+    return sorted(module.body, key=lambda node: node.lineno not in starts)
 
 
 def source_lines(node: ast.stmt, lines: list[str]) -> list[str]:
@@ -296,10 +402,11 @@ def show_stale(shown: str, found: bytes, made: Bundle) -> None:
 
 
 def show_map(root: Path) -> None:
-    """Print the architecture: one line a module with what it imports, then the long functions."""
+    """Print the architecture: one line a module with what it imports, in brackets inside functions, then the long functions."""
     modules = read_package(root, Problems()).modules
     for module in modules:
         below = sorted({entry.source for entry in module.internal if entry.source not in SOURCE_ONLY})
+        below += [f"({source})" for source in sorted({entry.source for entry in module.inner})]
         print(f"{module.layer:<11} {module.name:<26} {len(module.lines):>4} lines  <- {', '.join(below) or '-'}")
     print(f"{len(modules)} modules, {sum(len(module.lines) for module in modules)} lines")
     for module in modules:
@@ -336,6 +443,7 @@ def main(argv: list[str] | None = None, house: House = HOUSE) -> int:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--check", action="store_true", help="exit 1 if kaizen.py or a copy is stale; write nothing")
     mode.add_argument("--where", type=int, metavar="LINE", help="source of a line of kaizen.py")
+    mode.add_argument("--unfold", type=Path, metavar="FILE", help="write the program with every section as plain code")
     mode.add_argument("--map", action="store_true", help="list layers, modules, sizes, imports, long functions")
     args = parser.parse_args(argv)
     if args.map:
@@ -343,7 +451,7 @@ def main(argv: list[str] | None = None, house: House = HOUSE) -> int:
         return 0
 
     problems = Problems()
-    made = bundle(args.root, house, problems)
+    made = bundle(args.root, house, problems, folded=args.unfold is None)
     if problems:
         print(*problems, sep="\n", file=sys.stderr)
         print(f"build: {len(problems)} problem(s); nothing written", file=sys.stderr)
@@ -351,6 +459,9 @@ def main(argv: list[str] | None = None, house: House = HOUSE) -> int:
     if args.where is not None:
         origin = made.origins[args.where - 1] if 0 < args.where <= len(made.origins) else None
         print(f"{origin[0]}:{origin[1]}" if origin else "written by scripts/build.py itself")
+        return 0
+    if args.unfold:
+        args.unfold.write_text(made.text, encoding="utf-8", newline="\n")
         return 0
     if args.check:
         return check(args.root, house, made)

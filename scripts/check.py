@@ -3,7 +3,7 @@
 
     python scripts/check.py            the build, linters, all tests on every Python here, peer tests
     python scripts/check.py --quick    the build, and the tests on this Python
-    python scripts/check.py --ci       the same as without, installing what is missing (Chromium, bubblewrap)
+    python scripts/check.py --ci       the same as without, installing what is missing (Chromium, bubblewrap, npm)
 
 Linters and what the peer tests need are installed into .ci/venv, from the versions in
 .ci/requirements.txt and tests/peers/requirements.txt. The tests themselves need nothing
@@ -32,7 +32,8 @@ REQUIREMENTS = (ROOT / ".ci" / "requirements.txt", ROOT / "tests" / "peers" / "r
 MINORS = (10, 11, 12, 13)  # of Python 3
 UNITTEST = ("-m", "unittest", "discover", "-s")
 PROBE = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
-PROGRAMS = {"chromium": ["chromium", "fonts-liberation"], "bwrap": ["bubblewrap"]}  # program: Debian's packages
+# program: Debian's packages
+PROGRAMS = {"chromium": ["chromium", "fonts-liberation"], "bwrap": ["bubblewrap"], "node": ["nodejs"], "npm": ["npm"]}
 TEST_SECONDS = 1800  # a suite that takes longer hangs
 INSTALL_SECONDS = 900
 
@@ -247,11 +248,14 @@ def install_packages() -> None:
 
 
 def check_lint(installed: bool) -> Tally:
-    """ruff and mypy --strict on src/ and scripts/, and mypy on the bundle as a user's checker sees it."""
+    """ruff and mypy --strict on src/ and scripts/, and mypy on the bundle: as a user's checker sees it, and with its sections as code."""
+    unfolded = str(ROOT / ".ci" / "unfolded.py")  # what the sections of kaizen.py hold, which no checker looks into
     checks = {
         "ruff check": [venv_program("ruff"), "check", "--quiet", "."],
         "mypy --strict src/ and scripts/": [venv_program("mypy"), "--no-error-summary"],
         "mypy --strict kaizen.py": [venv_program("mypy"), "--no-error-summary", "kaizen.py"],
+        "kaizen.py with its sections as plain code": [sys.executable, "scripts/build.py", "--unfold", unfolded],
+        "mypy --strict of that": [venv_program("mypy"), "--no-error-summary", unfolded],
     }
     if not installed:
         return report("linters", Tally(failed=len(checks)), Ran(1, "not run: .ci/venv is incomplete", 0.0))
@@ -287,11 +291,12 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", action="store_true", help="only the build, and the tests on this Python")
-    mode.add_argument("--ci", action="store_true", help="install Chromium and bubblewrap if they are missing")
+    mode.add_argument("--ci", action="store_true", help="install Chromium, bubblewrap and npm if they are missing")
     args = parser.parse_args(argv)
     start = time.monotonic()
     heading("build")
     total = check_command("kaizen.py and its copies are current", [sys.executable, "scripts/build.py", "--check"])
+    total = total.plus(check_command("every place names one version", [sys.executable, "scripts/release.py", "--check"]))
     if args.quick:
         heading("tests: python -m unittest discover -s tests")
         version = sys.version_info

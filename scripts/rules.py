@@ -16,21 +16,26 @@ import symtable
 import sys
 
 from sources import (
-    ASSET_FUNCTION,
+    LOADER,
     PACKAGE,
+    PROVIDED,
     SOURCE_ONLY,
     House,
     Import,
     Module,
     Package,
     Problems,
+    bound_names,
     is_header,
+    is_internal,
     last_line,
 )
 
 MAX_MODULE_LINES = 500
 MAX_FUNCTION_LINES = 60
 MAX_SUMMARY = 88  # characters in the first line of a module's docstring
+
+TRIPLE = "'" * 3  # the quotes around the text of a section in the bundle
 
 # Never: @dataclass costs 1 ms a class at every start, NamedTuple 0.1 ms.
 NEVER_STDLIB = {"dataclasses": "use typing.NamedTuple; a dataclass costs 1 ms at every start"}
@@ -57,6 +62,7 @@ def check_package(package: Package, house: House, problems: Problems) -> None:
         check_imports(module, house, problems)
         check_nodes(module, house, problems)
         check_names(module, house, problems)
+        check_effects(module, house, problems)
     check_references(package.modules, problems)
     check_meanings(package.modules, problems)
     name, function = house.entry
@@ -76,6 +82,9 @@ def check_form(module: Module, problems: Problems) -> None:
     if len(module.lines) > MAX_MODULE_LINES:
         message = f"has {len(module.lines)} lines, over {MAX_MODULE_LINES}; split it"
         problems.add(module.path, MAX_MODULE_LINES, message)
+    for number, line in enumerate(module.lines, 1):
+        if TRIPLE in line:
+            problems.add(module.path, number, f"holds {TRIPLE}, which would end the text of its section; use three double quotes")
     for statement in module.body:
         if is_header(statement):
             problems.add(module.path, statement.lineno, "imports go above the first statement")
@@ -166,13 +175,15 @@ def dotted(node: ast.Attribute) -> str:
 
 def check_nested_import(module: Module, node: ast.Import | ast.ImportFrom, inside: bool, house: House, problems: Problems) -> None:
     """Imports below the top may only bring in the standard library; outside functions, only the start-up set."""
+    if is_internal(node) and inside:
+        return  # see check_references
     for alias in node.names:
         source, name = alias.name, alias.name
         if isinstance(node, ast.ImportFrom):
             source = PACKAGE if node.level else node.module or ""
             name = f"{source}.{alias.name}"
         if source.split(".")[0] == PACKAGE:
-            problems.add(module.path, node.lineno, "import package names at the top of the module")
+            problems.add(module.path, node.lineno, "import package names at the top of the module, or inside a function")
             continue
         if not (inside and source in NEWER_STDLIB):
             check_stdlib(module, node.lineno, source, problems)
@@ -210,6 +221,21 @@ def check_names(module: Module, house: House, problems: Problems) -> None:
     for name in sorted(rebound - set(module.defined)):
         message = f"'global {name}' rebinds a name that this module does not define"
         problems.add(module.path, first_use(module, name), message)
+
+
+def check_effects(module: Module, house: House, problems: Problems) -> None:
+    """What a module does to others while it is read: fill a table with a decorator that the house knows, and nothing else."""
+    others = {entry.name for entry in module.internal}
+    for statement in module.body:
+        for decorator in getattr(statement, "decorator_list", []):
+            name = getattr(decorator.func if isinstance(decorator, ast.Call) else decorator, "id", "")
+            if name in others - set(house.registries):
+                message = f"@{name} may fill a table, which has to be whole when it is read: name both in HOUSE.registries"
+                problems.add(module.path, statement.lineno, message)
+        targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+        changed = {getattr(target.value, "id", "") for target in targets if isinstance(target, (ast.Subscript, ast.Attribute))}
+        if changed & others:
+            problems.add(module.path, statement.lineno, f"changes {min(changed & others)}, which may be read without this module")
 
 
 def first_use(module: Module, name: str) -> int:
@@ -271,8 +297,8 @@ def check_references(modules: list[Module], problems: Problems) -> None:
     """Imports within the package point downwards, to names that are there."""
     position = {module.name: index for index, module in enumerate(modules)}
     for index, module in enumerate(modules):
-        for line, target, name, _ in module.internal:
-            if name == ASSET_FUNCTION and target in SOURCE_ONLY:
+        for line, target, name, _ in module.internal + module.inner:
+            if name in PROVIDED and target in SOURCE_ONLY and line <= module.body_start:
                 continue
             if target not in position:
                 problems.add(module.path, line, f"{PACKAGE}.{target} is not in LAYERS")
@@ -286,6 +312,9 @@ def check_references(modules: list[Module], problems: Problems) -> None:
 def check_meanings(modules: list[Module], problems: Problems) -> None:
     """A top-level name has one meaning in the whole package, and hides no builtin."""
     meanings: dict[str, tuple[str, int, str]] = {}  # name -> (path, line, what)
+    for statement in ast.parse(LOADER).body:
+        if not is_header(statement):
+            meanings |= {name: ("scripts/loader.py", line, "the loader's") for name, line in bound_names(statement)}
     for module in modules:
         entries = [(name, line, f"defined in {module.path}") for name, line in module.defined.items()]
         entries += [(entry.bound, entry.line, meaning(entry)) for entry in module.stdlib + module.typing]

@@ -66,7 +66,7 @@ class Size(NamedTuple):
         return share + self.errors * math.sqrt(share * (1 - share) / self.null)
 
 
-SHORT, LONG = Size(20, 12, 60, 3), Size(600, 200, 1_500)
+SHORT, LONG = Size(20, 12, 60, 3), Size(600, 150, 1_000)
 
 
 def generator(label: str) -> random.Random:

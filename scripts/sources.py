@@ -21,6 +21,8 @@ MINIMUM_PYTHON = (3, 10)
 MINIMUM_SYNTAX = (3, 8)
 
 ASSET_FUNCTION = "asset_text"
+LOADER = (Path(__file__).parent / "loader.py").read_text(encoding="utf-8")  # stands at the head of the bundle
+PROVIDED = (ASSET_FUNCTION, "load_section", "places")  # from PACKAGE.embed in the sources, by the build in the bundle
 ASSET_KINDS = frozenset(".css .html .js .json .jsonl .md .py .sh .svg .txt".split())
 SOURCE_ONLY = ("embed", "__main__")  # read by nobody but a run from src/; never shipped
 
@@ -43,12 +45,15 @@ class House(NamedTuple):
     doors    {what it does: Door}; printed at the head of the bundle
     startup  standard-library modules that may be imported at the top of a module
     mirrors  skill folders that carry a copy of the bundle as scripts/kaizen.py
+    registries  {decorator @name(entry, …, sentence, …, group=…): (the table that it fills, the group of an entry that names none)};
+             who imports the table gets all modules that use the decorator, `places` tells where an entry is
     """
 
     entry: tuple[str, str]
     doors: dict[str, Door]
     startup: frozenset[str]
     mirrors: tuple[str, ...] = ()
+    registries: dict[str, tuple[str, str]] = {}  # noqa: RUF012 (never changed)
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -92,7 +97,8 @@ HOUSE = House(
             "keyword math operator os re stat sys time types typing"
         )
     ),
-    mirrors=(".agents/skills/improve-agent", "plugins/kaizen/skills/guide"),
+    mirrors=(".agents/skills/improve-agent", "plugins/kaizen/skills/autoresearch", "plugins/kaizen/skills/guide"),
+    registries={"evaluator": ("EVALUATORS", ""), "command": ("COMMANDS", "main job")},
 )
 
 
@@ -147,8 +153,11 @@ class Module:
     stdlib     [Import] of the standard library
     typing     the same, for imports under `if TYPE_CHECKING:`
     internal   [Import] within the package
+    inner      the same, for imports inside functions
+    shipped    lines as the bundle has them: with load_section(…) for the imports of `inner`
     assets     [Asset]
     defined    {top-level name: line}
+    decorators [(name, call)] of the decorators of the form @name(…) at the top level
     """
 
     def __init__(self, name: str, layer: str, path: str, text: str):
@@ -160,6 +169,8 @@ class Module:
         self.stdlib: list[Import] = []
         self.typing: list[Import] = []
         self.internal: list[Import] = []
+        self.inner: list[Import] = []
+        self.shipped = list(self.lines)
         self.assets: list[Asset] = []
         self.defined: dict[str, int] = {}
         self.body = list(self.tree.body)
@@ -170,6 +181,8 @@ class Module:
         while self.body and is_header(self.body[0]):
             self.header.append(self.body.pop(0))
             self.body_start = last_line(self.header[-1]) + 1
+        calls = [each for node in self.body for each in getattr(node, "decorator_list", []) if isinstance(each, ast.Call)]
+        self.decorators = [(each.func.id, each) for each in calls if isinstance(each.func, ast.Name)]
 
     @property
     def summary(self) -> str:
@@ -274,6 +287,7 @@ def read_module(root: Path, name: str, layer: str, problems: Problems) -> Module
                 take_import(module, inner, module.typing, problems)
         else:
             take_import(module, statement, module.stdlib, problems)
+    take_inner(module, problems)
     for statement in module.body:
         if ASSET_FUNCTION in text:
             take_assets(module, statement, problems)
@@ -353,6 +367,30 @@ def take_name(module: Module, entry: Import, found: list[Import], problems: Prob
         problems.add(module.path, entry.line, f"import names, not the module {entry.name}")
     else:
         module.internal.append(entry._replace(source=entry.source[len(PACKAGE) + 1 :]))
+
+
+def is_internal(node: ast.AST) -> bool:
+    """True for `from kaizen.… import …`."""
+    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE
+
+
+def take_inner(module: Module, problems: Problems) -> None:
+    """Add the imports within the package that stand inside functions to module.inner, and what they become to module.shipped."""
+    if not any(f"from {PACKAGE}" in line and not line.startswith("from ") for line in module.lines):
+        return
+    for node in [node for statement in module.body for node in ast.walk(statement)]:
+        if not (isinstance(node, ast.ImportFrom) and is_internal(node)):
+            continue
+        first, last = node.lineno, last_line(node)
+        if module.lines[first - 1][: node.col_offset].strip() or ";" in module.lines[last - 1]:
+            problems.add(module.path, first, "an import within the package stands on lines of its own")
+        before = len(module.internal)
+        for alias in node.names:
+            take_name(module, Import(first, node.module or "", alias.name, alias.asname or alias.name), [], problems)
+        module.inner += module.internal[before:]
+        del module.internal[before:]
+        target = (node.module or "")[len(PACKAGE) + 1 :]
+        module.shipped[first - 1 : last] = [f'{" " * node.col_offset}load_section("{target}")', *[""] * (last - first)]
 
 
 def refuse_lost_text(module: Module, problems: Problems) -> None:

@@ -64,7 +64,7 @@ class History:
         self.say("baseline", run=run, commit=self.contract["base_commit"])
         runs = [self.run("noise", "baseline") for _ in range(3)]
         found = {"flip_rate": 0.2, "se_pass": 0.04, "run_variance": 0.0, "mde": {"1": 0.14, "3": 0.08, "6": 0.06}, "is_resolvable": True}
-        self.say("noise", runs=runs, passes=3, items=60, accepted=None, **{**found, **noise})
+        self.say("noise", runs=runs, passes=3, items=60, **{**found, "accepted": None, **noise})
 
     def idea(self, number, category="prompt", hypothesis="", label=None):
         name = f"i{number}"

@@ -53,14 +53,14 @@ class CampaignLab(Lab):
                 writer.finish(state, items=items, counts={}, result=result, cost_usd=None, metrics={}, seconds=1.0, reason=None, started_at=None)
         return items
 
-    def measured(self, variant, commit, verdict="keepable", z=1.5, **more):
+    def measured(self, variant, commit, verdict="keepable", z=1.5, scores=None, **more):
         """A variant that was screened and replicated, with its runs in the store."""
         self.reload()
         self.history.screen(variant, commit=commit, **{key: more.pop(key) for key in ("idea", "memorised") if key in more})
         runs = self.history.replicate(variant, verdict, z, commit, **more)
         sealed = {}
         for side, run in runs.items():
-            sealed[run] = self.make_run(run, variant, commit if side == "candidate" else self.base)
+            sealed[run] = self.make_run(run, variant, commit if side == "candidate" else self.base, scores)
         for event in self.history.campaign.events:
             if event["type"] == "run_ended" and event["body"]["run"] in sealed:
                 event["body"]["items"] = sealed[event["body"]["run"]]

@@ -1,11 +1,15 @@
 """A campaign of the system `demo` whose agent is one number: how much of each item passes; and fast evals."""
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import tempfile
 import unittest
 from pathlib import Path
+from typing import ClassVar
+from unittest import mock
 
 import lab_fixture
 from lab_fixture import PRELUDE
@@ -42,12 +46,24 @@ class CampaignLab(lab_fixture.Lab):
     """A test in a repository whose campaign c1 is open, made once; `self.sealed` is its sealed place."""
 
     made_campaign: "Path | None" = None
+    is_begun = False  # with baseline and noise floor, from answers in this process
 
     @staticmethod
     def forget_campaign():
         if CampaignLab.made_campaign is not None:
             shutil.rmtree(CampaignLab.made_campaign)
             CampaignLab.made_campaign = None
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "tmp").mkdir()
+        patch = mock.patch.object(tempfile, "tempdir", str(self.folder / "tmp"))
+        patch.start()
+        self.addCleanup(patch.stop)
+        if self.is_begun:
+            QuickEval.fails, QuickEval.asked, QuickEval.polls = set(), [], False
+            self.quick()
+            self.quick_exports()
 
     def make_repository(self):
         if CampaignLab.made_campaign is None:
@@ -60,9 +76,16 @@ class CampaignLab(lab_fixture.Lab):
             shutil.copytree(made / "sealed", made / "sealed-as-made", symlinks=True)
             CampaignLab.made_campaign = made
             unittest.addModuleCleanup(CampaignLab.forget_campaign)
-        else:
-            self.copy_repository(CampaignLab.made_campaign / "repo")
+            shutil.rmtree(self.repo)
         made = CampaignLab.made_campaign
+        if self.is_begun and not (made / "begun").exists():
+            self.copy_repository(made / "repo")
+            os.chdir(self.repo)
+            with mock.patch.dict(kaizen.ITEM_EVALUATORS, {"eval": QuickEval}), mock.patch.object(os, "fsync"):
+                self.begin()
+            os.chdir(self.folder)
+            self.repo.rename(made / "begun")
+        self.copy_repository(made / ("begun" if self.is_begun else "repo"))
         self.sealed = made / "sealed"
         shutil.rmtree(self.sealed)
         shutil.copytree(made / "sealed-as-made", self.sealed, symlinks=True)
@@ -113,6 +136,128 @@ class CampaignLab(lab_fixture.Lab):
     def bodies(self, kind):
         return [event["body"] for event in self.campaign.events if event["type"] == kind]
 
+    def keep(self, name="v1", rate=0.95, **more):
+        """Commits a variant and makes it the leader by a word in the journal; the hash."""
+        commit = self.variant(name, rate, **more)
+        body = {"variant": name, "commit": commit, "idea": "", "how": "kept", "runs": self.bodies("noise")[0]["runs"], "gain": 0.1, "se": 0.05}
+        kaizen.record(self.campaign, "keep", **body, accepted_memorised=None, lesson="", best_run="", head=commit, ref=None)
+        return commit
+
     def left_behind(self):
         """Work folders of this process that were not removed."""
         return [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("kaizen-work-")]
+
+    def amend(self, **terms):
+        """From now on the campaign has these terms, as if it had opened with them."""
+        given = kaizen.load_campaign
+
+        def amended(workspace, name):
+            campaign = given(workspace, name)
+            return campaign._replace(contract={**campaign.contract, **terms})
+
+        patch = mock.patch.object(kaizen, "load_campaign", amended)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def quick(self):
+        """From now on items are answered in this process, as the eval would."""
+        patch = mock.patch.dict(kaizen.ITEM_EVALUATORS, {"eval": QuickEval})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def quick_exports(self):
+        """From now on the trees of commits are copies that were made once, and git is not asked for them."""
+        made = {}
+
+        @contextlib.contextmanager
+        def exported(workspace, checkout, commit, system, folders):
+            if commit not in made:
+                made[commit] = folders.make() + commit
+                kaizen.Export(checkout, commit, made[commit])
+                kept = str(self.folder / f"export-{commit}")
+                shutil.copytree(made[commit], kept)
+                made[commit] = kept
+            yield os.path.join(made[commit], "tree"), kaizen.Watch()
+
+        judges, judge_of = {}, kaizen.judge_of
+
+        def judge(workspace, checkout, campaign, folder, others):
+            if others or checkout.root != str(self.repo):
+                return judge_of(workspace, checkout, campaign, folder, others)
+            if not judges:
+                judges[0] = judge_of(workspace, checkout, campaign, str(self.folder / "judge-of-all"), others)
+            return judges[0]
+
+        patch = mock.patch.multiple(kaizen, exported=exported, judge_of=judge)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def snapshot(self):
+        """What puts store and sealed place back to what they are now."""
+        store, kept = self.repo / "kaizen/.kaizen", self.folder / "snapshot"
+        shutil.copytree(store, kept / "store")
+        shutil.copytree(self.sealed, kept / "sealed")
+
+        def restore():
+            for place, name in ((store, "store"), (self.sealed, "sealed")):
+                shutil.rmtree(place)
+                shutil.copytree(kept / name, place)
+
+        return restore
+
+
+class Killed(BaseException):
+    """In place of kill -9."""
+
+
+class QuickEval(kaizen.ItemEvaluator):
+    """Does in this process what SEEDED does in its own. `fails` are (variant, pass) whose rounds crash."""
+
+    separation = "own_process"
+    fails: ClassVar[set] = set()
+    asked: ClassVar[list] = []
+    polls = False  # after each answer, as while an eval speaks
+
+    def __init__(self, workspace, system):
+        pass
+
+    def answer(self, asked, session):
+        QuickEval.asked.append((session.variant, asked[0].pass_number))
+        with open(os.path.join(session.tree, "agent.json"), encoding="utf-8") as stream:
+            agent = json.load(stream)
+        rate = agent["rate"]
+        session.take({"event": "start", "total": len(asked)})
+        for each in asked:
+            tag = (each.case.document.get("tags") or [""])[0]
+            better = rate if isinstance(rate, (int, float)) else rate.get(tag, rate[""])
+            score = int(random.Random(f"{each.seed}{each.item}").random() < better)
+            told = {"metrics": {"safe": 1, **agent.get("metrics", {})}, "cost_usd": agent.get("cost", 0.001), "latency_ms": 1.0}
+            session.take({"event": "item", "id": each.item, "trial": each.trial, "status": "ok", "score": score, **told})
+            end = session.poll() if self.polls else None
+            if end:
+                return end
+            if (session.variant, each.pass_number) in self.fails:
+                return kaizen.RunEnd("crashed", "exit_code", "the eval ended with exit code 1")
+        session.take({"event": "end"})
+        return kaizen.ENDED_WELL
+
+
+@contextlib.contextmanager
+def killed_at(number):
+    """While the block runs, the *number*-th write of a journal or of run.json raises Killed before it happens; tells how many there were."""
+    count = [0]
+
+    def deadly(function):
+        def call(*args, **options):
+            count[0] += 1
+            if count[0] == number:
+                raise Killed
+            return function(*args, **options)
+
+        return call
+
+    places = ((kaizen.ChainLog, "append"), (kaizen.FolderWriter, "item"), (kaizen.FolderWriter, "update"), (kaizen.FolderStore, "create"))
+    with contextlib.ExitStack() as patches:
+        for owner, name in places:
+            patches.enter_context(mock.patch.object(owner, name, deadly(getattr(owner, name))))
+        yield count

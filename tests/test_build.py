@@ -38,6 +38,7 @@ TOY_HOUSE = House(
     },
     startup=frozenset("argparse collections hashlib html json math os pathlib re string sys typing urllib".split()),
     mirrors=("skills/first", "skills/second"),
+    registries={"evaluator": ("EVALUATORS", ""), "command": ("COMMANDS", "")},
 )
 
 
@@ -158,15 +159,30 @@ class Building(Tree):
     def test_every_line_of_code_is_copied_verbatim(self):
         text, origins = build.bundle(self.root, TOY_HOUSE, sources.Problems())
         for line, origin in zip(text.splitlines(), origins, strict=True):
-            if origin and origin[1] > 1 and not line.endswith('"""'):
+            if origin and origin[0].startswith("src/") and origin[1] > 1 and not line.endswith('"""'):
                 source = (self.root / origin[0]).read_text(encoding="utf-8").splitlines()
                 self.assertEqual(line, source[origin[1] - 1])
 
     def test_map_lists_layers_sizes_imports_and_long_functions(self):
         self.add_function(*["x = 1"] * rules.MAX_FUNCTION_LINES)
+        self.write(
+            "commands/late.py",
+            """\
+            \"\"\"A module that imports when it runs.\"\"\"
+
+            from kaizen.commands.table import COMMANDS
+
+
+            def late() -> object:
+                from kaizen.stats.intervals import wilson_interval
+
+                return COMMANDS, wilson_interval
+            """,
+        )
         status, out, _ = self.build("--map")
         self.assertEqual(status, 0)
         self.assertRegex(out, r"domain +policy.comparison +\d+ lines +<- stats.intervals\n")
+        self.assertRegex(out, r"cli +commands.late +\d+ lines +<- commands.table, \(stats.intervals\)\n")
         self.assertRegex(out, r"\d+ modules, \d+ lines\n")
         self.assertIn("over 60 lines: src/kaizen/stats/intervals.py:42 added (61)", out)
 
@@ -206,7 +222,7 @@ class Building(Tree):
         self.build()
         text = self.bundle.read_text()
         self.assertRegex(text, r"#   listens on a port: +web/service.py\n")
-        self.assertRegex(text, r"#   loads or evaluates code: +nowhere\n")
+        self.assertRegex(text, r"#   loads or evaluates code: +load_section\(\) below, which reads the sections of this file\n")
 
     def test_every_python_here_builds_the_same_bytes(self):
         """Another interpreter's parser, symbol tables and sorting change nothing."""
@@ -348,9 +364,59 @@ class Refusals(Tree):
         self.add_function("import tempfile", "return tempfile")
         self.assert_builds()
 
-    def test_import_of_the_package_inside_a_function(self):
-        self.add_function("from kaizen.foundation.errors import DataError", "return DataError")
-        self.assert_refused("import package names at the top of the module")
+    def test_import_of_the_package_inside_a_function_reads_the_section_when_the_function_runs(self):
+        self.add_function("from kaizen.foundation.errors import (", "    DataError,", ")", "return DataError('late').exit_status")
+        self.assert_builds()
+        self.assertIn('def added():\n    load_section("foundation.errors")\n\n\n    return DataError(', self.bundle.read_text())
+        code = "import kaizen; kaizen.load_section('stats.intervals'); print('foundation.errors' in kaizen.SECTIONS, kaizen.added())"
+        self.assertEqual(run("-c", code, cwd=self.root).stdout, "True 2\n")
+        self.assertEqual(self.build("--where", str(self.bundle.read_text().split("\n").index("def added():") + 2))[1], "src/kaizen/stats/intervals.py:43\n")
+
+    def test_forms_of_import_inside_a_function_that_the_bundle_cannot_have(self):
+        table = [
+            ("from kaizen.foundation.errors import DataError as E", "without 'as'"),
+            ("from kaizen.policy.comparison import compare", "comes later in LAYERS"),
+            ("from kaizen.foundation.errors import NoSuchError", "does not define NoSuchError"),
+            ("from kaizen.foundation.nowhere import DataError", "kaizen.foundation.nowhere is not in LAYERS"),
+            ("from kaizen.embed import asset_text", "kaizen.embed is not in LAYERS"),
+            ("from kaizen import foundation", "import names, not the module foundation"),
+            ("import kaizen.foundation.errors", "import package names at the top of the module, or inside a function"),
+            ("if True: from kaizen.foundation.errors import DataError", "stands on lines of its own"),
+            ("from kaizen.foundation.errors import DataError; x = 1", "stands on lines of its own"),
+        ]
+        before = self.source("stats/intervals.py").read_text(encoding="utf-8")
+        for statement, message in table:
+            with self.subTest(statement):
+                self.write("stats/intervals.py", before)
+                self.add_function(statement, "return DataError")
+                self.assert_refused(message)
+
+    def test_import_of_the_package_in_a_condition_at_the_top(self):
+        self.append("stats/intervals.py", "\nif Z_95:\n    from kaizen.foundation.errors import DataError\n")
+        self.assert_refused("import package names at the top of the module, or inside a function")
+
+    def test_quotes_that_would_end_a_section(self):
+        self.append("stats/intervals.py", "\nTHREE = \"it is ''' here\"\n")
+        self.assert_refused("src/kaizen/stats/intervals.py:41: holds ''', which would end the text of its section")
+
+    def test_name_of_the_loader(self):
+        self.append("stats/intervals.py", "\n\ndef load_section():\n    pass\n")
+        self.assert_refused("load_section has another meaning at scripts/loader.py:")
+
+    def test_decorator_that_may_fill_a_table_nobody_knows_of(self):
+        self.append("evaluators/registry.py", "\n\ndef exporter(function):\n    return function\n")
+        self.replace("evaluators/text.py", "import Settings", "import exporter, Settings")
+        self.append("evaluators/text.py", "\n\n@exporter\ndef export_text():\n    pass\n")
+        self.assert_refused("@exporter may fill a table, which has to be whole when it is read")
+
+    def test_entry_of_a_table_without_a_name_that_can_be_read(self):
+        self.replace("evaluators/text.py", '@evaluator("contains")', '@evaluator("con" + "tains")')
+        self.assert_refused("@evaluator begins with a text, or a constant of this module that is one")
+
+    def test_change_of_what_another_module_defines(self):
+        self.replace("evaluators/text.py", "import Settings", "import EVALUATORS, Settings")
+        self.append("evaluators/text.py", '\nEVALUATORS["none"] = len\n')
+        self.assert_refused("changes EVALUATORS, which may be read without this module")
 
     def test_dataclasses(self):
         self.add_import("from dataclasses import dataclass")
@@ -550,7 +616,7 @@ class Bundle(Tree):
         """The folder of a script comes first on sys.path; kaizen.py takes it off again."""
         for name in ("json", "argparse", "hashlib", "string"):
             (self.root / f"{name}.py").write_text("raise SystemExit('planted')\n")
-        self.assertIn("kaizen 0.1.0", run(self.bundle, "--version", cwd=self.root).stdout)
+        self.assertRegex(run(self.bundle, "--version", cwd=self.root).stdout, r"^kaizen \d")
 
     def test_a_planted_pyc_cannot_replace_the_script(self):
         """`python kaizen.py` runs the bytes you reviewed; `-m kaizen` trusts __pycache__."""
@@ -559,7 +625,7 @@ class Bundle(Tree):
         cached = importlib.util.cache_from_source(str(self.bundle))
         os.makedirs(os.path.dirname(cached), exist_ok=True)
         py_compile.compile(str(evil), cfile=cached, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
-        self.assertIn("kaizen 0.1.0", run(self.bundle, "--version").stdout)
+        self.assertRegex(run(self.bundle, "--version").stdout, r"^kaizen \d")
         self.assertEqual(run("-m", "kaizen", "--version", cwd=self.root).stdout, "planted\n")
 
 

@@ -136,6 +136,18 @@ class CampaignState(support.TemporaryFolder):
         state = history.state
         self.assertEqual((state.leader.variant, state.stored, state.idea_status("i1")), ("baseline", [], "parked"))
 
+    def test_two_noes_to_a_gain_that_looks_would_have_seen_are_overfitting_whether_or_not_anybody_says_so(self):
+        # the smallest gain that the look sees is 0.075 (see test_campaigns_next_step): twice that is 0.15
+        for gain, is_parked in ((0.14, False), (0.16, True)):
+            history = History(str(gain))
+            history.begin()
+            history.screen("v001")
+            history.keep("v001", gain=gain)
+            history.look("no")
+            self.assertFalse(history.state.is_overfit)
+            history.look("no")
+            self.assertEqual((history.state.is_overfit, history.state.variants["v001"].is_parked), (is_parked, is_parked))
+
     def test_luck_line_and_expected_false_keeps(self):
         history = self.history()
         history.begin()

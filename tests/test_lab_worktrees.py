@@ -237,6 +237,29 @@ class Clones(Workspaces):
             self.assertEqual(self.git("rev-parse", "HEAD", cwd=clone.path), expected)
             self.assertEqual(kaizen.dirty_paths(self.checkout(clone.path)), [])
 
+    def test_lab_commit_commits_all_that_differs_without_hooks(self):
+        self.opened()
+        write(self.clone / "agent.py", "print(3)\n")
+        write(self.clone / "new.txt", "")
+        write(self.clone / ".git/hooks/pre-commit", f"#!/bin/sh\ntouch '{self.folder}/sprung'\n").chmod(0o755)
+        done = self.cli("lab", "commit", "--title", "  two\nlines ", cwd=self.clone)
+        self.assertEqual((done["reason"], done["paths"], done["branch"]), ("committed", ["agent.py", "new.txt"], "kaizen-lab"))
+        self.assertEqual(self.git("log", "-1", "--format=%H %s", cwd=self.clone), f"{done['commit']} two lines")
+        self.assertEqual((kaizen.dirty_paths(self.checkout(self.clone)), self.is_sprung()), ([], False))
+        self.assertEqual(self.cli("lab", "commit", "--title", "again", cwd=self.clone, status=5)["reason"], "nothing_to_commit")
+
+    def test_lab_commit_works_in_a_work_tree_that_kaizen_made_and_nowhere_else(self):
+        tree = self.repo / self.cli("worktree", "add")["path"]
+        write(tree / "agent.py", "print(2)\n")
+        self.assertEqual(self.cli("lab", "commit", "--title", "idea", cwd=tree)["paths"], ["agent.py"])
+        write(self.repo / "agent.py", "print(2)\n")
+        refused = self.cli("lab", "commit", "--title", "idea", status=5)
+        self.assertEqual((refused["reason"], self.git("rev-parse", "HEAD")), ("not_a_lab_tree", self.base))
+        self.assertIn("kaizen lab open", refused["next"])
+        self.git("switch", "-qc", "kaizen/c1/v1")
+        self.assertEqual(self.cli("lab", "commit", "--title", "idea", status=5)["reason"], "not_a_lab_tree", "a branch of that name makes no tree Kaizen's")
+        self.assertEqual(self.cli("lab", "commit", "--title", " ", status=2)["reason"], "usage")
+
     def test_landing_as_a_branch_brings_the_commit_and_touches_no_tree(self):
         head = self.opened()
         before, refs = tree_of(self.repo), self.refs()

@@ -182,6 +182,8 @@ LAYERS = {
         "campaigns.conduct",
         "campaigns.standing",
         "campaigns.next_step",
+        "campaigns.closing",
+        "campaigns.marks",
     ],
     "exporters": [
         "exporters.rows",
@@ -218,8 +220,18 @@ LAYERS = {
         "web.campaign_markdown",
         "web.campaign_report",
     ],
+    "skills": [
+        "skills.bundle",
+        "skills.clients",
+        "skills.project_copies",
+        "skills.upgrading",
+        "skills.guide_files",
+        "skills.guide_steps",
+        "skills.surroundings",
+    ],
     "commands": [
         "commands.table",
+        "commands.arguments",
         "commands.context",
         "commands.openings",
         "commands.verdicts",
@@ -234,6 +246,8 @@ LAYERS = {
         "commands.feedback",
         "commands.replaying",
         "commands.history",
+        "commands.decide",
+        "commands.guide",
         "commands.*",
     ],
     "cli": [

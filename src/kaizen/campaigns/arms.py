@@ -48,12 +48,15 @@ class Export(Watch):
                 raise GitError(message, "put its files into the repository, or link them with `links` in system.md", "has_submodules")
         words = ["--all"] if paths is None else ["-z", "--stdin"]
         names = b"".join(os.fsencode(path) + b"\0" for path in paths or [])
-        git_answer(self.tree, "checkout-index", "--force", "--quiet", *words, stdin=names, env=environment, seconds=COPY_SECONDS)
+        git_answer(checkout.root, "checkout-index", "--force", "--quiet", *words, stdin=names, env=environment, seconds=COPY_SECONDS)
 
     def index(self, name: str) -> dict[str, str]:
-        """The environment in which git sees the export through a new index, called *name*, of the commit."""
+        """The environment in which git sees the export through a new index, called *name*, of the commit.
+
+        Git is asked from the repository, whose content filters are then known and switched off.
+        """
         place = {"GIT_DIR": self.checkout.git_dir, "GIT_INDEX_FILE": os.path.join(self.folder, name), "GIT_WORK_TREE": self.tree}
-        git_answer(self.tree, "read-tree", self.commit, env={**place, **WHOLE_TREE}, seconds=COPY_SECONDS)
+        git_answer(self.checkout.root, "read-tree", self.commit, env={**place, **WHOLE_TREE}, seconds=COPY_SECONDS)
         return place
 
     def changed(self, is_last: bool = False) -> str | None:
@@ -61,7 +64,7 @@ class Export(Watch):
         if not is_last:
             return None
         try:
-            said = git_answer(self.tree, *EXPORT_STATUS, env=self.index("check"), seconds=COPY_SECONDS)
+            said = git_answer(self.checkout.root, *EXPORT_STATUS, env=self.index("check"), seconds=COPY_SECONDS)
         except GitError as error:
             return f"the export can no longer be looked at: {error.message}"
         for entry in said.split("\0"):

@@ -13,7 +13,17 @@ from typing import NamedTuple
 from kaizen.campaigns.campaign import Campaign, load_campaign, record, refuse_closed
 from kaizen.campaigns.measuring import check_recorded
 from kaizen.campaigns.notes import commit_notes, write_notes
-from kaizen.campaigns.state import KEEPABLE, KEPT, SIMPLIFIED, UNCHANGED, CampaignState, CampaignVariant, Version, campaign_state
+from kaizen.campaigns.state import (
+    INTEGRITY_ACCEPTED,
+    KEEPABLE,
+    KEPT,
+    SIMPLIFIED,
+    UNCHANGED,
+    CampaignState,
+    CampaignVariant,
+    Version,
+    campaign_state,
+)
 from kaizen.foundation.errors import HumanMustDecide, InputError, RefusedError, UsageError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.locks import FileLock
@@ -219,13 +229,18 @@ def go_back(checkout: Checkout, leader: Version) -> None:
     git_answer(checkout.root, "switch", "--quiet", "--no-overwrite-ignore", *place, seconds=COPY_SECONDS)
 
 
-def add_note(campaign: Campaign, text: str, variant: str) -> JsonObject:
-    """Records a note, of *variant* or, for '', of the campaign; the body. Raises InputError (`no_variant`), UsageError, RefusedError."""
+def add_note(campaign: Campaign, text: str, variant: str, accepted_by: str = "") -> JsonObject:
+    """Records a note, of *variant* or, for '', of the campaign; the body.
+
+    With it *accepted_by* settles the breaches of integrity that there are. Raises InputError (`no_variant`), UsageError, RefusedError.
+    """
     refuse_closed(campaign)
     text = checked_lesson(text)
     if not text:
         raise UsageError("the note is empty")
     if variant:
         known_variant(campaign_state(campaign), variant)
+    if accepted_by:
+        record(campaign, "accepted", what=INTEGRITY_ACCEPTED, by=accepted_by)
     body: JsonObject = record(campaign, "note", text=text, variant=variant or None)["body"]
     return body

@@ -20,7 +20,7 @@ LONGEST_HYPOTHESIS, LONGEST_TITLE = 2000, 120
 
 
 class NewIdea(NamedTuple):
-    """What somebody wants to try: `label` is a tag of development items or `none`, `predict` the gain expected in points, or None."""
+    """What somebody wants to try; `label` is a tag of development items or `none`, `predict` the gain expected in units of the metric."""
 
     hypothesis: str
     title: str

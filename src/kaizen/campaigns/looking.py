@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from kaizen.campaigns.campaign import LOOKS_FILE, Campaign, record, writing_journal
+from kaizen.campaigns.contamination import scan_diff
 from kaizen.campaigns.measuring import (
     LOOK_RUN,
     Arm,
@@ -22,6 +23,7 @@ from kaizen.campaigns.measuring import (
     holding_campaign,
     make_bench,
     report_integrity,
+    run_terms,
 )
 from kaizen.campaigns.rules import LOOKS_FOR_CLOSE, look_answer
 from kaizen.campaigns.sealed import (
@@ -43,12 +45,12 @@ from kaizen.foundation.files import make_folder
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.text import counted
 from kaizen.lab.preflight import SIGNS
-from kaizen.lab.provenance import read_checkout
-from kaizen.lab.runstore import DONE
+from kaizen.lab.provenance import commit_named, read_checkout
+from kaizen.lab.runstore import DONE, INCOMPLETE
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.workers import WorkFolders
 from kaizen.stats.looks import look_level
-from kaizen.stats.paired_runs import look_p_value
+from kaizen.stats.paired_runs import look_p_value, noise_floor
 
 BEGUN, VOID = "begun", "void"
 LOOKS_FOLDER = "looks"
@@ -78,6 +80,9 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             raise obstacle
         is_new = begun is None
         if begun is None:
+            checkout = read_checkout(workspace.root)
+            for version in (state.leader, state.reference):  # a commit that is not here costs no look
+                commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
@@ -181,14 +186,20 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
         pair.measure(trials)
         states = pair.finish()
         leader, reference = pair.scores("leader"), pair.scores("reference")
-    failed = next((each for each in states if each != DONE), None)
+    failed = sorted(set(states) - {DONE}, key=lambda state: state == INCOMPLETE)  # a run is incomplete because the other one failed
     if failed:
-        raise VoidLook(failed)
-    noise = state.noise or {}
-    variance, passes = float(noise.get("run_variance") or 0.0), int(noise.get("passes") or 0)
+        raise VoidLook(failed[0])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))
 
 
 def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
-    """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
+    """Raises VoidLook when what the leader adds to the reference holds text of the holdout, which is recorded, or that cannot be told."""
+    found = scan_diff(bench.campaign, bench.checkout._replace(head=begun["leader_commit"]), begun["reference_commit"])
+    if found.canary or found.holdout_hits:
+        message = "what the leader adds to the reference holds text of the sealed holdout"
+        report_integrity(bench.campaign, "contaminated", message, variant=begun["leader"], commit=begun["leader_commit"], verdict=VOID)
+        raise VoidLook("contaminated")
+    if found.holdout_hits is None:
+        raise VoidLook("not_scanned")

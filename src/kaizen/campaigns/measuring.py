@@ -59,7 +59,7 @@ from kaizen.lab.watch import Watch
 from kaizen.lab.workspace import Workspace, make_store
 from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.workers import WorkFolders
-from kaizen.stats.paired_runs import Difference, Scores, paired_difference
+from kaizen.stats.paired_runs import Difference, NoiseFloor, Scores, paired_difference, pooled_run_variance
 
 BASELINE_RUN, DIAGNOSTIC_RUN, NOISE_RUN, SCREENING, LABEL_RUN, REPLICATE_RUN, LOOK_RUN = (
     *("baseline", "diagnostic", "noise", "screen", "label", "replicate", "look"),
@@ -198,7 +198,8 @@ def arm_document(bench: Bench, arm: Arm, measure: Measure, evaluator: ItemEvalua
 
 def found_run(bench: Bench, arm: Arm, measure: Measure) -> str:
     """The run of *arm* in *measure* that is there already, also one that was made and not told of before a crash; '' for none."""
-    told = {str(event["body"]["run"]): event["body"] for event in bench.campaign.events if event["type"] == "run_started"}
+    started = [event["body"] for event in bench.campaign.events if event["type"] == "run_started"] if bench.is_recorded else []
+    told = {str(body["run"]): body for body in started}
     for run in reversed(bench.store.ids()):
         body = told.get(run)
         if body is not None and (body["purpose"], body["commit"]) != (measure.purpose, arm.commit):
@@ -262,9 +263,6 @@ class ArmRun:
     def measure(self, number: int) -> None:
         """Has pass *number* answered in a fresh export."""
         bench = self.bench
-        document = self.writer.document()
-        if number > document["passes"] + document["campaign"]["pass_from"] - 1:
-            self.writer.update(state=RUNNING, passes=number - document["campaign"]["pass_from"] + 1)
         if not self.missing(number):
             return
         with exported(bench.workspace, bench.checkout, self.arm.commit, bench.system, bench.folders) as (root, export):
@@ -297,6 +295,9 @@ class ArmRuns:
 
         Raises Interrupted, and RefusedError (paused, stopped) between two passes: the same call then goes on.
         """
+        for run in self.runs:
+            if not run.is_done() and run.writer.document()["passes"] < passes:
+                run.writer.update(state=RUNNING, passes=passes)
         for number in range(self.of.first, self.of.first + passes):
             for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
                 if run.is_done():
@@ -396,9 +397,22 @@ def scaled_effect(contract: JsonObject) -> float:
 def difference_of(
     state: CampaignState, clusters: Mapping[str, str], candidate: Scores, leader: Scores, passes: tuple[int, int]
 ) -> Difference:
-    """How *candidate* differs from *leader*, with what the noise floor says of whole passes."""
+    """How *candidate* differs from *leader*, with what is known of whole passes."""
+    variance, count = run_terms(state)
+    return paired_difference(candidate, leader, clusters, variance, passes, count)
+
+
+def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
+    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
+
+    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
+    """
     noise = state.noise or {}
-    return paired_difference(candidate, leader, clusters, float(noise.get("run_variance") or 0.0), passes, int(noise.get("passes") or 0))
+    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
+    for variant in state.variants.values():
+        body = variant.replicate or {}
+        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
+    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
 
 
 def only(scores: Scores, items: Sequence[str]) -> dict[str, Sequence[float]]:

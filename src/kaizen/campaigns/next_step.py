@@ -13,11 +13,11 @@ from kaizen.campaigns.campaign import Campaign
 from kaizen.campaigns.conduct import contains_commit
 from kaizen.campaigns.measuring import BASELINE_RUN, DIAGNOSTIC_RUN, LABEL_RUN, NOISE_RUN, REPLICATE_RUN, SCREENING
 from kaizen.campaigns.rules import TAINTS
+from kaizen.campaigns.screening import variant_paths
 from kaizen.campaigns.standing import (
     campaign_stops,
     failures_by_label,
     is_look_due,
-    is_overfit,
     is_unresolved,
     leader_scores,
     mean_score,
@@ -32,6 +32,7 @@ from kaizen.campaigns.state import (
     OPEN_IDEA,
     PROMISING,
     UNCHANGED,
+    UNJUDGED,
     CampaignState,
     CampaignVariant,
     campaign_state,
@@ -40,7 +41,7 @@ from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO, KaizenError
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.preflight import SIGNS, tree_document
-from kaizen.lab.provenance import read_checkout
+from kaizen.lab.provenance import git_write_obstacle, read_checkout
 from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import BROKEN_OFF, DONE, PLANNED, RUNNING, TAINTED
 from kaizen.lab.workspace import Workspace
@@ -49,6 +50,7 @@ MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
 DIAGNOSTIC_ITEMS = 5
 PATHS_TOLD = 10
 IN_TREE = (BASELINE_RUN, DIAGNOSTIC_RUN, SCREENING)  # purposes of runs that take place in the tree at hand
+NEED_GIT = ("keep", "discard", "propose", "checkout")  # actions that make commits or move HEAD
 STOP_ACTION, HUMAN_ACTION, CLOSE_ACTION, PROPOSE = "stop", "human", "close", "propose"
 
 
@@ -59,6 +61,7 @@ class Facts(NamedTuple):
     tree: JsonObject
     open_runs: dict[str, str]
     contains_leader: bool
+    has_changes: bool  # HEAD follows the leader, and more than notes differ
     contains: dict[str, bool]  # by variant that waits for a decision: whether HEAD contains it
 
 
@@ -72,7 +75,7 @@ class Step(NamedTuple):
     idea: str = ""
 
 
-def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
+def read_facts(workspace: Workspace, campaign: Campaign, state: CampaignState) -> Facts:
     """The facts of now."""
     store = run_store(workspace)
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
@@ -85,10 +88,12 @@ def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
             open_runs[run] = "missing"
     tree = tree_document(workspace)
     if tree["head"] is None:
-        return Facts(signs, tree, open_runs, False, {})
+        return Facts(signs, tree, open_runs, False, False, {})
     checkout = read_checkout(workspace.root)
     waiting = {each.name: contains_commit(checkout, each.commit) for each in state.undecided()}
-    return Facts(signs, tree, open_runs, contains_commit(checkout, state.leader.commit), waiting)
+    follows = contains_commit(checkout, state.leader.commit)
+    has_changes = follows and bool(variant_paths(workspace, campaign, checkout, state.leader.commit))
+    return Facts(signs, tree, open_runs, follows, has_changes, waiting)
 
 
 # --- The list --------------------------------------------------------------------------
@@ -136,8 +141,9 @@ class Steps:
         if lost:
             return Step(HUMAN_ACTION, self.status, f"integrity: {listed(lost, 3)} of the journal cannot be read")
         if "integrity" in self.stops:
-            worst = self.state.integrity[-1]
-            return Step(HUMAN_ACTION, self.status, f"integrity: {visible(str(worst.get('message') or worst.get('kind')), 300)}")
+            worst = self.state.unsettled()[-1]
+            what = visible(str(worst.get("message") or worst.get("kind")), 300)
+            return Step(HUMAN_ACTION, self.status, f"integrity: {what}; a person settles it: kaizen note TEXT --accept-integrity NAME")
         return None
 
     def at_work(self) -> "Step | None":
@@ -153,18 +159,32 @@ class Steps:
         return self.state.runs[run].get("commit") == tree["head"] and not tree["dirty"] and not tree["obstacle"]
 
     def interrupted(self) -> "Step | None":
-        """A run was broken off: the same command goes on."""
-        for run, state in self.facts.open_runs.items():
-            body = self.state.runs[run]
+        """A run was broken off, or not judged: the same command goes on."""
+        for run, body in self.state.runs.items():
             purpose, variant = str(body.get("purpose")), str(body.get("variant"))
-            if state == DONE or self.is_decided(variant):
-                continue
-            if purpose in IN_TREE and self.is_here(run):
-                return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} was interrupted", variant)
-            again = self.same_command(purpose, variant)
+            is_open = run in self.facts.open_runs and self.facts.open_runs[run] != DONE
+            if purpose == SCREENING and not self.is_judged(run, variant):
+                return self.resume(run, variant, str(body.get("commit")))
+            if is_open and purpose == BASELINE_RUN and self.state.baseline is None and self.is_here(run):
+                return self.resume(run, variant, str(body.get("commit")))
+            again = self.same_command(purpose, variant) if is_open else []
             if again:
                 return Step("resume", again, f"{run}, a {purpose} run, was interrupted: the same command goes on with it", variant)
         return None
+
+    def is_judged(self, run: str, variant: str) -> bool:
+        """True when the screen *run* has its verdict, is not the last of its variant, or is tainted, which is another step's matter."""
+        found = self.state.variants[variant]
+        is_last = found.runs[-1:] == [run]
+        return not is_last or bool(found.decision) or found.verdict != UNJUDGED or self.state.runs[run].get("state") == TAINTED
+
+    def resume(self, run: str, variant: str, commit: str) -> "Step | None":
+        """Goes on with *run* where it can be; None in a tree that is not clean, which comes first."""
+        if self.is_here(run):
+            return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} has no verdict yet: it goes on", variant)
+        if self.facts.tree["dirty"] or self.facts.tree["obstacle"] or not commit:
+            return None
+        return self.go_to(commit, f"{run} of {visible(variant, 60)} was interrupted, and goes on from its own commit")
 
     def is_decided(self, variant: str) -> bool:
         """True for a variant that was decided about."""
@@ -208,7 +228,7 @@ class Steps:
         """Baseline, noise floor, whether the effect can be seen at all, drift."""
         state = self.state
         if state.baseline is None:
-            if self.facts.tree["head"] != state.leader.head:
+            if self.facts.has_changes or not self.facts.contains_leader:
                 return self.go_to(state.leader.head, "the baseline is measured at the commit with which the campaign opened")
             seen = [body for body in state.runs.values() if body.get("purpose") == DIAGNOSTIC_RUN and body.get("state") == DONE]
             if not seen:
@@ -284,9 +304,6 @@ class Steps:
 
     def look(self) -> "Step | None":
         """The leader has gained enough for a question to the holdout."""
-        if is_overfit(self.state):
-            why = "two looks said no to a gain that they would have seen: development items may have been learnt by heart"
-            return Step(CLOSE_ACTION, ["kaizen", "campaign", "close", *self.named], why)
         if not is_look_due(self.state):
             return None
         why = f"the leader has gained {self.state.leader_gain()[0]:+.3g} over the reference, enough for a look to see"
@@ -311,7 +328,7 @@ class Steps:
                 why = f"a plateau: go on in a new session that knows nothing but this; {why}"
             return Step(PROPOSE, ["kaizen", "idea", "list", *self.named], why)
         tested = {each.commit for each in self.state.variants.values()} | {each.head for each in self.state.versions.values()}
-        if head in tested:
+        if head in tested or not self.facts.has_changes:
             why = f"make {ideas[0]} ({visible(self.state.ideas[ideas[0]]['title'], 80)}), commit it, and ask again"
             return Step(PROPOSE, ["kaizen", "idea", "list", "--status", OPEN_IDEA, *self.named], why, idea=ideas[0])
         why = f"the commit at hand was not measured yet: {visible(self.state.ideas[ideas[0]]['title'], 80)}"
@@ -337,11 +354,11 @@ class NextStep(NamedTuple):
 def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     """What is next in *campaign*. Raises RefusedError when its files were changed."""
     state = campaign_state(campaign)
-    facts = read_facts(workspace, state)
+    facts = read_facts(workspace, campaign, state)
     scores = leader_scores(run_store(workspace), state)
     dev_score = mean_score(scores)
     stops = campaign_stops(state, dev_score, facts.signs)
-    step = Steps(campaign, state, facts, stops).first()
+    step = where_git_writes(workspace, campaign, state, Steps(campaign, state, facts, stops).first())
     code = {STOP_ACTION: EXIT_NO, CLOSE_ACTION: EXIT_NO, HUMAN_ACTION: EXIT_HUMAN, "guide": EXIT_HUMAN}.get(step.action, EXIT_DONE)
     document: JsonObject = {
         "schema": 1,
@@ -361,6 +378,17 @@ def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     if facts.tree["dirty"]:
         document["paths"] = [visible(each["path"], 80) for each in facts.tree["dirty"][:PATHS_TOLD]]
     return NextStep(step, code, document)
+
+
+def where_git_writes(workspace: Workspace, campaign: Campaign, state: CampaignState, step: Step) -> Step:
+    """*step*, or where it needs commits and none can be made here, the way to a clone in which they can."""
+    if step.action not in NEED_GIT:
+        return step
+    obstacle = git_write_obstacle(read_checkout(workspace.root))
+    if obstacle is None:
+        return step
+    words = ["kaizen", "lab", "open", "--campaign", campaign.id, "--from", state.leader.head]
+    return Step("clone", words, f"{obstacle.message}: go on in the clone of {campaign.id}")
 
 
 def command_line(words: list[str]) -> str:

@@ -65,6 +65,7 @@ def noise_body(contract: JsonObject, scores: dict[str, list[float]]) -> JsonObje
         "flip_rate": floor.flip_rate,
         "se_pass": floor.se_pass,
         "run_variance": floor.run_variance,
+        "excess": floor.excess,
         "mde": mde,
         "score": mean,
         "is_resolvable": not noise_forbids(planned, scaled_effect(contract), target_gap(contract, mean)),

@@ -39,6 +39,7 @@ from kaizen.foundation.files import (
     refuse_writing,
     remove_folder,
     shown_path,
+    sweep_unfinished,
     sync_folder,
     write_file,
 )
@@ -196,6 +197,7 @@ def bring_tree(workspace: Workspace, folder: str, plan: JsonObject, text: bytes)
     """Step 5: contract and dataset as HEAD has them, in tree and index. Raises RefusedError for a dataset edited since."""
     path = contract_path(workspace, plan["system"], os.path.basename(folder))
     make_folder(os.path.dirname(path))
+    sweep_unfinished(path)
     write_file(path, text)
     paths = [path]
     if plan["dataset"]:
@@ -204,6 +206,7 @@ def bring_tree(workspace: Workspace, folder: str, plan: JsonObject, text: bytes)
             message = f"{shown_path(place)}: was edited while {os.path.basename(folder)} was being opened"
             raise RefusedError(message, "git stash it, run the command again, then git stash pop", "dataset_edited")
         mode = os.stat(place).st_mode & 0o777
+        sweep_unfinished(place)
         write_file(place, kept)
         os.chmod(place, mode)
         paths.append(place)

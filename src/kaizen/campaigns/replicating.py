@@ -45,7 +45,7 @@ from kaizen.lab.reading import answered_lines
 from kaizen.lab.runstore import DONE, RunStore
 from kaizen.lab.system import COUNT_AGGREGATIONS
 from kaizen.lab.workspace import Workspace
-from kaizen.stats.paired_runs import Difference, amount_difference, paired_difference
+from kaizen.stats.paired_runs import Difference, amount_difference, noise_floor, paired_difference
 
 Values = dict[str, list["float | None"]]
 SIDES = ("candidate", "leader")
@@ -157,6 +157,7 @@ def judged_replicate(
     return {
         "runs": runs,
         "passes": passes,
+        "excess": [noise_floor(side).excess for side in (candidate, leader)] if passes > 1 else [],
         "n": overall.n, "gain": overall.gain, "se": overall.se, "z": overall.z, "p": overall.p_greater,
         "interval": None if overall.interval_low is None else [overall.interval_low, overall.interval_high],
         "label_z": of_label.z if of_label else None,

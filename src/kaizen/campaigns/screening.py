@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from kaizen.campaigns.arms import opening_commit, system_notes
 from kaizen.campaigns.campaign import Campaign, record, refuse_closed
+from kaizen.campaigns.contamination import scan_diff
 from kaizen.campaigns.measuring import (
     BASELINE_RUN,
     DIAGNOSTIC_RUN,
@@ -33,6 +34,7 @@ from kaizen.campaigns.measuring import (
     campaign_fields,
     check_recorded,
     difference_of,
+    found_run,
     make_bench,
     merged_scores,
     passes_of,
@@ -142,6 +144,13 @@ def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, 
             raise RefusedError(message, "change something, or: kaizen replicate for fresh trials of a promising variant", "duplicate")
 
 
+def refuse_unchanged(state: CampaignState, purpose: str, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`duplicate`) for a variant that differs from the leader in notes alone."""
+    if purpose == SCREENING and not paths:
+        message = f"this is {visible(state.leader.variant, 60)}, the leader, which {listed(state.stored, 3)} measured"
+        raise RefusedError(message, "change something first", "duplicate")
+
+
 def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) -> RunOptions:
     """*options* with the hypothesis and label of the idea. Raises RefusedError, UsageError or InputError when they do not go together."""
     idea = state.ideas.get(options.idea)
@@ -160,6 +169,25 @@ def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) 
         message = f"the label {quoted(label)} has {counted(len(bench.tagged(label)), 'development item')}, and needs {LABEL_ITEMS}"
         raise InputError(message, "run without a label, or name a larger one", "label_too_small")
     return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
+
+
+def memorised_items(campaign: Campaign, checkout: Checkout, variant: str, base: str) -> int:
+    """How many development items stand in what HEAD adds to the commit *base*; 0 below two. Raises RefusedError (`contaminated`).
+
+    Then it holds text of the holdout, which is recorded; so is a sealed place that was changed.
+    """
+    try:
+        found = scan_diff(campaign, checkout, base)
+    except RefusedError as error:
+        if error.reason == "sealed_changed":
+            report_integrity(campaign, error.reason, error.message)
+        raise
+    breach = found.integrity()
+    if breach:
+        report_integrity(campaign, "contaminated", breach, variant=variant, commit=checkout.head, verdict="void")
+        hint = "a variant that has seen the holdout can never be confirmed; how it came by that is for a person to find out"
+        raise RefusedError(f"{visible(variant, 60)} is void: {breach}", hint, "contaminated")
+    return len(found.development_items) if found.is_memorised() else 0
 
 
 def purpose_of(state: CampaignState, options: RunOptions, paths: Sequence[str]) -> str:
@@ -193,7 +221,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         bench, state, checkout = bench_in_tree(workspace, campaign, here, folders, options)
         base = state.leader.commit
         paths = variant_paths(workspace, campaign, checkout, base)
-        unfinished = unfinished_run(bench, state, options, str(checkout.head))
+        unfinished = unfinished_run(bench, options, str(checkout.head))
         if unfinished:
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
@@ -201,13 +229,14 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
-        memorised = contamination(bench, checkout, options, base)
+            refuse_unchanged(state, purpose, paths)
+        memorised = memorised_items(campaign, checkout, options.variant, base) if paths else 0
         if purpose == SCREENING:
             options = checked_hypothesis(bench, state, options)
         evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
         items = bench.order()[: options.max_items]
         document = run_document(bench.judge, bench.system, options, checkout, bench.items, evaluator)
-        of = campaign_fields(campaign, Measure(purpose, f"{purpose}\n{checkout.head}", items, idea=options.idea, label=options.label))
+        of = campaign_fields(campaign, own_measure(purpose, str(checkout.head))._replace(idea=options.idea, label=options.label))
         document |= {
             "patch_id": patch,
             "population": {**document["population"], "selected_item_ids": list(items)},
@@ -240,16 +269,23 @@ def bench_in_tree(
     return bench, state, checkout
 
 
-def unfinished_run(bench: Bench, state: CampaignState, options: RunOptions, commit: str) -> str:
+def unfinished_run(bench: Bench, options: RunOptions, commit: str) -> str:
     """The screen of this variant and commit that was broken off, or ended before it was judged; '' for none."""
     if options.is_diagnostic or options.max_items is not None:
         return ""
-    judged_runs = {event["body"]["run"] for event in bench.campaign.events if event["type"] in ("screen", "baseline")}
-    for run, body in reversed(state.runs.items()):
-        is_same = (body.get("variant"), body.get("commit")) == (options.variant, commit) and body["purpose"] in (SCREENING, BASELINE_RUN)
-        if is_same and run not in judged_runs:
-            return run
-    return ""
+    purpose = BASELINE_RUN if options.variant == UNCHANGED else SCREENING
+    run = found_run(bench, Arm("", options.variant, commit), own_measure(purpose, commit))
+    return "" if is_judged(bench.campaign, run) else run
+
+
+def own_measure(purpose: str, commit: str) -> Measure:
+    """The measurement that a run of *commit* in its own tree is."""
+    return Measure(purpose, f"{purpose}\n{commit}", ())
+
+
+def is_judged(campaign: Campaign, run: str) -> bool:
+    """True when the journal holds what *run* said."""
+    return any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in campaign.events)
 
 
 def execute_here(bench: Bench, checkout: Checkout, writer: RunWriter, has_new_chance: bool) -> RunOutcome:
@@ -292,8 +328,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
         raise RefusedError(message, f"check that commit out, here or in a worktree: git switch --detach {commit}", "other_commit")
     tell_start(bench.campaign, before)
     is_over = before["state"] == DONE or before.get("reason") == RACE_STOPPED
-    is_judged = any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in bench.campaign.events)
-    if is_over and not is_judged and own != DIAGNOSTIC_RUN:
+    if is_over and not is_judged(bench.campaign, run) and own != DIAGNOSTIC_RUN:
         tell_end(bench.campaign, before)
         return judged(bench, RunOutcome(before, []))
     refuse_state({**before, "state": DONE} if is_over else before, is_restart)
@@ -414,7 +449,3 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     check_recorded(bench.campaign, bench.store, list(runs.values()))
     scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
     return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
-
-
-def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: str) -> int:
-    return 0

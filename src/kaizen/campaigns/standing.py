@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from kaizen.campaigns.campaign import Campaign
 from kaizen.campaigns.ideas import CATEGORIES
 from kaizen.campaigns.measuring import merged_scores, scaled_effect
-from kaizen.campaigns.rules import CampaignCounts, look_is_due, overfit_suspected, stop_reasons
+from kaizen.campaigns.rules import CampaignCounts, look_is_due, stop_reasons
 from kaizen.campaigns.state import UNCHANGED, CampaignState
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject, rounded_floats
@@ -18,7 +18,6 @@ from kaizen.lab.execution import load_items
 from kaizen.lab.runstore import RunStore
 from kaizen.lab.system import load_system
 from kaizen.lab.workspace import Workspace
-from kaizen.stats.paired_runs import NoiseFloor
 
 BUDGET_NAMES = ("variants", "evaluations", "usd", "hours")
 FAILED_BELOW = 0.5  # mean score of an item, of the range, below which it is a failure
@@ -52,26 +51,12 @@ def mean_score(scores: Mapping[str, Sequence[float]]) -> float | None:
     return math.fsum(means) / len(means) if means else None
 
 
-def look_mde(state: CampaignState) -> float | None:
-    """The smallest gain that the next look sees four times out of five, at its level; None before the noise is known or without a look."""
-    noise, holdout, level = state.noise or {}, state.contract["holdout"], state.look_count.next_level
-    if noise.get("se_pass") is None or level is None or not noise.get("items"):
-        return None
-    floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], float(noise.get("run_variance") or 0.0))
-    units = int(holdout.get("clusters") or holdout["cases"])
-    return floor.mde_at(units, int(state.contract["looks"]["trials"]), level)
-
-
 def is_look_due(state: CampaignState) -> bool:
     """Whether the leader has gained enough for a look, and none has asked about this very leader."""
     asked = {(each.get("leader_commit"), each.get("reference_commit")) for each in state.looks}
     is_new = (state.leader.commit, state.reference.commit) not in asked
-    return is_new and look_is_due(state.leader_gain()[0], look_mde(state), state.look_count.left)
-
-
-def is_overfit(state: CampaignState) -> bool:
-    """Whether looks have twice said no to a gain that they would have seen; until that is recorded."""
-    return overfit_suspected(state.noes, state.leader_gain()[0], look_mde(state))
+    count = state.look_count
+    return is_new and look_is_due(state.leader_gain()[0], state.look_mde(count.next_level), count.left)
 
 
 def is_unresolved(state: CampaignState) -> bool:
@@ -103,7 +88,7 @@ def campaign_counts(state: CampaignState, dev_score: float | None, signs: Sequen
         can_afford_more=not is_unresolved(state),
         equal_crashes=state.equal_crashes,
         taints=state.taints,
-        integrity=tuple(str(each.get("kind")) for each in state.integrity if not each.get("variant")),
+        integrity=tuple(str(each.get("kind")) for each in state.unsettled()),
         is_stop_file="STOP" in signs,
     )
 
@@ -133,7 +118,7 @@ def situation_document(state: CampaignState, dev_score: float | None) -> JsonObj
         "luck_line": state.luck_line(),
         "variants": len(state.screened()),
         "expected_false_keeps": state.false_keeps(),
-        "looks": {"left": count.left, "done": count.done, "yes": count.yes, "next_level": count.next_level, "mde": look_mde(state)},
+        "looks": {**count._asdict(), "mde": state.look_mde(count.next_level)},
         "left": budget_left(state),
     }
     told: JsonObject = rounded_floats(found)

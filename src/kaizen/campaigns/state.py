@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kaizen.campaigns.campaign import CLOSED, IDEAS_FILE, LOOKS_FILE, Campaign
-from kaizen.campaigns.rules import KEEP_Z, PLATEAU_CATEGORIES, PLATEAU_VARIANTS
+from kaizen.campaigns.rules import KEEP_Z, PLATEAU_CATEGORIES, PLATEAU_VARIANTS, overfit_suspected
 from kaizen.foundation.chain import read_chain
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runstore import CRASHED, TAINTED
 from kaizen.stats.looks import expected_false_keeps, look_level, luck_line
+from kaizen.stats.paired_runs import NoiseFloor
 
 UNCHANGED = "baseline"  # the variant of the unchanged system
 SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
@@ -22,6 +23,7 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
 
@@ -118,6 +120,7 @@ class CampaignState:
         self.notes: list[JsonObject] = []
         self.integrity: list[JsonObject] = []
         self.accepted: list[JsonObject] = []
+        self.settled = 0  # of the breaches of integrity
         self.closed: JsonObject | None = None
 
     # --- What follows ------------------------------------------------------------------
@@ -151,6 +154,15 @@ class CampaignState:
         value = found.get(str(trials or self.contract.get("replicate", {}).get("passes", 3)))
         return None if value is None else float(value)
 
+    def look_mde(self, level: float | None) -> float | None:
+        """The smallest gain that a look at *level* sees four times out of five; None before the noise is known, or without a level."""
+        noise, holdout = self.noise or {}, self.contract.get("holdout") or {}
+        if noise.get("se_pass") is None or not level or not noise.get("items"):
+            return None
+        variance = float(noise.get("run_variance") or 0.0)
+        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], variance)
+        return floor.mde_at(int(holdout.get("clusters") or holdout["cases"]), int(self.contract["looks"]["trials"]), level)
+
     def luck_line(self) -> float | None:
         """How much the best of so many useless variants would seem to gain; None without a noise floor or a variant."""
         se_pass = (self.noise or {}).get("se_pass")
@@ -173,6 +185,10 @@ class CampaignState:
         if last.decision in (KEPT, SIMPLIFIED):
             return KEPT
         return DISCARDED_IDEA if last.decision else RUNNING_IDEA
+
+    def unsettled(self) -> list[JsonObject]:
+        """The breaches of integrity that no person has looked at since."""
+        return self.integrity[self.settled :]
 
     # --- Events ------------------------------------------------------------------------
 
@@ -227,6 +243,7 @@ class CampaignState:
         """The verdict of a screen; a variant screened again keeps its place."""
         variant = self.variant(body["variant"])
         is_first = variant.screen is None
+        variant.commit = str(body.get("commit") or variant.commit)
         variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
         variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
         self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
@@ -275,11 +292,14 @@ class CampaignState:
             self.reference = self.versions.get(str(body.get("leader")), self.leader)
             self.keeps, self.noes = [], 0
         self.noes += answer == "no"
+        if answer == "no" and overfit_suspected(self.noes, self.leader_gain()[0], self.look_mde(body.get("level"))):
+            self.see_overfit_suspected(body, time)
+            return
         if variant and variant.verdict != CONFIRMED:
             variant.verdict = {"yes": CONFIRMED, "no": NOT_CONFIRMED}.get(str(answer), variant.verdict)
 
     def see_overfit_suspected(self, body: JsonObject, time: str) -> None:
-        """The leader goes back to the reference; what was kept since is parked."""
+        """The leader goes back to the reference; what was kept since is parked. It follows from the looks, whether or not it is told."""
         for keep in self.keeps:
             self.variant(keep["variant"]).is_parked = True
         self.leader, self.keeps, self.stored, self.is_overfit, self.noes = self.reference, [], [], True, 0
@@ -289,12 +309,17 @@ class CampaignState:
         self.notes.append(body)
 
     def see_integrity(self, body: JsonObject, time: str) -> None:
-        """Something that makes the record untrustworthy."""
+        """Something that makes the record untrustworthy; a variant that it is about is void."""
         self.integrity.append(body)
+        if body.get("variant") and body.get("verdict") == VOID_VERDICT:
+            variant = self.variant(body["variant"])
+            variant.commit, variant.verdict = str(body.get("commit") or variant.commit), VOID_VERDICT
 
     def see_accepted(self, body: JsonObject, time: str) -> None:
-        """A person has accepted something."""
+        """A person has accepted something; of breaches of integrity all that there were."""
         self.accepted.append(body)
+        if body.get("what") == INTEGRITY_ACCEPTED:
+            self.settled = len(self.integrity)
 
     def see_closed(self, body: JsonObject, time: str) -> None:
         """The end."""

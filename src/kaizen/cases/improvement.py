@@ -11,6 +11,7 @@ from kaizen.foundation.text import did_you_mean, quoted
 STAGE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 RESERVED_STAGES = ("test_cases", "labels", "optimizer-log")
 IMPROVEMENTS_FOLDER = "improvements"
+RUN_PREFIX = "run:"  # before the id of a run, in place of an improvement
 
 
 class Improvement:

@@ -3,8 +3,8 @@
 import argparse
 from typing import NoReturn
 
-from kaizen.commands.table import COMMANDS, Command
-from kaizen.embed import asset_text
+from kaizen.commands.table import Command, command_named
+from kaizen.embed import asset_text, places
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.text import did_you_mean, quoted
 
@@ -54,18 +54,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
+    known = places("COMMANDS")
     if argv[0] in ("-h", "--help", "help"):
-        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+        if len(argv) > 1 and (argv[1] in known or subcommands(argv[1])):
             return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
-    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
+    name = " ".join(argv[:2]) if argv[0] not in known and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
-    if name not in COMMANDS and subcommands(argv[0]):
+    if name not in known and subcommands(argv[0]):
         refuse_incomplete(argv[0], argv[1:])
-    if name not in COMMANDS:
-        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
-    entry = COMMANDS[name]
+    if name not in known:
+        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, known))
+    entry = command_named(name)
     before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
@@ -90,14 +91,14 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
 
 def subcommands(word: str) -> list[str]:
     """The commands of two words whose first is *word*."""
-    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+    return [name for name in places("COMMANDS") if name.startswith(f"{word} ")]
 
 
 def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
     """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
-    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    known = {name.split(" ")[1]: name for name in subcommands(word)}
     if set(behind) & {"-h", "--help"}:
-        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        rows = [f"  kaizen {name:<20} {places('COMMANDS')[name][2]}" for name in known.values()]
         raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
     if behind and not behind[0].startswith("-"):
         raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
@@ -109,9 +110,10 @@ def main_help(is_full: bool) -> str:
     if not is_full:
         return MAIN_HELP
     lines = [MAIN_HELP.rstrip("\n")]
-    for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+    known = places("COMMANDS")
+    for group in dict.fromkeys(each for _, each, _ in known.values()):
         lines += ["", f"{group}:"]
-        entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        width = max(15, *(len(entry.name) for entry in entries))
-        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
+        names = sorted(name for name in known if known[name][1] == group)
+        width = max(15, *map(len, names))
+        lines += [f"  {name:<{width}} {known[name][2]}" for name in names]
     return "\n".join(lines) + "\n"

@@ -64,12 +64,18 @@ def command_discard(args: Namespace) -> Answer:
 @command(
     "note",
     "Adds a note to the journal of a campaign.",
-    [Argument("text", "TEXT", "the note"), Argument("--variant", "V", "the variant it is about", {"default": ""}), OF_CAMPAIGN, OF_SYSTEM],
+    [
+        Argument("text", "TEXT", "the note"),
+        Argument("--variant", "V", "the variant it is about", {"default": ""}),
+        Argument("--accept-integrity", "NAME", "who has looked at the breaches of integrity, and says to go on", {"default": ""}),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
     'kaizen note "the judge reads only the first paragraph" --variant v018',
     group="campaigns",
 )
 def command_note(args: Namespace) -> Answer:
     """Records the note."""
     campaign = campaign_named(args).campaign
-    body = add_note(campaign, without_surrogates(args.text), args.variant)
+    body = add_note(campaign, without_surrogates(args.text), args.variant, without_surrogates(args.accept_integrity).strip())
     return Answer(0, "noted", f"noted in {campaign.id}", [], {"campaign": campaign.id, "note": body})

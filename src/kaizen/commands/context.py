@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kaizen.cases.dataset import Dataset, load_dataset
 from kaizen.cases.decision import Decision, read_decision
 from kaizen.cases.evaluation_file import Evaluation, load_evaluation
-from kaizen.cases.improvement import Improvement, check_stage_name, find_improvement
+from kaizen.cases.improvement import RUN_PREFIX, Improvement, check_stage_name, find_improvement
 from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.stage_results import RESULTS, StageState, evaluate_stage, has_results, stage_state
 from kaizen.evaluators.suite import PROGRAM_TYPES, Suite, build_suite
@@ -15,10 +15,8 @@ from kaizen.foundation.errors import Breaches, InputError, RefusedError, UsageEr
 from kaizen.foundation.jsonio import JsonObject, read_json_object
 from kaizen.foundation.redact import redact_shown
 from kaizen.foundation.text import listed
-from kaizen.lab.engine_eval import RUN_PREFIX, loaded_evidence, run_evidence
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.derived import DerivedMetrics, derived_metrics
-from kaizen.policy.recommendation import comparison_document
 
 
 class Project(NamedTuple):
@@ -51,6 +49,8 @@ def diagnose(text: str) -> None:
 def load_project(argument: str) -> Project:
     """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
     if argument.startswith(RUN_PREFIX):
+        from kaizen.lab.engine_eval import loaded_evidence, run_evidence
+
         evidence = run_evidence(argument)
         known, cases, evaluators = loaded_evidence(evidence)
         return Project(evidence, known, cases, evaluators, derived_metrics(known, cases.cases))
@@ -80,6 +80,8 @@ def compared_project(argument: str | None, baseline: str, candidates: list[str])
     if argument is not None or len(named) <= len(candidates):
         hint = "write --baseline run:ID --candidate run:ID, and no improvement"
         raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT, for baseline and candidate alike", hint)
+    from kaizen.lab.engine_eval import run_evidence
+
     for stage in named:
         run_evidence(stage)
     stages = [stage[len(RUN_PREFIX) :] for stage in named]
@@ -132,6 +134,8 @@ def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]
 
 def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     """Compares two stages; stale or unlike evidence goes into the document as rule 1."""
+    from kaizen.policy.recommendation import comparison_document
+
     if baseline == candidate:
         raise InputError(f"baseline and candidate are both stage '{baseline}'", "name two different stages")
     stages: dict[str, tuple[StageTally, JsonObject]] = {}

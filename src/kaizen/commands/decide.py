@@ -16,6 +16,7 @@ CODING_AGENTS = (
     ("CLAUDECODE", "claude-code"),
     ("CODEX_SANDBOX", "codex"),
     ("CODEX_THREAD_ID", "codex"),
+    ("CODEX_SANDBOX_NETWORK_DISABLED", "codex"),
     ("CURSOR_AGENT", "cursor"),
     ("GEMINI_CLI", "gemini-cli"),
     ("OPENCODE", "opencode"),

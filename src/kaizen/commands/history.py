@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kaizen.cases.case import Case
 from kaizen.cases.dataset import EVALUATION_FILE, is_inside
 from kaizen.cases.decision import Decision
-from kaizen.cases.improvement import Improvement, check_stage_name, find_improvement
+from kaizen.cases.improvement import RUN_PREFIX, Improvement, check_stage_name, find_improvement
 from kaizen.cases.labels import AGREEMENT_FILE, LABELS_FILE
 from kaizen.commands.context import Assessment, Project, assess, decision_of, load_project, refuse_stale, tallied_stage
 from kaizen.commands.reporting import comparison_text, decide_command, headline, rate_text
@@ -36,7 +36,6 @@ from kaizen.history.reading import (
     run_row,
 )
 from kaizen.history.recording import RunDraft, record_promotion, record_run
-from kaizen.lab.engine_eval import RUN_PREFIX, run_evidence
 from kaizen.policy.recommendation import single_stage_document
 from kaizen.runs.observation import file_digest
 
@@ -150,6 +149,8 @@ def recorded_project(args: Namespace) -> Project:
     if args.run:
         args.stage = args.run
         if args.baseline and args.baseline.startswith(RUN_PREFIX):
+            from kaizen.lab.engine_eval import run_evidence
+
             run_evidence(args.baseline)
             args.baseline = args.baseline.removeprefix(RUN_PREFIX)
     return load_project(RUN_PREFIX + args.run if args.run else args.improvement)

@@ -1,30 +1,20 @@
 """`kaizen idea add`, `list`: hypotheses, written down before they are tried."""
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 
 from kaizen.campaigns.ideas import CATEGORIES, NO_LABEL, NewIdea, add_idea
 from kaizen.campaigns.state import CampaignState, campaign_state
+from kaizen.commands.arguments import gain_argument
 from kaizen.commands.campaign_words import OF_CAMPAIGN, OF_SYSTEM, campaign_named
 from kaizen.commands.table import Answer, Argument, command
-from kaizen.foundation.jsonio import JsonObject, float_or_none, without_surrogates
-from kaizen.foundation.text import counted, listed, quoted, visible
+from kaizen.foundation.jsonio import JsonObject, without_surrogates
+from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.execution import load_items
 from kaizen.lab.system import load_system
 from kaizen.lab.workspace import Workspace
 
 IDEA_STATUSES = ("open", "running", "discarded", "kept", "confirmed", "crashed", "parked")
 TEXTS_OF_IDEA = ("hypothesis", "title", "category", "component", "label", "source")
-
-
-def points_argument(text: str) -> float:
-    """*text* as a finite number. Raises ArgumentTypeError."""
-    try:
-        number = float_or_none(float(text))
-    except ValueError:
-        number = None
-    if number is None:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number")
-    return number
 
 
 def tag_counts(workspace: Workspace, system: str) -> dict[str, int]:
@@ -45,13 +35,13 @@ def tag_counts(workspace: Workspace, system: str) -> dict[str, int]:
         Argument("--label", "TAG", f"the failures it repairs: a tag of development items, or {NO_LABEL}", {"required": True}),
         Argument("--title", "T", "in a few words (default: the hypothesis)", {"default": ""}),
         Argument("--component", "X", "what of the system it changes", {"default": ""}),
-        Argument("--predict", "POINTS", "gain expected, in points of the score's range", {"type": points_argument}),
+        Argument("--predict", "P", "the gain that is expected, in units of the metric", {"type": gain_argument}),
         Argument("--source", "S", "where it comes from: a trace, a person, an idea", {"default": ""}),
         Argument("--anyway", "", "although it is much like another; recorded"),
         OF_CAMPAIGN,
         OF_SYSTEM,
     ],
-    "kaizen idea add --category prompt --label wrong-date --predict 4 \\\n"
+    "kaizen idea add --category prompt --label wrong-date --predict 0.04 \\\n"
     '  --hypothesis "if the prompt names the time zone, then dates are right, because traces show UTC taken for local"',
     group="campaigns",
 )

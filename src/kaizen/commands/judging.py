@@ -3,15 +3,14 @@
 import os
 from argparse import Namespace
 
+from kaizen.commands.arguments import count_argument, positive_number
 from kaizen.commands.context import Project
-from kaizen.commands.run import count_argument, positive_number
 from kaizen.commands.table import Argument
 from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.outside import Leave, judge_counts, judge_name, mixed_judges
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, dollars, listed, visible
-from kaizen.runs.bridge import check_runner
 from kaizen.runs.judges import JudgeCommand
 
 SHOWN_JUDGE_FAILURES = 3
@@ -41,6 +40,8 @@ def leave_of(args: Namespace, project: Project) -> Leave:
         return Leave(None, False, args.allow_programs, args.jobs)
     if JUDGE not in types:
         raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    from kaizen.runs.bridge import check_runner
+
     cwd = os.getcwd()
     check_runner(command, cwd)
     return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)

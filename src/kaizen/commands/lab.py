@@ -1,4 +1,4 @@
-"""`kaizen lab open`, `land`: variants where the repository itself can't be committed to."""
+"""`kaizen lab open`, `commit`, `land`: variants where nobody can commit to the repository."""
 
 import os
 from argparse import Namespace
@@ -9,8 +9,8 @@ from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import shown_path
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.foundation.text import counted, visible
-from kaizen.lab.landing import WORK_FOLDER, Landed, clone_path, find_clone, land_branch, land_patch, open_clone
+from kaizen.foundation.text import counted, listed, visible
+from kaizen.lab.landing import WORK_FOLDER, Landed, clone_path, commit_tree, find_clone, land_branch, land_patch, open_clone
 from kaizen.lab.provenance import Checkout, dirty_paths, git_write_obstacle, read_checkout
 from kaizen.lab.workspace import Workspace, find_workspace, make_store
 from kaizen.lab.worktrees import DEFAULT_CAMPAIGN
@@ -36,7 +36,7 @@ def command_lab_open(args: Namespace) -> Answer:
     made = "made" if clone.is_new else "is there already:"
     message = f"the clone of {args.campaign} {made} {shown_path(clone.path)}, on branch {clone.branch}, from {clone.opened[:12]}"
     data = {"campaign": args.campaign, "path": shown_path(clone.path), "branch": clone.branch, "opened": clone.opened, "notes": clone.notes}
-    following = f"cd {shown_path(clone.path)}, edit, git commit, kaizen run there, then: kaizen lab land"
+    following = f"cd {shown_path(clone.path)}, edit, kaizen lab commit, kaizen run there, then: kaizen lab land"
     lines = [message, *[f"  note: {note}" for note in clone.notes]]
     return Answer(0, "opened" if clone.is_new else "already_open", message, lines, data, following)
 
@@ -45,6 +45,26 @@ def clone_around(workspace: Workspace, checkout: Checkout) -> str:
     """The campaign of the nested clone that *checkout* belongs to; '' outside of one."""
     work = os.path.join(os.path.realpath(workspace.store_folder), WORK_FOLDER, "")
     return checkout.common_dir[len(work) :].split(os.sep)[0] if checkout.common_dir.startswith(work) else ""
+
+
+@command(
+    "lab commit",
+    "Commits all that differs in the clone, or in a work tree that Kaizen made, so that a run can name it; nowhere else.",
+    [Argument("--title", "TEXT", "the idea in one line", {"required": True})],
+    "kaizen lab commit --title 'asks before it acts'",
+    group="lab",
+)
+def command_lab_commit(args: Namespace) -> Answer:
+    """Commits, for agents that may call Kaizen and not git."""
+    title = " ".join(args.title.split())
+    if not title:
+        raise UsageError("--title is empty", "say what the idea is")
+    workspace = find_workspace()
+    tree = read_checkout(workspace.root)
+    commit, paths = commit_tree(tree, title, bool(clone_around(workspace, tree)))
+    message = f"{commit[:12]} holds {counted(len(paths), 'path')}: {listed(list(map(visible, paths)), 5)}"
+    data: JsonObject = {"commit": commit, "branch": tree.branch, "paths": paths}
+    return Answer(0, "committed", message, [message], data, "kaizen run --system ID --variant NAME")
 
 
 @command(

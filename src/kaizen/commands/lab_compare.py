@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 
+from kaizen.campaigns.marks import guard_states, known_campaigns, luck_note
 from kaizen.commands.lab_log import number_words
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import EXIT_REFUSED
@@ -42,11 +43,13 @@ def command_compare(args: Namespace) -> Answer:
     rows = [log_row(store, each, Choice()) for each in (a, b)]
     found = compared_runs(store, a, b, open_items(workspace, a))
     sides = dict(zip("ab", (row["result"] for row in rows), strict=True))
-    notes = comparison_notes(a, b, found)
+    states = known_campaigns(workspace, (a, b)).states
+    notes, guards = [*comparison_notes(a, b, found), *filter(None, [luck_note(states, (b, a))])], guard_states(states, a, b)
     message = comparison_sentence(a, b, found)
-    lines = [*(side_line(row) for row in rows), *figure_lines(found), *(f"  note: {note}" for note in notes), message]
+    guarded = [f"  guard {visible(each['metric'], 40)}: {each['outcome'].replace('_', ' ')}" for each in guards]
+    lines = [*(side_line(row) for row in rows), *figure_lines(found), *guarded, *(f"  note: {note}" for note in notes), message]
     lines = [visible(line, None) for line in lines]
-    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "notes": notes})
+    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "guards": guards, "notes": notes})
 
 
 def side_line(row: JsonObject) -> str:
@@ -66,6 +69,8 @@ def figure_lines(found: JsonObject) -> list[str]:
         interval = f"95 % interval {low:+.4g} to {high:+.4g} ({found['method'].replace('_', ' ')})"
         lines.append(f"  gain {found['gain']:+.4g}, SE {found['se']:.4g}, {interval}")
         lines.append(f"  p {found['p']['two_sided']:.4g} either way, {found['p']['better']:.4g} for better (sign-flip test)")
+        evidence = found["e_value"]["better"]
+        lines.append(f"  e-value for better {'beyond measure' if evidence is None else f'{evidence:.4g}'}, valid whenever one stops")
     for name, word in zip(("gained", "lost"), words, strict=True):
         moved = found["moved"][name]
         ids = [visible(item, 40) for item in moved["items"]] + ([f"{moved['unnamed']} not open any more"] if moved["unnamed"] else [])

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentTypeError, Namespace
 
+from kaizen.campaigns.marks import campaign_marks, known_campaigns, run_mark
 from kaizen.commands.run_system import result_words
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import KaizenError, UsageError
@@ -102,12 +103,17 @@ def command_log(args: Namespace) -> Answer:
     else:
         shown = [log_row(store, document, choice) for document in (documents[-limit:] if limit else documents)]
     best = best_runs(workspace, {row["system"] for row in shown})
+    by_id = {document["id"]: document for document in documents}
+    campaigns = known_campaigns(workspace, [by_id[row["id"]] for row in shown])
     for row in shown:
         row["is_best"] = row["id"] in best
-    lines = [visible(log_line(row, bool(args.rank)), None) for row in shown]
+        row["campaign"] = run_mark(campaigns.states, by_id[row["id"]])
+    marks = [campaign_marks(name, state) for name, state in campaigns.states.items()]
+    lines = [log_line(row, bool(args.rank)) for row in shown]
+    lines += [line for mark in marks for line in mark_lines(mark)] + [f"cannot be trusted: {problem}" for problem in campaigns.problems]
     message = log_message(documents, shown, bool(args.rank))
-    lines.append(message)
-    return Answer(0, "listed", message, lines, {"count": len(documents), "runs": []}, rows=shown)
+    data = {"count": len(documents), "campaigns": marks, "runs": []}
+    return Answer(0, "listed", message, [*(visible(line, None) for line in lines), message], data, rows=shown)
 
 
 def log_choice(args: Namespace) -> Choice:
@@ -142,12 +148,34 @@ def log_line(row: JsonObject, is_ranked: bool) -> str:
     further = [listed(kinds)] if kinds else []
     further += [UNRANKED_WORDS.get(reason, reason.replace("_", " "))] if reason else []
     further += [row["verdict"]] if row["verdict"] not in (None, "unjudged") else []
+    further += mark_words(row["campaign"]) if row.get("campaign") else []
     further += ["best run"] if row["is_best"] else []
     further += [dollars(row["cost_usd"])] if row["cost_usd"] is not None else []
     further += [duration(row["seconds"])] if row["seconds"] is not None else []
     return "  ".join(
         [*place, f"{row['id']:<6}", str(row["commit"])[:7], f"{title:<{TITLE_WIDTH}}", number_words(row["result"]), ", ".join(further)]
     )
+
+
+def mark_words(mark: JsonObject) -> list[str]:
+    """What a campaign says of a run: stage, idea, label, z, verdict."""
+    z = f"z {mark['z']:+.2f}" if mark["z"] is not None else ""
+    verdict = str(mark["verdict"] or "").replace("_", " ")
+    named = [visible(str(mark[name]), 40) if mark[name] else "" for name in ("idea", "label")]
+    return [word for word in (f"{mark['campaign']} {mark['stage']}", *named, z, verdict) if word]
+
+
+def mark_lines(mark: JsonObject) -> list[str]:
+    """Reference, leader and luck line of a campaign, a row each."""
+    leader, reference, name = mark["leader"], mark["reference"], mark["id"]
+    gain = leader["gain_over_reference"]
+    over = "not known" if gain is None else f"{gain:+.4g} over the reference on fresh trials"
+    luck = "not known" if mark["luck_line"] is None else f"{mark['luck_line']:+.4g}, the best of {mark['variants']} useless variants"
+    return [
+        f"{name + ' reference':<16}  {str(reference['commit'])[:7]}  {visible(reference['variant'], TITLE_WIDTH)}",
+        f"{name + ' leader':<16}  {str(leader['commit'])[:7]}  {visible(leader['variant'], TITLE_WIDTH)}, {over}",
+        f"{name + ' luck line':<16}  {luck}",
+    ]
 
 
 def number_words(result: JsonObject) -> str:

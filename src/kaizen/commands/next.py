@@ -3,8 +3,9 @@
 from argparse import Namespace
 
 from kaizen.campaigns.next_step import command_line, fitted, next_step
-from kaizen.commands.campaign_words import OF_CAMPAIGN, OF_SYSTEM, campaign_named
+from kaizen.commands.campaign_words import OF_CAMPAIGN, OF_SYSTEM, campaign_named, integrity_answer
 from kaizen.commands.table import Answer, command
+from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import listed, visible
 
@@ -20,8 +21,11 @@ ENVELOPE_MARGIN = 200  # bytes of punctuation and exit code around the document,
 )
 def command_next(args: Namespace) -> Answer:
     """Reads only; at most 6 kB."""
-    workspace, campaign = campaign_named(args)
-    step, code, document = next_step(workspace, campaign)
+    try:
+        workspace, campaign = campaign_named(args)
+        step, code, document = next_step(workspace, campaign)
+    except RefusedError as error:
+        return integrity_answer(error)
     line = command_line(step.command)
     message = f"{step.action}: {visible(step.why, 200)}"
     around = len(encode_readable([step.action, message, line]).encode()) + ENVELOPE_MARGIN

@@ -4,10 +4,10 @@ import os
 from argparse import Namespace
 
 from kaizen.cases.improvement import check_stage_name
+from kaizen.commands.arguments import count_argument
 from kaizen.commands.context import Project, load_project, require_stage
 from kaizen.commands.judging import ALLOW_PROGRAMS, leave_of, unanswered_questions
-from kaizen.commands.run import RUN_ARGUMENTS, count_argument, run_answer, run_request
-from kaizen.commands.system_noise import noise_of_system
+from kaizen.commands.run import RUN_ARGUMENTS, run_answer, run_request
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.evaluators.judge import JUDGE
 from kaizen.evaluators.judgements import JUDGEMENTS
@@ -49,6 +49,8 @@ NOISE_STAGE = "noise"  # replaced by each call
 def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
     if args.system:
+        from kaizen.commands.system_noise import noise_of_system
+
         return noise_of_system(args)
     if args.improvement is None:
         raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")

@@ -5,10 +5,10 @@ from argparse import Namespace
 
 from kaizen.cases.components import DEFAULT_CANDIDATES, component_texts
 from kaizen.cases.dataset import is_inside
+from kaizen.commands.arguments import count_argument, positive_number
 from kaizen.commands.context import Project, load_project
 from kaizen.commands.feedback import FEEDBACK_FILE, RESEAL, STAGE_SHOWN, export_feedback, stage_to_learn_from
 from kaizen.commands.openings import log_holdout_event
-from kaizen.commands.run import count_argument, positive_number
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_NO, RefusedError, UsageError

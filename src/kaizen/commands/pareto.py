@@ -3,7 +3,7 @@
 import os
 from argparse import Namespace
 
-from kaizen.cases.improvement import STAGE_NAME, Improvement
+from kaizen.cases.improvement import RUN_PREFIX, STAGE_NAME, Improvement
 from kaizen.commands.context import Project, load_project, tallied_stage
 from kaizen.commands.table import OR_RUNS, Answer, Argument, command
 from kaizen.evaluators.stage_results import RESULTS, RESULTS_META, has_results, stage_state
@@ -11,7 +11,6 @@ from kaizen.foundation.errors import InputError, UsageError
 from kaizen.foundation.files import shown_path, write_file
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, dollars, duration, quoted, visible
-from kaizen.lab.engine_eval import RUN_PREFIX, run_evidence
 from kaizen.policy.comparison import StageTally, tally_stage
 from kaizen.policy.objectives import Measured, pareto_document
 from kaizen.web.pareto_page import pareto_page
@@ -60,6 +59,8 @@ def weighed_project(args: Namespace) -> Project:
     if args.improvement is None and not runs:
         raise UsageError("IMPROVEMENT is missing", "name an improvement, or runs: --variant NAME=run:ID")
     for run in runs:
+        from kaizen.lab.engine_eval import run_evidence
+
         run_evidence(run)
     args.variant = [option.replace(f"={RUN_PREFIX}", "=", 1) for option in args.variant]
     args.baseline = args.baseline.removeprefix(RUN_PREFIX)

@@ -5,10 +5,9 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import Any
 
+from kaizen.commands.arguments import count_argument
 from kaizen.commands.context import Project, assess, load_project, tallied_stage
 from kaizen.commands.reporting import BASELINE, CANDIDATE
-from kaizen.commands.run import count_argument
-from kaizen.commands.system_noise import plan_of_system
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import UsageError
 from kaizen.foundation.jsonio import JsonObject
@@ -94,6 +93,8 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
     if args.system:
+        from kaizen.commands.system_noise import plan_of_system
+
         return plan_of_system(args)
     if args.improvement is None:
         raise UsageError("there is nothing to plan", "name an improvement, or a system with --system ID")

@@ -3,11 +3,9 @@
 import os
 import re
 from argparse import ArgumentTypeError, Namespace
-from collections.abc import Callable
 
-from kaizen.commands.check_runner import checked_runner
+from kaizen.commands.arguments import SYSTEM_ARGUMENTS, count_argument, positive_number
 from kaizen.commands.context import Project, diagnose, load_project
-from kaizen.commands.run_system import SYSTEM_ARGUMENTS, run_of_system
 from kaizen.commands.table import IMPROVEMENT, Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
 from kaizen.foundation.files import shown_path
@@ -26,28 +24,6 @@ from kaizen.runs.tally import RunTally
 
 NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
-
-
-def count_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
-    return int(text)
-
-
-def positive_number(unit: str) -> Callable[[str], float]:
-    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
-
-    def number_argument(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < 1e7:
-            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
-        return value
-
-    return number_argument
 
 
 def retry_reasons(text: str) -> tuple[str, ...]:
@@ -125,6 +101,8 @@ STAGE_ARGUMENTS = [
 def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
     if args.system:
+        from kaizen.commands.run_system import run_of_system
+
         return run_of_system(args, improvement_options(args))
     beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
     if beyond:
@@ -143,6 +121,8 @@ def command_run(args: Namespace) -> Answer:
     if args.shard:
         args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
     if args.check:
+        from kaizen.commands.check_runner import checked_runner
+
         return checked_runner(run_request(args, project, args.stage or "check", REFUSE))
     if args.estimate:
         return estimate_answer(args, project)

@@ -1,53 +1,20 @@
 """`kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`."""
 
-from argparse import ArgumentTypeError, Namespace
+from argparse import Namespace
 
 from kaizen.campaigns.campaign import load_campaign, open_campaigns
 from kaizen.campaigns.measuring import BASELINE_RUN
 from kaizen.campaigns.screening import Screened, campaign_run, resume_in_campaign
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
-from kaizen.foundation.jsonio import JsonObject, float_or_none, without_surrogates
+from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
 from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
 from kaizen.lab.workspace import find_workspace
 
-MOST_ITEMS = 2**31 - 1
 LONGEST_VARIANT = 200
-
-
-def items_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
-    return int(text)
-
-
-def gain_argument(text: str) -> float:
-    """*text* as a finite number. Raises ArgumentTypeError."""
-    try:
-        found = float_or_none(float(text))
-    except ValueError:
-        found = None
-    if found is None:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number")
-    return found
-
-
-SYSTEM_ARGUMENTS = [
-    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
-    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
-    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
-    Argument("--description", "D", "with --system: more about it", {"default": ""}),
-    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
-    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
-    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
-    Argument("--idea", "I", "in a campaign: the idea that is tried, as `kaizen idea add` called it", {"default": ""}),
-    Argument("--label", "L", "in a campaign: the failure label that the hypothesis names", {"default": ""}),
-    Argument("--predict", "P", "in a campaign: the gain that is expected, in units of the metric", {"type": gain_argument}),
-]
 
 
 def run_of_system(args: Namespace, others: list[str]) -> Answer:

@@ -3,6 +3,7 @@
 import os
 from argparse import Namespace
 
+from kaizen.campaigns.campaign import campaign_ids, load_campaign
 from kaizen.commands.table import Answer, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO, KaizenError
 from kaizen.foundation.files import shown_path
@@ -34,7 +35,8 @@ def command_status(args: Namespace) -> Answer:
     tree = tree_document(workspace)
     live = live_runs(store, documents)
     resumable = resumable_runs(documents, tree["head"])
-    problems = integrity_problems(store, documents, [each["id"] for each in resumable])
+    campaigns, broken = campaigns_at_hand(workspace)
+    problems = broken + integrity_problems(store, documents, [each["id"] for each in resumable])
     problems += [each["problem"] for each in live if each["problem"]]
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
@@ -43,13 +45,29 @@ def command_status(args: Namespace) -> Answer:
         "should_continue": code == EXIT_DONE,
         "tree": tree,
         "systems": [system_document(workspace, name, documents) for name in system_ids(workspace)],
+        "campaigns": campaigns,
         "live": live,
         "resumable": resumable,
         "signs": signs,
         "problems": problems,
     }
     lines = [visible(line, None) for line in status_lines(message, data)]
+    if campaigns and reason == "ready":
+        following = "kaizen next --json" if len(campaigns) == 1 else f"kaizen next --campaign {campaigns[0]['id']}"
     return Answer(code, reason, message, lines, data, following)
+
+
+def campaigns_at_hand(workspace: Workspace) -> tuple[list[JsonObject], list[str]]:
+    """({id, system} of each open campaign, what is wrong with those that cannot be read)."""
+    found, problems = [], []
+    for name in campaign_ids(workspace):
+        try:
+            campaign = load_campaign(workspace, name)
+        except KaizenError as error:
+            problems.append(f"campaign {name}: {error.message}")
+            continue
+        found += [] if campaign.is_closed() else [{"id": campaign.id, "system": campaign.system}]
+    return found, problems
 
 
 def standing(
@@ -131,6 +149,7 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
         best = f", best run {visible(each['best_run'], 20)}" if each["best_run"] else ""
         what = f"; {visible(each['problem'])}" if each["problem"] else ""
         lines.append(f"  system {each['id']}: {counted(each['runs'], 'run')}, {each['completed']} completed{best}{what}")
+    lines += [f"  campaign {each['id']} of {each['system']} is open: kaizen next" for each in data["campaigns"]]
     lines += [f"  at work: {run_progress(each)}, variant {visible(each['variant'], 60)}" for each in data["live"]]
     for each in data["resumable"][:RESUMABLE_SHOWN]:
         where = "" if each["is_here"] else f", at commit {str(each['commit'])[:12]}"

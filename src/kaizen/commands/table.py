@@ -3,15 +3,16 @@
     @command("gate", "Prints the recommendation, for CI.", [IMPROVEMENT, Argument("--junit", "FILE", "…")], "kaizen gate refund")
     def command_gate(args: Namespace) -> Answer: ...
 
-Help, the docs table and completion come from this table. To add a command: one file in
-commands/, nothing else. A command returns an Answer; `cli.main` prints it, as text or as
-one JSON document.
+The docs table and completion come from this table; help needs no more of it than what
+`places` tells. To add a command: one file in commands/, nothing else. A command
+returns an Answer; `cli.main` prints it, as text or as one JSON document.
 """
 
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
+from kaizen.embed import load_section, places
 from kaizen.foundation.jsonio import JsonObject
 
 
@@ -57,7 +58,7 @@ class Command(NamedTuple):
     rest: str
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {}  # those of the modules that have been read; see `command_named`
 IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
 OR_RUNS = IMPROVEMENT._replace(text=f"{IMPROVEMENT.text}; left out when runs are named", options={"nargs": "?"})
 
@@ -74,3 +75,9 @@ def command(
         return function
 
     return register
+
+
+def command_named(name: str) -> Command:
+    """The command *name*, its module read if need be. Raises KeyError."""
+    load_section(places("COMMANDS")[name][0])
+    return COMMANDS[name]

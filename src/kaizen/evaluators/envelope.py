@@ -26,7 +26,17 @@ from kaizen.evaluators.outcomes import (
 from kaizen.evaluators.paths import PathExpression, parse_path, select_path, values_at
 from kaizen.evaluators.predicates import MISSING, compile_predicate
 from kaizen.evaluators.regex_timer import PatternTimeout
-from kaizen.evaluators.registry import EVALUATORS, REQUIRED, Check, EvaluatorType, Parameter, View, check_parameter, json_type_phrase
+from kaizen.evaluators.registry import (
+    REQUIRED,
+    Check,
+    EvaluatorType,
+    Parameter,
+    View,
+    check_parameter,
+    evaluator_named,
+    evaluator_names,
+    json_type_phrase,
+)
 from kaizen.evaluators.transforms import Transform, compile_transforms
 from kaizen.foundation.jsonio import JsonObject, json_equal, pointer_token, pointer_tokens
 from kaizen.foundation.text import UNSAFE, did_you_mean, listed, quoted
@@ -216,10 +226,11 @@ def entry_type(entry: JsonObject) -> EvaluatorType:
     """The registered type that *entry* names. Raises ConfigurationError with the nearest name."""
     name = entry.get("type")
     if not isinstance(name, str):
-        raise ConfigurationError("/type" if "type" in entry else "", "has no type", f"types: {listed(sorted(EVALUATORS), 40)}")
-    if name not in EVALUATORS:
-        raise ConfigurationError("/type", f"type {quoted(name)} is unknown", did_you_mean(name, EVALUATORS))
-    return EVALUATORS[name]
+        raise ConfigurationError("/type" if "type" in entry else "", "has no type", f"types: {listed(evaluator_names(), 40)}")
+    try:
+        return evaluator_named(name)
+    except KeyError:
+        raise ConfigurationError("/type", f"type {quoted(name)} is unknown", did_you_mean(name, evaluator_names())) from None
 
 
 def check_entry_keys(entry: JsonObject, kind: EvaluatorType, is_nested: bool) -> None:

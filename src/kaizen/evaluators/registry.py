@@ -15,6 +15,7 @@ evaluators/, nothing else.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from kaizen.embed import load_section, places
 from kaizen.evaluators.outcomes import ConfigurationError, Outcome, refuse_empty
 from kaizen.foundation.jsonio import JsonObject, json_type
 from kaizen.foundation.text import did_you_mean, quoted
@@ -72,7 +73,7 @@ class EvaluatorType(NamedTuple):
     default_select: str
 
 
-EVALUATORS: dict[str, EvaluatorType] = {}
+EVALUATORS: dict[str, EvaluatorType] = {}  # those of the modules that have been read; see `evaluator_named`
 
 
 def evaluator(
@@ -93,6 +94,18 @@ def evaluator(
         return prepare
 
     return register
+
+
+def evaluator_names() -> list[str]:
+    """The names of all evaluator types, sorted."""
+    return sorted(places("EVALUATORS"))
+
+
+def evaluator_named(name: str) -> EvaluatorType:
+    """The evaluator type *name*, its module read if need be. Raises KeyError."""
+    if name not in EVALUATORS:
+        load_section(places("EVALUATORS")[name][0])
+    return EVALUATORS[name]
 
 
 # --- Kinds of parameters ---------------------------------------------------------------

@@ -16,7 +16,7 @@ import re
 
 from kaizen.cases.dataset import Dataset, dataset_fingerprint, load_dataset
 from kaizen.cases.evaluation_file import Evaluation, load_evaluation
-from kaizen.cases.improvement import Improvement
+from kaizen.cases.improvement import RUN_PREFIX, Improvement
 from kaizen.evaluators.outside import OUTSIDE_TYPES
 from kaizen.evaluators.stage_results import RESULTS, evaluate_stage
 from kaizen.evaluators.suite import Suite, build_suite
@@ -33,7 +33,6 @@ from kaizen.lab.workspace import Workspace, find_workspace
 from kaizen.runs.bridge import RunRequest, run_stage
 from kaizen.runs.journal import ONLY_ERRORS, REFUSE, STAGE_META, read_stage_meta
 
-RUN_PREFIX = "run:"
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
 STAGE_OF_RUN = re.compile(r"(r[0-9]{4,})\.")

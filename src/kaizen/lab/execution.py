@@ -32,7 +32,6 @@ from kaizen.foundation.redact import environment_secrets
 from kaizen.foundation.text import counted, quoted
 from kaizen.lab.aggregation import aggregated
 from kaizen.lab.definition import load_whole_system
-from kaizen.lab.engine_eval import EngineEvaluator
 from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
@@ -65,14 +64,28 @@ from kaizen.lab.session import (
     tree_changed,
 )
 from kaizen.lab.system import EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND, System, locked_files
-from kaizen.lab.typed_eval import TypedEvaluator
 from kaizen.lab.watch import TreeWatch, Watch, content_sha256
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.plan import trial_seed
 from kaizen.runs.workers import WorkFolders
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
+
+def typed_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a typed system."""
+    from kaizen.lab.typed_eval import TypedEvaluator
+
+    return TypedEvaluator(workspace, system)
+
+
+def engine_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a system that names an improvement."""
+    from kaizen.lab.engine_eval import EngineEvaluator
+
+    return EngineEvaluator(workspace, system)
+
+
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: typed_evaluator, IMPROVEMENT_KIND: engine_evaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 

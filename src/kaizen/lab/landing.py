@@ -10,11 +10,20 @@ The clone's ref refs/kaizen/opened names the commit it began with.
 import os
 from typing import NamedTuple
 
-from kaizen.foundation.files import make_folder, remove_folder, write_file
+from kaizen.foundation.files import make_folder, remove_folder, shown_path, write_file
 from kaizen.foundation.locks import FileLock
 from kaizen.foundation.text import visible
 from kaizen.lab.git import GitError, git_answer, git_ended, git_error, git_looked_up
-from kaizen.lab.provenance import DIFF_WORDS, Checkout, checkout_obstacle, commit_named, git_write_obstacle, read_checkout, ref_commit
+from kaizen.lab.provenance import (
+    DIFF_WORDS,
+    Checkout,
+    checkout_obstacle,
+    commit_named,
+    dirty_paths,
+    git_write_obstacle,
+    read_checkout,
+    ref_commit,
+)
 from kaizen.lab.worktrees import BRANCH_PREFIX, COPY_SECONDS, blocking_branch, check_lab_name, copy_notes
 
 WORK_FOLDER = "work"
@@ -89,6 +98,27 @@ def find_clone(store_folder: str, campaign: str) -> Checkout:
     if not os.path.isdir(os.path.join(path, ".git")):
         raise GitError(f"there is no clone of {campaign}", f"make one with: kaizen lab open --campaign {campaign}", "no_clone")
     return read_checkout(path)
+
+
+def commit_tree(tree: Checkout, title: str, in_clone: bool) -> tuple[str, list[str]]:
+    """(the new commit, the paths in it): all that differs in *tree* from its commit, but what git ignores. Hooks are not run.
+
+    Raises GitError: not_a_lab_tree unless it is in a clone (*in_clone*) or a work tree of `worktree add`, no_commit,
+    merge_in_progress …, nothing_to_commit, git_read_only, git_failed.
+    """
+    is_linked = tree.git_dir != tree.common_dir and (tree.branch or "").startswith(f"{BRANCH_PREFIX}/")
+    if not in_clone and not is_linked:
+        message = f"{shown_path(tree.root)}: is not a tree that Kaizen made; commits here are yours"
+        raise GitError(message, "use git; or make a tree with: kaizen lab open, or kaizen worktree add", "not_a_lab_tree")
+    obstacle = checkout_obstacle(tree)
+    if obstacle:
+        raise obstacle
+    paths = [each.path for each in dirty_paths(tree)]
+    if not paths:
+        raise GitError(f"{shown_path(tree.root)}: nothing differs from the commit", "change a file first", "nothing_to_commit")
+    git_answer(tree.root, "add", "--all", seconds=COPY_SECONDS)
+    git_answer(tree.root, "commit", "--quiet", "--no-verify", f"--message={title}", seconds=COPY_SECONDS)
+    return ref_commit(tree.root, "HEAD"), paths
 
 
 def landing_commit(clone: Checkout, name: str) -> tuple[str, str]:

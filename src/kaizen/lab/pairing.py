@@ -16,6 +16,7 @@ from kaizen.lab.system import COUNT_AGGREGATIONS
 from kaizen.stats.aggregates import mean
 from kaizen.stats.exact_tests import sign_flip
 from kaizen.stats.lattice import Counts, paired_mean
+from kaizen.stats.sequential import paired_e_value
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -118,11 +119,18 @@ def compared_runs(store: RunStore, a: JsonObject, b: JsonObject, items: OpenItem
         "method": found.method,
         "reason": found.reason,
         "p": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason} if found.n else None,
+        "e_value": e_values(counts) if found.n else None,
         "is_pass_fail": len(set(scores)) <= 2,
         "moved": {name: moved_items(gains, direction, items) for name, direction in (("gained", 1), ("lost", -1))},
         "cost_usd": amount_ratio(before, after, shared, "cost_usd"),
         "latency_ms": amount_ratio(before, after, shared, "latency_ms"),
     }
+
+
+def e_values(counts: Counts) -> JsonObject:
+    """{better, worse}: the evidence against "no better" and "no worse", valid whenever one stops; None beyond what a float holds."""
+    gains = [float(gain) for gain, times in sorted(counts.items()) for _ in range(times)]
+    return {"better": float_or_none(paired_e_value(gains)), "worse": float_or_none(paired_e_value([-gain for gain in gains]))}
 
 
 def centre(values: "list[Fraction]") -> "Fraction":

@@ -11,7 +11,6 @@ from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.text import visible
 from kaizen.lab.aggregation import LINE_METRICS, is_counts, line_value, summarized
-from kaizen.lab.execution import load_items
 from kaizen.lab.runstore import DONE, PLANNED, RUNNING, TAINTED, Key, RunStore, run_passes
 from kaizen.lab.session import final_answers, is_answered
 from kaizen.lab.system import COUNT_AGGREGATIONS, load_system
@@ -20,6 +19,7 @@ from kaizen.lab.workspace import Workspace
 RACE_STOPPED = "race_stopped"  # why a screen was given up: it has said what it can
 UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
 SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
+RESUMED_RUNS = ("baseline", "diagnostic", "screen")  # of a campaign: each a measurement of its own
 PART_SHOWN = 1000  # characters of what an item said
 # (key of `hashes`, code of a run that differs there, what that is)
 COMPARABLE_HASHES = (
@@ -159,6 +159,8 @@ class OpenItems(NamedTuple):
 
 def open_items(workspace: Workspace, document: JsonObject) -> OpenItems:
     """The open items of the run's system as they are now; nothing is known where they cannot be read."""
+    from kaizen.lab.execution import load_items
+
     try:
         items = load_items(workspace, load_system(workspace, document["system"]))
     except KaizenError:
@@ -245,6 +247,8 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
             settled.add(key)
         elif state not in (PLANNED, RUNNING, UNREADABLE) and document.get("reason") != RACE_STOPPED and key not in settled:
             command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
+            if document.get("campaign", {}).get("purpose", "screen") not in RESUMED_RUNS:
+                command = "kaizen next"  # a part of a measurement, with which its own command goes on
             kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
             commit = document["commit"]["hash"]
             found.append({**kept, "commit": commit, "is_here": commit == head, "command": command})

@@ -69,7 +69,7 @@ SYSTEM_FIELDS = {
 PATHS_HINT = "paths are relative to the folder that holds kaizen/"
 EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
 # Notes in a system's folder that decide nothing.
-UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md", "trace.js", "dataset-item.js")
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "guide/**", "README.md", "trace.js", "dataset-item.js")
 
 
 class Metric(NamedTuple):

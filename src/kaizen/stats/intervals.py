@@ -105,7 +105,7 @@ def student_tail(t: float, freedom: float) -> float:
     return tail if t >= 0 else 1 - tail
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def student_point(probability: float, freedom: float) -> float:
     """The t that a Student value with *freedom* degrees stays below with *probability* (0.5 to below 1).
 

@@ -241,7 +241,7 @@ def unit_sums(candidate: Scores, reference: Scores, clusters: Mapping[str, str])
     from fractions import Fraction
 
     def centre(scores: Sequence[float]) -> Fraction:
-        return sum((Fraction(repr(score)) for score in scores), Fraction(0)) / len(scores)
+        return sum((Fraction(str(score)) for score in scores), Fraction(0)) / len(scores)
 
     groups = clustered_items(shared_items(candidate, reference), clusters)
     return [sum((centre(candidate[item]) - centre(reference[item]) for item in group), Fraction(0)) for group in groups]

@@ -9,6 +9,9 @@ the amalgamator works and to show the shape that the real package has.
 # scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.
 # `python scripts/build.py --check` proves that this file is what the sources give, and
 # `python scripts/build.py --where N` names the source of line N.
+# Each module is a section: its own text, line by line, in a string that load_section() below
+# compiles when a command needs it, after the sections that it names. Tracebacks show the lines
+# of this file.
 #
 # Contents, lowest layer first; a module uses only what stands above it. Search for
 # '# region <path>' to jump to one (editors fold these regions).
@@ -39,7 +42,7 @@ the amalgamator works and to show the shape that the real package has.
 #   starts processes:              foundation/process.py
 #   listens on a port:             web/service.py
 #   opens files:                   foundation/, commands/
-#   loads or evaluates code:       nowhere
+#   loads or evaluates code:       load_section() below, which reads the sections of this file
 #   writes to the terminal:        commands/, cli/
 
 import os
@@ -50,20 +53,71 @@ if sys.version_info < (3, 10):
 if __name__ == "__main__" and sys.path[:1] == [os.path.dirname(os.path.realpath(__file__))]:
     del sys.path[0]  # a json.py beside this file must not be taken for Python's own
 
-import argparse
-import hashlib
-import json
-import re
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
-from html import escape
-from math import sqrt
-from pathlib import Path
-from string import Template
-from typing import TYPE_CHECKING, Any, NamedTuple
+# Sections: most of this file is text until a command needs it, since compiling all of it
+# would take longer than most commands do. `section` notes a part, `load_section` reads
+# it, with what it needs, into this namespace. Nothing else is ever compiled or executed.
 
-if TYPE_CHECKING:
-    from http.server import HTTPServer
+import sys
+from _thread import RLock
+from typing import Any
+
+SECTIONS: dict[str, tuple[int, str, str]] = {}  # those not yet read: (line where it begins, its text, names of those it needs)
+LOADING = RLock()
+ENTRY: dict[str, str] = {}  # the function that runs the program: its section
+PLACES: dict[str, dict[str, tuple[str, str, str]]] = {}  # table that decorators fill: what `places` gives
+
+
+def section(name: str, text: str, needs: str = "") -> None:
+    """Notes the section *name*, whose text begins on the line of the call."""
+    SECTIONS[name] = (sys._getframe(1).f_lineno, text, needs)
+
+
+def load_section(*names: str) -> None:
+    """Makes what sections define, and all that they need, part of this namespace: each once, in the order of the file.
+
+    The lines before a section are blank when it is compiled, so that a traceback shows lines of this file.
+    """
+    with LOADING:
+        wanted, pending = set(), list(names)
+        while pending:
+            name = pending.pop()
+            if name in SECTIONS and name not in wanted:
+                wanted.add(name)
+                pending += SECTIONS[name][2].split()
+        for name in [name for name in SECTIONS if name in wanted]:
+            line, text, _ = SECTIONS.pop(name)
+            exec(compile("\n" * (line - 1) + text, __file__, "exec", dont_inherit=True), globals())
+
+
+def places(table: str) -> dict[str, tuple[str, str, str]]:
+    """{entry of a table that decorators fill: (its section, its group, its sentence)}, in the order of the file."""
+    return PLACES[table]
+
+
+def __getattr__(name: str) -> Any:
+    """What `import kaizen` gives as kaizen.NAME: every section is read for it, but only its own for the program's entry."""
+    if not (name.startswith("__") and name.endswith("__")):
+        load_section(*([ENTRY[name]] if name in ENTRY else SECTIONS))
+        if name in globals():
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Every name of the program, for `dir(kaizen)`: all sections are read."""
+    load_section(*SECTIONS)
+    return sorted(globals())
+
+
+ENTRY["main"] = "cli.main"
+PLACES["EVALUATORS"] = {
+    "contains": ("evaluators.text", "", ""),
+    "matches": ("evaluators.text", "", ""),
+}
+PLACES["COMMANDS"] = {
+    "compare": ("commands.compare", "", ""),
+    "review": ("commands.review", "", ""),
+}
 
 # region foundation/errors.py
 # =============================================================================
@@ -74,6 +128,7 @@ if TYPE_CHECKING:
 #     - DataError          2   a file is missing, malformed or inconsistent
 #     - NotAllowedError    3   a rule forbids it (promotion without a decision, ...)
 # =============================================================================
+section("foundation.errors", r'''
 
 
 class KaizenError(Exception):
@@ -98,13 +153,16 @@ class NotAllowedError(KaizenError):
     """The request is well formed, but a rule of the product forbids it."""
 
     exit_status = 3
-
+''')
 # endregion
 
 # region foundation/identity.py
 # =============================================================================
 # Which Kaizen is this? Version, and the digest of the very bytes that run.
 # =============================================================================
+section("foundation.identity", r'''
+import hashlib
+import sys
 
 VERSION = "0.1.0"
 
@@ -124,13 +182,17 @@ def version_line() -> str:
     """One line for --version: 'kaizen 0.1.0 (sha256 1f2e3d4c5b6a, Python 3.12.1)'."""
     python = sys.version.split()[0]
     return f"kaizen {VERSION} (sha256 {own_digest()[:12]}, Python {python})"
-
+''')
 # endregion
 
 # region foundation/jsonl.py
 # =============================================================================
 # JSON lines in and out: one record a line, errors that name the file and the line.
 # =============================================================================
+section("foundation.jsonl", r'''
+import json
+from pathlib import Path
+from typing import Any
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
@@ -155,7 +217,9 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
             raise DataError(f"{path}:{number}: expected an object, got {type(record).__name__}")
         records.append(record)
     return records
-
+''', (
+    "foundation.errors "
+))
 # endregion
 
 # region stats/intervals.py
@@ -165,6 +229,9 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
 # Every function says what it does with no data: it returns None, never 0.0, so that
 # "nothing measured" cannot be mistaken for "measured zero".
 # =============================================================================
+section("stats.intervals", r'''
+from math import sqrt
+from typing import NamedTuple
 
 # Two-sided 95% quantile of the standard normal distribution.
 Z_95 = 1.959963984540054
@@ -196,7 +263,7 @@ def wilson_interval(passed: int, trials: int, z: float = Z_95) -> Interval | Non
     center = (rate + z * z / (2 * trials)) / scale
     margin = z * sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials)) / scale
     return Interval(max(0.0, center - margin), min(1.0, center + margin))
-
+''')
 # endregion
 
 # region evaluators/registry.py
@@ -211,6 +278,9 @@ def wilson_interval(passed: int, trials: int, z: float = Z_95) -> Interval | Non
 #
 # To add one: write it in a module of evaluators/, nothing else.
 # =============================================================================
+section("evaluators.registry", r'''
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
 class Verdict(NamedTuple):
@@ -240,19 +310,24 @@ def evaluator(name: str) -> Callable[[Evaluator], Evaluator]:
 
 def apply_evaluator(name: str, output: str | None, settings: Settings) -> Verdict:
     """Verdict of the evaluator *name* on *output*; missing output gives no verdict."""
-    if name not in EVALUATORS:
-        known = ", ".join(sorted(EVALUATORS))
-        raise DataError(f"unknown evaluator {name!r}", hint=f"known: {known}")
+    known = places("EVALUATORS")
+    if name not in known:
+        raise DataError(f"unknown evaluator {name!r}", hint=f"known: {', '.join(sorted(known))}")
     if output is None:
         return Verdict(None, "no output recorded")
+    load_section(known[name][0])
     return EVALUATORS[name](output, settings)
-
+''', (
+    "foundation.errors "
+))
 # endregion
 
 # region evaluators/text.py
 # =============================================================================
 # Evaluators that look at the text of an output.
 # =============================================================================
+section("evaluators.text", r'''
+import re
 
 
 @evaluator("contains")
@@ -272,13 +347,17 @@ def evaluate_matches(output: str, settings: Settings) -> Verdict:
     except re.error as error:
         raise DataError(f"evaluator matches: bad pattern: {error}") from None
     return Verdict(bool(found), "pattern found" if found else "pattern not found")
-
+''', (
+    "foundation.errors evaluators.registry "
+))
 # endregion
 
 # region policy/comparison.py
 # =============================================================================
 # Compare two stages case by case: improved, regressed, unchanged, not_comparable.
 # =============================================================================
+section("policy.comparison", r'''
+from typing import NamedTuple
 
 OUTCOMES = ("improved", "regressed", "unchanged", "not_comparable")
 
@@ -309,14 +388,15 @@ def compare(baseline: dict[str, bool | None], candidate: dict[str, bool | None])
     outcomes = {i: case_outcome(baseline.get(i), candidate.get(i)) for i in ids}
     judged = [passed for passed in candidate.values() if passed is not None]
     return Comparison(outcomes, wilson_interval(sum(judged), len(judged)))
-
+''', (
+    "stats.intervals "
+))
 # endregion
 
 # region web/review.py
 # =============================================================================
 # The review page: one self-contained HTML file, everything in it escaped.
 # =============================================================================
-
 REVIEW_HTML = r"""<!doctype html>
 <html lang="en">
 <head>
@@ -344,6 +424,10 @@ for (const row of document.querySelectorAll("tr")) {
   row.title = row.className.replace(/_(\w)/g, (_, letter) => " " + letter);
 }
 """
+section("web.review", r'''
+from html import escape
+from string import Template
+
 
 
 def review_page(comparison: Comparison) -> str:
@@ -355,13 +439,19 @@ def review_page(comparison: Comparison) -> str:
     interval = comparison.interval
     rate = f"{interval.low:.3f} to {interval.high:.3f}" if interval else "not measured"
     return Template(REVIEW_HTML).substitute(css=REVIEW_CSS, js=REVIEW_JS, rate=rate, rows=rows)
-
+''', (
+    "policy.comparison "
+))
 # endregion
 
 # region web/service.py
 # =============================================================================
 # The local service: the review over HTTP on the loopback address.
 # =============================================================================
+section("web.service", r'''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from http.server import HTTPServer
 
 
 def make_server(page: str, port: int) -> "HTTPServer":
@@ -385,7 +475,9 @@ def make_server(page: str, port: int) -> "HTTPServer":
             """Quiet: requests are not logged to stderr."""
 
     return HTTPServer(("127.0.0.1", port), Handler)
-
+''', (
+    "foundation.errors "
+))
 # endregion
 
 # region commands/table.py
@@ -397,6 +489,10 @@ def make_server(page: str, port: int) -> "HTTPServer":
 #
 # To add a command: one file in commands/, nothing else.
 # =============================================================================
+section("commands.table", r'''
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import NamedTuple
 
 Run = Callable[[Namespace], int]
 
@@ -422,13 +518,16 @@ def command(name: str, add_arguments: Callable[[ArgumentParser], None]) -> Calla
         return function
 
     return register
-
+''')
 # endregion
 
 # region commands/stages.py
 # =============================================================================
 # What the commands on two recorded stages share: arguments and verdicts.
 # =============================================================================
+section("commands.stages", r'''
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 
 def stage_arguments(parser: ArgumentParser) -> None:
@@ -451,13 +550,17 @@ def stage_verdicts(path: Path, text: str) -> dict[str, bool | None]:
 def compare_stages(args: Namespace) -> Comparison:
     """The comparison that the arguments of `stage_arguments` ask for."""
     return compare(stage_verdicts(args.baseline, args.contains), stage_verdicts(args.candidate, args.contains))
-
+''', (
+    "foundation.errors foundation.jsonl evaluators.registry policy.comparison "
+))
 # endregion
 
 # region commands/compare.py
 # =============================================================================
 # `kaizen compare`: count what improved and what regressed.
 # =============================================================================
+section("commands.compare", r'''
+from argparse import Namespace
 
 
 @command("compare", stage_arguments)
@@ -467,13 +570,18 @@ def command_compare(args: Namespace) -> int:
     for outcome in OUTCOMES:
         print(f"{outcome}: {result.count(outcome)}")
     return 1 if result.count("regressed") else 0
-
+''', (
+    "policy.comparison commands.table commands.stages "
+))
 # endregion
 
 # region commands/review.py
 # =============================================================================
 # `kaizen review`: write the review page, or serve it.
 # =============================================================================
+section("commands.review", r'''
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
 
 
 def review_arguments(parser: ArgumentParser) -> None:
@@ -495,13 +603,19 @@ def command_review(args: Namespace) -> int:
     args.output.write_text(page, encoding="utf-8", newline="\n")
     print(args.output)
     return 0
-
+''', (
+    "web.review web.service commands.table commands.stages "
+))
 # endregion
 
 # region cli/main.py
 # =============================================================================
 # Entry point: parse, run, and turn every failure into one line and an exit status.
 # =============================================================================
+section("cli.main", r'''
+import argparse
+import os
+import sys
 
 INTERNAL_ERROR_STATUS = 70  # EX_SOFTWARE of sysexits.h
 
@@ -552,9 +666,11 @@ def innermost_frame(error: BaseException) -> str:
             found = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
         trace = trace.tb_next
     return found
-
+''', (
+    "foundation.errors foundation.identity commands.table commands.compare commands.review "
+))
 # endregion
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(__getattr__("main")())

@@ -13,6 +13,9 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 # scripts/build.py; to change it, edit src/kaizen/ and run `python scripts/build.py`.
 # `python scripts/build.py --check` proves that this file is what the sources give, and
 # `python scripts/build.py --where N` names the source of line N.
+# Each module is a section: its own text, line by line, in a string that load_section() below
+# compiles when a command needs it, after the sections that it names. Tracebacks show the lines
+# of this file.
 #
 # Contents, lowest layer first; a module uses only what stands above it. Search for
 # '# region <path>' to jump to one (editors fold these regions).
@@ -187,7 +190,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     lab/workspace.py             The workspace: `kaizen/` in a repository, and the one store its worktrees share.
 #     lab/system.py                A system: what is improved, how it is scored, which files may change and which may not.
 #     lab/scaffold.py              A new system folder: its description, an eval that runs at once, items, a stand-in.
-#     lab/runstore.py              The store of runs: one small interface, and its implementation in files.
+#     lab/runstore.py              The store of runs as the lab sees it: an interface, behind which runs may lie anywhere.
+#     lab/runfolder.py             The store of runs in files of the workspace.
 #     lab/git.py                   Git's answers, or one sentence with a stable reason code why there is none.
 #     lab/provenance.py            Which commit a folder stands on, what differs from it, and what a variant changed.
 #     lab/watch.py                 Whether a work tree is still what it was when a run began.
@@ -228,6 +232,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     campaigns/conduct.py         Keep and discard: a variant becomes the leader, or the branch goes back to it.
 #     campaigns/standing.py        What is told of a campaign's state: situation, why it must stop, what was learnt.
 #     campaigns/next_step.py       The next step of a campaign: one command, why, and what has to be remembered.
+#     campaigns/closing.py         The end of a campaign: one last look, then the holdout is opened once, and retired.
+#     campaigns/marks.py           What campaigns say of runs: idea, stage, verdict, leader, reference, luck line.
 #
 #   exporters
 #     exporters/rows.py            What exports are made of: the trials of a stage, joined, in the order of its file.
@@ -266,8 +272,18 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     web/campaign_markdown.py     The report of a campaign as Markdown.
 #     web/campaign_report.py       The report of a campaign on one page.
 #
+#   skills
+#     skills/bundle.py             The skills as they lie in a checkout, and whether a copy of them has the same content.
+#     skills/clients.py            Claude Code and Codex, driven by their own commands to take and give back the plugin.
+#     skills/project_copies.py     Copies of the skill folders in a repository: `.agents/skills`, `.claude/skills`.
+#     skills/upgrading.py          After an upgrade, installed skills are refreshed once, by a command of a person.
+#     skills/guide_files.py        What the guide finds in files of a system, and the statements of people beside them.
+#     skills/guide_steps.py        The eighteen steps to a measurement that can be trusted, and which are done.
+#     skills/surroundings.py       What Kaizen finds around it, what that forbids, and what to ask the user for.
+#
 #   commands
 #     commands/table.py            The table of commands, and how a module adds one to it.
+#     commands/arguments.py        Kinds of arguments of several commands: counts, numbers of a unit, a run of a system.
 #     commands/context.py          What most commands begin with: the files loaded, the stages assessed.
 #     commands/openings.py         The log of what touches the holdout: openings, exports and seals, proposals.
 #     commands/verdicts.py         What `judge`, `agreement` and the review share: the results of a stage as written.
@@ -282,15 +298,19 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/feedback.py         `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 #     commands/replaying.py        Kept observations evaluated by other evaluators; nothing is run, nothing written.
 #     commands/history.py          `kaizen history init`, `record`, `promote`: what is kept, and how.
+#     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
+#     commands/guide.py            `kaizen guide confirm`: what only a person can say about a step of the guide.
 #     commands/agreement.py        `kaizen agreement`: does the judge decide like the experts.
+#     commands/campaign_close.py   `kaizen campaign close`: the last look, what is claimed, and the end.
 #     commands/campaign_open.py    `kaizen campaign open`: freezes the contract, seals the holdout, commits both.
 #     commands/campaign_report.py  `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
+#     commands/campaign_status.py  `kaizen campaign list`, `status`: which campaigns there are, and where one stands.
 #     commands/conduct.py          `kaizen keep`, `discard`, `note`: what becomes of a variant of a campaign.
 #     commands/create_system.py    `kaizen create system ID`: a new system of the lab to fill in.
 #     commands/create_view.py      `kaizen create view ID`: a page of answers or of items, to be adapted.
 #     commands/dashboard.py        `kaizen dashboard`: the history on one page.
-#     commands/decide.py           `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
 #     commands/demo.py             `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
+#     commands/doctor.py           `kaizen doctor`: what is here and what is blocked; `--guide`: which steps are done.
 #     commands/evaluate.py         `kaizen evaluate`: what the evaluators say of every trial of a stage.
 #     commands/evaluators.py       `kaizen evaluators`: the catalogue of evaluator types.
 #     commands/export.py           `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
@@ -302,7 +322,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/improvement_files.py What `kaizen validate` asks of each file beside the cases and evaluation.json.
 #     commands/init.py             `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 #     commands/judge.py            `kaizen judge`: the verdict on one case, or on every trial of a stage.
-#     commands/lab.py              `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+#     commands/lab.py              `kaizen lab open`, `commit`, `land`: variants where nobody can commit to the repository.
 #     commands/lab_compare.py      `kaizen compare A B`: what the second run gains over the first, item by item.
 #     commands/label.py            `kaizen label`: an expert labels the cases of a stage in the terminal, one at a time.
 #     commands/measuring.py        `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
@@ -316,6 +336,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     commands/reliability.py      `kaizen reliability`: how sure the change is, and what it would take to be surer.
 #     commands/replay_decision.py  `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
 #     commands/review.py           `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
+#     commands/skills.py           `kaizen skills install`, `status`, `uninstall`, `refresh`: in clients and repositories.
 #     commands/status.py           `kaizen status`: what is at work, what can be gone on with, what stands in the way.
 #     commands/test.py             `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 #     commands/validate.py         `kaizen validate`: every file of an improvement checked, every breach with its place.
@@ -334,7 +355,7 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #   listens on a port:             nowhere
 #   opens connections:             nowhere
 #   runs SQL:                      nowhere
-#   loads or evaluates code:       nowhere
+#   loads or evaluates code:       load_section() below, which reads the sections of this file
 
 import os
 import sys
@@ -344,28 +365,165 @@ if sys.version_info < (3, 10):
 if __name__ == "__main__" and sys.path[:1] == [os.path.dirname(os.path.realpath(__file__))]:
     del sys.path[0]  # a json.py beside this file must not be taken for Python's own
 
-import argparse
-import hashlib
-import itertools
-import json
-import math
-import operator
-import re
-import stat
-import time
-from argparse import ArgumentTypeError, Namespace
-from collections import Counter, deque
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import lru_cache, partial
-from itertools import chain, combinations, compress, pairwise
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, NoReturn, Optional, TextIO, TypeVar
+# Sections: most of this file is text until a command needs it, since compiling all of it
+# would take longer than most commands do. `section` notes a part, `load_section` reads
+# it, with what it needs, into this namespace. Nothing else is ever compiled or executed.
 
-if TYPE_CHECKING:
-    from decimal import Decimal
-    from fractions import Fraction
-    from random import Random
+import sys
+from _thread import RLock
+from typing import Any
+
+SECTIONS: dict[str, tuple[int, str, str]] = {}  # those not yet read: (line where it begins, its text, names of those it needs)
+LOADING = RLock()
+ENTRY: dict[str, str] = {}  # the function that runs the program: its section
+PLACES: dict[str, dict[str, tuple[str, str, str]]] = {}  # table that decorators fill: what `places` gives
+
+
+def section(name: str, text: str, needs: str = "") -> None:
+    """Notes the section *name*, whose text begins on the line of the call."""
+    SECTIONS[name] = (sys._getframe(1).f_lineno, text, needs)
+
+
+def load_section(*names: str) -> None:
+    """Makes what sections define, and all that they need, part of this namespace: each once, in the order of the file.
+
+    The lines before a section are blank when it is compiled, so that a traceback shows lines of this file.
+    """
+    with LOADING:
+        wanted, pending = set(), list(names)
+        while pending:
+            name = pending.pop()
+            if name in SECTIONS and name not in wanted:
+                wanted.add(name)
+                pending += SECTIONS[name][2].split()
+        for name in [name for name in SECTIONS if name in wanted]:
+            line, text, _ = SECTIONS.pop(name)
+            exec(compile("\n" * (line - 1) + text, __file__, "exec", dont_inherit=True), globals())
+
+
+def places(table: str) -> dict[str, tuple[str, str, str]]:
+    """{entry of a table that decorators fill: (its section, its group, its sentence)}, in the order of the file."""
+    return PLACES[table]
+
+
+def __getattr__(name: str) -> Any:
+    """What `import kaizen` gives as kaizen.NAME: every section is read for it, but only its own for the program's entry."""
+    if not (name.startswith("__") and name.endswith("__")):
+        load_section(*([ENTRY[name]] if name in ENTRY else SECTIONS))
+        if name in globals():
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Every name of the program, for `dir(kaizen)`: all sections are read."""
+    load_section(*SECTIONS)
+    return sorted(globals())
+
+
+ENTRY["main"] = "cli.main"
+PLACES["EVALUATORS"] = {
+    "all": ("evaluators.combine", "", "Every one of several entries passes."),
+    "any": ("evaluators.combine", "", "At least one of several entries passes."),
+    "none": ("evaluators.combine", "", "Not one of several entries passes."),
+    "at_least": ("evaluators.combine", "", "At least n of several entries pass; the score is the share of those that do."),
+    "confirmation": ("evaluators.conduct", "", "The user agreed before the agent acted."),
+    "effects": ("evaluators.effects", "", "Nothing is changed twice, left open, or told as done when it failed."),
+    "errors": ("evaluators.errors", "", "Few steps fail, and the agent deals with those that do."),
+    "fields": ("evaluators.fields", "", "The answer agrees with a reference, field by field."),
+    "files": ("evaluators.files", "", "The work folder is as it should be: files that exist, changed, stayed, hold a text."),
+    "integrity": ("evaluators.integrity", "", "The agent kept to its bounds: files, commands, hosts and sources it must leave alone, answers it must not know."),
+    "judge": ("evaluators.judge", "", "A judge, given behind `--`, scores what no rule can see by a rubric."),
+    "label": ("evaluators.label", "", "The answer is one of the allowed labels, and the expected one."),
+    "leak": ("evaluators.leak", "", "No secret, personal identifier or planted string gets out."),
+    "budget": ("evaluators.limits", "", "What the trial used stays within bounds: time, cost, tokens, steps, calls, turns, retries, size of the output."),
+    "loops": ("evaluators.loops", "", "The agent does not repeat itself in a row or in a cycle."),
+    "number": ("evaluators.numbers", "", "A number in the text is the expected one, or lies within bounds; thousands separators do not change it."),
+    "parses": ("evaluators.parses", "", "The text is in a form that programs read: JSON, CSV, XML, HTML, TOML, Python, a URL, a date and the like."),
+    "policy": ("evaluators.policy", "", "Every step is allowed, and approved where it has to be."),
+    "order": ("evaluators.precedence", "", "Some steps come before others, about the same thing."),
+    "command": ("evaluators.programs", "", "A command, run on a copy of the files that the trial left, ends as asked."),
+    "program": ("evaluators.programs", "", "A program of your own gets case and observation as JSON and answers with an outcome as JSON."),
+    "provenance": ("evaluators.provenance", "", "What is stated stood in a source before."),
+    "refusal": ("evaluators.refusal", "", "The agent declined what was asked, or did not, as expected."),
+    "sequence": ("evaluators.sequence", "", "The listed steps happened, and nothing that may not."),
+    "similarity": ("evaluators.similarity", "", "The text is near enough to one of the references, by a named measure."),
+    "state": ("evaluators.state", "", "What the agent did to the world is what it should have done: the state before and after."),
+    "json": ("evaluators.structure", "", "The answer is JSON, and fits a JSON Schema."),
+    "equals": ("evaluators.text", "", "The value is the expected one, or one of several; JSON types stay apart, objects and lists are compared deeply."),
+    "contains": ("evaluators.text", "", "The text holds the given values: all of them, any, or none."),
+    "matches": ("evaluators.text", "", "A regular expression finds something in the text, or what it captures is the given value."),
+    "length": ("evaluators.text", "", "The length of the text, or the number of items, lies within bounds."),
+    "tool_schema": ("evaluators.tool_schema", "", "Each tool call is one that its tool accepts."),
+    "steps": ("evaluators.trajectory", "", "So many steps were taken, and they are as they must be."),
+}
+PLACES["COMMANDS"] = {
+    "resume": ("commands.run_system", "lab", "Goes on with a run of the lab that did not complete, or begins it anew from its commit."),
+    "log": ("commands.lab_log", "lab", "Lists the recorded runs, newest last, or ranks those that can be compared; what is not known is never shown as 0."),
+    "show": ("commands.lab_log", "lab", "Shows one run: what was tried, from which commit, its result, cost and time, and the worst answers."),
+    "run": ("commands.run", "main job", "Runs a command once for each trial of each case, and records what it answers as a stage; or a run of a system of the lab."),
+    "feedback": ("commands.feedback", "further questions", "Writes feedback.json: what went wrong in every trial of a stage but those of the holdout, which is only counted."),
+    "history init": ("commands.history", "history", "Begins a cohort in kaizen-history/: archives a stage as the anchor that later candidates are compared with."),
+    "history record": ("commands.history", "history", "Archives a candidate: its evidence and the baseline's, results, cases, evaluation, comparison and decision. Runs no agent."),
+    "history promote": ("commands.history", "history", "Makes a recorded run the champion, when a person has accepted exactly its evidence and every rule holds."),
+    "decide": ("commands.decide", "main job", "Records a person's decision about the evidence that was reviewed last."),
+    "guide confirm": ("commands.guide", "skills", "Records what a person said about a step of the guide that no file can show: who, when, in which words."),
+    "agreement": ("commands.agreement", "further questions", "Compares a judge with experts who labelled the same cases, like with like, and records its standing."),
+    "campaign close": ("commands.campaign_close", "campaigns", "Takes the last look if there is something to claim, opens the holdout once, retires it, and says what is claimed."),
+    "campaign open": ("commands.campaign_open", "campaigns", "Opens a campaign: splits and seals the cases, freezes the contract, and commits both."),
+    "campaign report": ("commands.campaign_report", "campaign", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
+    "campaign list": ("commands.campaign_status", "campaigns", "Lists the campaigns of this workspace."),
+    "campaign status": ("commands.campaign_status", "campaigns", "Says where a campaign stands and what would stop it; exits 0 to go on, 1 to stop, 3 when a person is needed."),
+    "keep": ("commands.conduct", "campaigns", "Makes a variant the leader that beat it on fresh trials; a bet on development items, not yet a claim."),
+    "discard": ("commands.conduct", "campaigns", "Gives a variant up, moves the branch back to the leader and keeps the commit under refs/kaizen/; no file is overwritten."),
+    "note": ("commands.conduct", "campaigns", "Adds a note to the journal of a campaign."),
+    "create system": ("commands.create_system", "lab", "Makes kaizen/systems/ID with an eval that runs at once, three items and a stand-in for the system; never overwrites."),
+    "create view": ("commands.create_view", "lab", "Makes trace.js or dataset-item.js in the folder of a system: a page of answers or of items, to be adapted; never overwrites."),
+    "dashboard": ("commands.dashboard", "history", "Writes dashboard.html: champion over time, the open decision, regressions, each case in each run, hash status; exits 1 when broken."),
+    "demo": ("commands.demo", "main job", "Runs a bundled support agent before and after a change and reviews the two; no network, nothing to install."),
+    "doctor": ("commands.doctor", "skills", "Looks at Python, git, the workspace, the clients and the sandbox, and says what is blocked and what to grant; changes nothing."),
+    "evaluate": ("commands.evaluate", "main job", "Evaluates every trial of a stage, or of every stage there is, and writes the results beside them."),
+    "evaluators": ("commands.evaluators", "main job", "Lists the types of evaluators, or shows one with its parameters, defaults and an example."),
+    "export": ("commands.export", "further questions", "Writes the results of every stage, or of one, as JUnit, CSV, JSON Lines or Markdown, for other programs."),
+    "gate": ("commands.gate", "main job", "Prints the recommendation and exits 0 (eligible), 1 (rejected) or 3 (a person must decide), for CI."),
+    "history list": ("commands.history_views", "history", "Lists the recorded runs, oldest first: version, cohort, pass rate, recommendation, decision, champion."),
+    "history show": ("commands.history_views", "history", "Shows one run: what it is, its rates, the recommendation, who decided, and whether its files are still what was recorded."),
+    "history diff": ("commands.history_views", "history", "Compares two runs case by case; runs of different cohorts are not subtracted, it is said how the cohorts differ."),
+    "history validate": ("commands.history_views", "history", "Checks every byte of the history and every promotion by the rules; exits 1 and names what was changed, removed or added."),
+    "history anchor": ("commands.history_views", "history", "Prints a short digest of the history, to be kept elsewhere; `history validate --anchor` proves that the history still extends it."),
+    "idea add": ("commands.idea", "campaigns", "Writes down what is to be tried and why, before it is; one that was written down already is refused."),
+    "idea list": ("commands.idea", "campaigns", "Lists the ideas of a campaign with what became of them."),
+    "import": ("commands.import_cases", "further questions", "Brings test cases and checks from another tool, and says what maps, what is approximated and what is dropped."),
+    "init": ("commands.init", "main job", "Makes improvements/NAME with an issue to describe, two example cases and one evaluator; never overwrites. Without NAME: kaizen/, the workspace of the lab."),
+    "judge": ("commands.judge", "further questions", "Says the verdict on one case, or on every trial of a stage, by mapping its results through the judge block."),
+    "lab open": ("commands.lab", "lab", "Makes a clone under kaizen/.kaizen/work/ in which variants are edited and committed where .git is read-only."),
+    "lab commit": ("commands.lab", "lab", "Commits all that differs in the clone, or in a work tree that Kaizen made, so that a run can name it; nowhere else."),
+    "lab land": ("commands.lab", "lab", "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched."),
+    "compare": ("commands.lab_compare", "lab", "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time."),
+    "label": ("commands.label", "further questions", "Shows the cases of a stage one at a time in the terminal and records your label; blind to the judge and to other raters."),
+    "replicate": ("commands.measuring", "lab", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
+    "look": ("commands.measuring", "lab", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
+    "merge": ("commands.merge", "main job", "Makes one stage of the shards that `run --shard I/N` has written, and refuses what does not belong together."),
+    "next": ("commands.next", "campaigns", "Says the one next step of a campaign and what to remember, from its files alone; exits 0 to go on, 1 to stop, 3 for a person."),
+    "noise": ("commands.noise", "surer", "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is."),
+    "optimize": ("commands.optimize", "further questions", "Asks a program for new texts of the components, from feedback without the holdout; runs and promotes none of them."),
+    "pareto": ("commands.pareto", "further questions", "Weighs variants by quality, cost and latency, constraints first, and names the cheapest that will do."),
+    "plan": ("commands.plan", "surer", "Says which change each number of cases and trials could show, and what running them would cost; runs nothing."),
+    "promote": ("commands.promote", "main job", "Appends the improved cases of an accepted improvement to datasets/regression.jsonl, once each."),
+    "reliability": ("commands.reliability", "surer", "Says how sure a change is: intervals, exact tests, noise, and what it would take to be surer."),
+    "replay-decision": ("commands.replay_decision", "surer", "Evaluates kept observations under another evaluation file, runs nothing, writes nothing, and says what flips."),
+    "review": ("commands.review", "main job", "Compares baseline and candidate and writes review.html, review.md and comparison.json; exits 0 whatever the recommendation."),
+    "skills install": ("commands.skills", "skills", "Puts the skills of this checkout into Claude Code and Codex, by their own commands; or copies them into a repository."),
+    "skills refresh": ("commands.skills", "skills", "Brings the skills up to date where they are installed already, within 20 s for each client, and nowhere else."),
+    "skills status": ("commands.skills", "skills", "Says which clients have the skills, of which version, and whether they are those of this program; changes nothing."),
+    "skills uninstall": ("commands.skills", "skills", "Takes the skills from both clients by their own commands; or removes the copies of a repository that nobody changed."),
+    "status": ("commands.status", "lab", "Says what is at work, what can be resumed and what stands in the way; exits 0 to go on, 1 to stop, 3 when a person is needed."),
+    "test": ("commands.test", "main job", "Runs the candidate, evaluates, reviews and gates in one go: the daily call."),
+    "validate": ("commands.validate", "main job", "Checks every file of an improvement and reports every breach with file, line and what to do; exits 1 when there is one."),
+    "worktree add": ("commands.worktree", "lab", "Makes a work tree for a variant, outside the repository, on the branch kaizen/CAMPAIGN/VARIANT."),
+    "worktree list": ("commands.worktree", "lab", "Lists the work trees of variants, with what is not committed in them."),
+    "worktree gc": ("commands.worktree", "lab", "Removes work trees that are done with: the clean ones among those named. Their branches and commits are kept."),
+}
 
 # region foundation/errors.py
 # =============================================================================
@@ -381,6 +539,9 @@ if TYPE_CHECKING:
 #     ├── RefusedError            5  a precondition does not hold
 #     └── Interrupted           130  Ctrl-C or SIGTERM
 # =============================================================================
+section("foundation.errors", r'''
+import re
+from typing import NamedTuple
 
 EXIT_DONE = 0
 EXIT_NO = 1
@@ -530,13 +691,15 @@ class BreachesError(InputError):
         lines = [breach.text() for breach in self.breaches[1:MAX_BREACHES_SHOWN]]
         hidden = len(self.breaches) - MAX_BREACHES_SHOWN
         return [*lines, f"and {hidden} more"] if hidden > 0 else lines
-
+''')
 # endregion
 
 # region foundation/clock.py
 # =============================================================================
 # The clock: the one place that asks what time it is, so that tests can replace it.
 # =============================================================================
+section("foundation.clock", r'''
+import time
 
 
 def utc_now() -> str:
@@ -549,13 +712,18 @@ def utc_now() -> str:
 def monotonic_seconds() -> float:
     """Seconds of a clock that never goes back; only differences mean something."""
     return time.monotonic()
-
+''')
 # endregion
 
 # region foundation/text.py
 # =============================================================================
 # Text for people: safe to print, cut with a note, counted, slugged, nearest name.
 # =============================================================================
+section("foundation.text", r'''
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
 
 # C0 and C1 controls, line and paragraph separators, and the marks that reorder or hide text. Kept as text: `re` compiles
 # it when it is first used, which not every command does.
@@ -681,7 +849,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
-
+''')
 # endregion
 
 # region foundation/globs.py
@@ -695,6 +863,10 @@ def duration(seconds: float) -> str:
 # Brackets are letters. Time grows with the length of the path times that of the glob: where a
 # wildcard has found its earliest end nothing is tried again, as no later one could do more.
 # =============================================================================
+section("foundation.globs", r'''
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 SPANS = {"**": ".*?", "**/": "(?:.*?/)??"}
 
@@ -729,7 +901,7 @@ def glob_test(globs: Iterable[str]) -> Callable[[str], bool]:
     """Whether a path inside the folder is one that any of *globs* means; none is that leads out of it. Raises ValueError."""
     matches = [glob_pattern(glob).match for glob in globs]
     return lambda path: not path.startswith(("/", "../")) and path != ".." and any(match(path) for match in matches)
-
+''')
 # endregion
 
 # region foundation/files.py
@@ -740,6 +912,12 @@ def glob_test(globs: Iterable[str]) -> Callable[[str], bool]:
 # or the new content and a full disk or a kill loses nothing. Nothing is written through
 # a symbolic link that leaves the folder it stands in.
 # =============================================================================
+section("foundation.files", r'''
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, NoReturn
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLOCK = 1 << 20
@@ -1052,7 +1230,9 @@ def remove_tree(path: str) -> None:
         else:
             os.rmdir(folder)
             waiting.pop()
-
+''', (
+    "foundation.errors foundation.text "
+))
 # endregion
 
 # region foundation/identity.py
@@ -1062,8 +1242,13 @@ def remove_tree(path: str) -> None:
 # The digest is computed from the bytes that run, so that a user can compare it with
 # `sha256sum kaizen.py`; a digest written into the file would prove nothing.
 # =============================================================================
+section("foundation.identity", r'''
+import hashlib
+import os
+import sys
 
 VERSION = "0.1.0"
+UPGRADE_NOTE = ".kaizen-skills.json"  # beside kaizen.py: the version whose skills were installed from here
 
 
 def own_path() -> str:
@@ -1079,7 +1264,9 @@ def own_digest() -> str:
 def version_line() -> str:
     """'kaizen 0.1.0 (sha256 67bb4bdb0669, Python 3.12.1)'."""
     return f"kaizen {VERSION} (sha256 {own_digest()}, Python {sys.version.split()[0]})"
-
+''', (
+    "foundation.files "
+))
 # endregion
 
 # region foundation/jsonio.py
@@ -1091,6 +1278,12 @@ def version_line() -> str:
 # unescaped, and an integral number below 2^53 has no fraction; fingerprints are SHA-256
 # of it. Lines end at LF alone: U+2028 and U+0085 may stand inside a string.
 # =============================================================================
+section("foundation.jsonio", r'''
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 JsonObject = dict[str, Any]
 
@@ -1522,7 +1715,9 @@ def repeated_keys(text: str) -> Iterator[int]:
         if tuple(path) in seen:
             yield start
         seen.add(tuple(path))
-
+''', (
+    "foundation.errors foundation.text foundation.files "
+))
 # endregion
 
 # region foundation/locks.py
@@ -1532,6 +1727,11 @@ def repeated_keys(text: str) -> Iterator[int]:
 # The lock file holds the pid and start time of its owner, for the message. The lock
 # itself is the kernel's (flock), so a killed owner never leaves one behind.
 # =============================================================================
+section("foundation.locks", r'''
+import os
+import time
+from contextlib import suppress
+from types import TracebackType
 
 
 class FileLock:
@@ -1623,13 +1823,17 @@ def is_same_file(descriptor: int, path: str) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except OSError:
         return False
-
+''', (
+    "foundation.errors foundation.clock foundation.files foundation.jsonio "
+))
 # endregion
 
 # region foundation/journals.py
 # =============================================================================
 # Append-only logs: an object a line, on disk at once, mended after a crash.
 # =============================================================================
+section("foundation.journals", r'''
+import os
 
 SYNC_SECONDS = 0.2  # formats.md 1.2: fsynced at most 200 ms later; a sync a line would cost 10,000 cases up to 40 s
 
@@ -1696,7 +1900,9 @@ def torn_tail(path: str) -> tuple[int, bytes]:
             if cut >= 0:
                 return size - len(tail) + cut + 1, tail[cut + 1 :]
     return 0, tail
-
+''', (
+    "foundation.clock foundation.files foundation.jsonio "
+))
 # endregion
 
 # region foundation/chain.py
@@ -1710,7 +1916,11 @@ def torn_tail(path: str) -> tuple[int, bytes]:
 # by a crash: it never counted, is cut off by the next writer, and is reported. Any other
 # break (a line changed, removed, added, moved) is refused with file and line.
 # =============================================================================
+section("foundation.chain", r'''
+import os
+from typing import Any
 
+CHAIN_TAIL = 1 << 14  # bytes at the end of a journal in which its last events are looked for
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
 
 
@@ -1741,6 +1951,33 @@ def read_chain(path: str) -> list[JsonObject]:
             raise broken_chain(path, number, "does not follow the line before it: lines are missing, added or in another order")
         events.append(event)
     return events
+
+
+def last_event(path: str, kind: str) -> tuple[JsonObject | None, bool]:
+    """(the last event of type *kind* in the journal *path*, whether it is the last of all); (None, False) when there is none.
+
+    Only the end of the file is read: that each event follows the one before it is what `read_chain` looks at. Raises RefusedError.
+    """
+    found: list[JsonObject] = []
+    if os.path.exists(path):
+        with open_for_reading(path) as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - CHAIN_TAIL))
+            lines = stream.read(CHAIN_TAIL).split(b"\n")
+        mark = b'"type":' + encode_compact(kind).encode()
+        for number, raw in enumerate(reversed(lines[1 if size > CHAIN_TAIL else 0 : -1])):
+            if mark in raw:
+                try:
+                    event = decode_line(raw)
+                except JsonError:
+                    event = {}
+                if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+                    read_chain(path)  # says which line it is
+                if event["type"] == kind:
+                    return event, number == 0
+        found = read_chain(path) if size > CHAIN_TAIL else []
+    last = next((event for event in reversed(found) if event["type"] == kind), None)
+    return last, bool(last) and last is found[-1]
 
 
 def broken_chain(path: str, number: int, what: str) -> RefusedError:
@@ -1784,7 +2021,10 @@ def mend_torn_line(path: str) -> str:
         return ""
     truncate_file(path, size)
     return f"the last line of {shown_path(path)} was cut short by a crash; {counted(len(tail), 'byte')} cut off"
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.journals "
+))
 # endregion
 
 # region foundation/shapes.py
@@ -1797,6 +2037,9 @@ def mend_torn_line(path: str) -> str:
 # `report(pointer, message, hint)` is called for each breach. Messages name types; a value is
 # shown only where it is a number asked for or one word of a list, never a text of the user's.
 # =============================================================================
+section("foundation.shapes", r'''
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Optional
 
 Report = Callable[[str, str, str], None]
 
@@ -1889,7 +2132,9 @@ def check_no_others(document: JsonObject, known: Iterable[str], pointer: str, re
     for name in document:
         if name not in names:
             report(pointer + pointer_token(name), f"unknown {what} {quoted(name)}", did_you_mean(name, names))
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region foundation/shingles.py
@@ -1899,6 +2144,10 @@ def check_no_others(document: JsonObject, known: Iterable[str], pointer: str, re
 # Source: A. Z. Broder (1997), On the resemblance and containment of documents, Proceedings of
 # Compression and Complexity of Sequences, 21-29.
 # =============================================================================
+section("foundation.shingles", r'''
+import re
+from collections.abc import Iterator
+from typing import Any
 
 SHINGLE_WORDS = 8
 WORD_OF_TEXT = re.compile(r"\w+")
@@ -1925,7 +2174,7 @@ def word_shingles(text: str, size: int = SHINGLE_WORDS) -> set[str]:
 
     words = WORD_OF_TEXT.findall(unicodedata.normalize("NFKC", text).casefold())
     return {" ".join(words[place : place + size]) for place in range(len(words) - size + 1)}
-
+''')
 # endregion
 
 # region foundation/frontmatter.py
@@ -1946,6 +2195,9 @@ def word_shingles(text: str, size: int = SHINGLE_WORDS) -> set[str]:
 # [a, b], {…}, |, >, &, *, !, ---, continued lines, a key twice) is refused with its line,
 # so a file means the same to this program as to its other readers.
 # =============================================================================
+section("foundation.frontmatter", r'''
+import re
+from typing import Any
 
 YAML_KEY = re.compile(r"([A-Za-z_][A-Za-z0-9_-]*):(?=\s|\Z)")
 YAML_ITEM = re.compile(r"\s*-(?=\s|\Z)")
@@ -2059,7 +2311,9 @@ def update_block_yaml(text: str, values: JsonObject, path: str) -> str:
             comment = found.group("comment").strip() if found else ""
             lines[first - 1 : last] = [block_entry(key, value, f"  {comment}" if comment else ""), *[None] * (last - first)]
     return "".join(line + "\n" for line in lines if line is not None)
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio "
+))
 # endregion
 
 # region foundation/schema_formats.py
@@ -2071,6 +2325,9 @@ def update_block_yaml(text: str, values: JsonObject, path: str) -> str:
 # the length of the text, since the text comes from an agent. They are compiled when they are
 # first used, which most runs never do.
 # =============================================================================
+section("foundation.schema_formats", r'''
+import re
+from collections.abc import Callable
 
 MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
@@ -2195,7 +2452,7 @@ SCHEMA_FORMATS: dict[str, Callable[[str], bool]] = {
     "uri": is_uri,
     "uuid": is_uuid,
 }
-
+''')
 # endregion
 
 # region foundation/schema_builder.py
@@ -2206,6 +2463,10 @@ SCHEMA_FORMATS: dict[str, Callable[[str], bool]] = {
 # them together. A subschema becomes a closure once, whatever refers to it. A path is a chain
 # of (path of the container, key) and becomes a pointer only when there is a breach.
 # =============================================================================
+section("foundation.schema_builder", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 MAX_SCHEMA_BREACHES = 20
 
@@ -2514,7 +2775,9 @@ def schema_wrong_type(allowed: list[str]) -> SchemaCheck:
         found.append((path, value, text))
 
     return check_wrong_type
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region foundation/schema_keywords.py
@@ -2524,6 +2787,10 @@ def schema_wrong_type(allowed: list[str]) -> SchemaCheck:
 # Each function makes the check of one keyword: (builder, schema, pointer of the schema,
 # keyword) -> check, with everything that does not depend on the value done beforehand.
 # =============================================================================
+section("foundation.schema_keywords", r'''
+import operator
+from collections.abc import Callable
+from typing import Any
 
 # keyword: (of the length, what must hold, what is wrong otherwise)
 SCHEMA_BOUNDS: dict[str, tuple[bool, Callable[[Any, Any], bool], str]] = {
@@ -2792,7 +3059,9 @@ def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyw
             found.append((path, value, f"is not in the format {name}"))
 
     return check_format
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_formats foundation.schema_builder "
+))
 # endregion
 
 # region foundation/schema.py
@@ -2811,6 +3080,10 @@ def schema_format(builder: SchemaBuilder, schema: JsonObject, pointer: str, keyw
 # A value of a wrong type is one breach, whatever else is asked of it. Values come from strict
 # JSON, so that their Python types say their JSON types; 1.0 is an integer, true is not.
 # =============================================================================
+section("foundation.schema", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 # --- Arrays --------------------------------------------------------------------------
 
@@ -3031,7 +3304,9 @@ def compile_schema(schema: Any, compile_pattern: PatternCompiler | None = None) 
 def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[str], object]:
     """The search of *pattern* by plain `re`."""
     return re.compile(pattern, flags).search
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_builder foundation.schema_keywords "
+))
 # endregion
 
 # region foundation/secret_shapes.py
@@ -3046,6 +3321,11 @@ def schema_plain_pattern(pattern: str, flags: int, written: str) -> Callable[[st
 # Not found: a private key logged one line a record, a secret split over two fields, a format
 # nobody here knows that has no name in front, a name and its value coloured apart.
 # =============================================================================
+section("foundation.secret_shapes", r'''
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 # family, words one of which it begins with (`=`: its first characters, inside a run of 20 letters, digits, - _ .), shape,
 # what the match must hold. A shape stands where no letter, digit or _ is before it; a group in it is the secret.
@@ -3335,7 +3615,7 @@ def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) ->
     if is_quoted or not compiled(r"[A-Za-z_][\w.]*").fullmatch(value):
         return False
     return text[end : end + 1] in tuple("([") or compiled("[._]").split(value.lower())[-1] == name
-
+''')
 # endregion
 
 # region foundation/redact.py
@@ -3349,6 +3629,12 @@ def is_no_secret(text: str, start: int, end: int, name: str, is_quoted: bool) ->
 # Which rules can apply at all is known from one pass over the bytes of a text, so ordinary
 # evidence costs about 10 microseconds a KB and is not walked through.
 # =============================================================================
+section("foundation.redact", r'''
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 MASK = re.compile(r"\*\*\*REDACTED:[a-z_]+\*\*\*")
 ENVIRONMENT_SECRET = "environment"
@@ -3619,7 +3905,9 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
     long = {value for value in values if len(value) >= (SHORTEST_PLAIN_WORD if value.isalpha() else SHORTEST_ENVIRONMENT_SECRET)}
     masks = " ".join(map(mask_of, [*(rule.family for rule in redaction_plan().rules), "environment"])) if long else ""
     return sorted((value for value in long if value not in masks), key=lambda value: (-len(value), value))
-
+''', (
+    "foundation.jsonio foundation.secret_shapes "
+))
 # endregion
 
 # region foundation/process.py
@@ -3636,6 +3924,13 @@ def environment_secrets(environ: Mapping[str, str]) -> list[str]:
 # that still carry the environment entry *mark* are looked for in /proc after a program had
 # to be ended; elsewhere than on Linux they stay.
 # =============================================================================
+section("foundation.process", r'''
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import IO, Any, NamedTuple
 
 TERM_SECONDS = 2.0  # between TERM and KILL
 GRACE_SECONDS = 0.5  # for the end of the output after the program itself has ended
@@ -4065,7 +4360,9 @@ def kill_marked(mark: bytes) -> None:
             pass  # another user's, or gone
         finally:
             os.close(pidfd)
-
+''', (
+    "foundation.errors foundation.clock foundation.files "
+))
 # endregion
 
 # region foundation/git.py
@@ -4078,6 +4375,8 @@ def kill_marked(mark: bytes) -> None:
 # configuration and the limits of its search are. Content filters and external diffs are switched
 # off by `filters_off` and by the words of the commands that would use them.
 # =============================================================================
+section("foundation.git", r'''
+import os
 
 GIT_SECONDS = 5.0
 GIT_SETTINGS = (
@@ -4128,7 +4427,9 @@ def filters_off(folder: str) -> dict[str, str]:
         settings[f"GIT_CONFIG_KEY_{index}"] = name
         settings[f"GIT_CONFIG_VALUE_{index}"] = "false" if name.endswith(".required") else ""
     return settings
-
+''', (
+    "foundation.process "
+))
 # endregion
 
 # region foundation/conversation.py
@@ -4139,6 +4440,10 @@ def filters_off(folder: str) -> dict[str, str]:
 # it prints is cut into lines as it comes; a line that is longer than allowed, or too much
 # without an answer, is an overflow.
 # =============================================================================
+section("foundation.conversation", r'''
+import os
+from collections import deque
+from collections.abc import Sequence
 
 
 class Conversation(Child):
@@ -4297,7 +4602,9 @@ class Conversation(Child):
         finally:
             self.close()
         return self.process.returncode if has_exited else None
-
+''', (
+    "foundation.clock foundation.process "
+))
 # endregion
 
 # region foundation/supervision.py
@@ -4307,6 +4614,10 @@ class Conversation(Child):
 # What it prints is handed on block by block and kept by nobody here; whether it may go on is
 # asked at least every 100 ms. It and its process group are ended as in foundation/process.py.
 # =============================================================================
+section("foundation.supervision", r'''
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 POLL_SECONDS = 0.1  # between two questions whether the program may go on
 
@@ -4378,7 +4689,9 @@ def supervise_program(
     finally:
         child.close()
     return Ended(end, child.process.returncode if end == EXITED else None, b"", b"", 0, seconds)
-
+''', (
+    "foundation.clock foundation.process "
+))
 # endregion
 
 # region foundation/progress.py
@@ -4387,6 +4700,10 @@ def supervise_program(
 #
 #     run candidate: 37 of 100, 4.2/s, 15.0 s left, 2 errors
 # =============================================================================
+section("foundation.progress", r'''
+import os
+import sys
+from typing import TextIO
 
 PROGRESS_MODES = ("auto", "plain", "none")
 REDRAW_SECONDS = 0.1
@@ -4457,13 +4774,20 @@ class Progress:
             self.stream.flush()
         except (OSError, ValueError):
             self.is_shown = False
-
+''', (
+    "foundation.clock foundation.text "
+))
 # endregion
 
 # region stats/intervals.py
 # =============================================================================
 # Quantiles and tails of normal and Student, intervals for rates and paired rates.
 # =============================================================================
+section("stats.intervals", r'''
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
 
 Z_95 = 1.959963984540054  # the normal quantile of 0.975
 
@@ -4565,7 +4889,7 @@ def student_tail(t: float, freedom: float) -> float:
     return tail if t >= 0 else 1 - tail
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def student_point(probability: float, freedom: float) -> float:
     """The t that a Student value with *freedom* degrees stays below with *probability* (0.5 to below 1).
 
@@ -4695,13 +5019,20 @@ def effective_size(values: list[float], trials: int) -> float:
     if all(value in (0.0, 1.0) for value in values):
         return float(n)
     return float(min(max(n * mean * (1 - mean) / variance, n), trials))
-
+''')
 # endregion
 
 # region stats/aggregates.py
 # =============================================================================
 # Means, percentiles, rates over cases, pass^k, flaky, precision; None where nothing is.
 # =============================================================================
+section("stats.aggregates", r'''
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class PassRate(NamedTuple):
@@ -4941,7 +5272,9 @@ def precision_recall(hits: int, false_alarms: int, misses: int, beta: float = 1.
         hits / (hits + misses) if hits + misses else None,
         (1 + weight) * hits / whole if whole else None,
     )
-
+''', (
+    "stats.intervals "
+))
 # endregion
 
 # region stats/lattice.py
@@ -4953,6 +5286,12 @@ def precision_recall(hits: int, false_alarms: int, misses: int, beta: float = 1.
 # inverted by a finite Fourier sum. So there is no seed and no Monte Carlo error, and the
 # limits are values that the mean can take.
 # =============================================================================
+section("stats.lattice", r'''
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Counts = dict["Fraction", int]  # how often each value occurs
 
@@ -5231,13 +5570,18 @@ def mean_interval(values: list[float], confidence: float = 0.95) -> Interval | N
         return ResampledMean(counts).limits(expanded_tail(len(values), confidence)) if len(values) > 1 else None
     except OverflowError:
         return None
-
+''', (
+    "stats.intervals "
+))
 # endregion
 
 # region stats/exact_tests.py
 # =============================================================================
 # Exact tests of paired cases: sign-flip, McNemar, and one for the suite alone.
 # =============================================================================
+section("stats.exact_tests", r'''
+import math
+from typing import NamedTuple
 
 BIG_INTEGER_WORK = 400_000_000  # bits touched up to which one big integer is faster than the Fourier sum
 FEW_CASES = 16  # up to which all 2^16 sums are listed, whatever the sizes
@@ -5393,7 +5737,9 @@ def suite_permutation(cases: list[tuple[int, int, int, int]]) -> tuple[float, fl
         law = longer
     observed, everything = sum(after for _, _, after, _ in cases), sum(law)
     return sum(law[observed:]) / everything, sum(law[: observed + 1]) / everything
-
+''', (
+    "stats.lattice "
+))
 # endregion
 
 # region stats/sampler.py
@@ -5403,6 +5749,13 @@ def suite_permutation(cases: list[tuple[int, int, int, int]]) -> tuple[float, fl
 # For statistics that are not means (kappa, F, medians). Cases of equal content form a group; a
 # resample is one multinomial draw of the groups' counts.
 # =============================================================================
+section("stats.sampler", r'''
+import hashlib
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from random import Random
 
 RESAMPLES = 10_000
 MAXIMUM_UNDEFINED = (1, 20)  # more than 5 % of undefined resamples leave no interval
@@ -5496,13 +5849,19 @@ def resampled(
         else:
             values.append(value)
     return Resampled(sorted(values), undefined)
-
+''')
 # endregion
 
 # region stats/agreement.py
 # =============================================================================
 # Agreement beyond chance: kappa with its interval, Fleiss, Krippendorff, the human band.
 # =============================================================================
+section("stats.agreement", r'''
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
 
 CountTable = Sequence[Sequence[float]]
 Label = str | None
@@ -5875,13 +6234,21 @@ def rogan_gladen(
     half = z * math.sqrt(seen * (1 - seen) / size + share**2 * hit_spread + (1 - share) ** 2 * clear_spread) / worth
     inside = [min(1.0, max(0.0, value)) for value in ((rate + clear - 1) / (hit + clear - 1), share + shift - half, share + shift + half)]
     return CorrectedRate(inside[0], Interval(min(inside[0], inside[1]), max(inside[0], inside[2])), None)
-
+''', (
+    "stats.intervals stats.aggregates stats.lattice stats.sampler "
+))
 # endregion
 
 # region stats/multiple.py
 # =============================================================================
 # Many variants at once: adjusted p-values, informative cases needed, the Pareto front.
 # =============================================================================
+section("stats.multiple", r'''
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 PValues = list[float | None]
 
@@ -6001,7 +6368,7 @@ def pareto_front(
         status[own[3]] = "dominated" if beaten else "front"
     front = [variant.name for variant in variants if status[variant.name] == "front"]
     return Front(status, front, min(ranked)[3] if ranked else None)
-
+''')
 # endregion
 
 # region stats/planning.py
@@ -6012,6 +6379,10 @@ def pareto_front(
 # over cases of the true difference, sigma^2 the mean variance of trials within a case, K trials a case.
 # Source: E. Miller (2024), Adding error bars to evals, section 5, equation 9.
 # =============================================================================
+section("stats.planning", r'''
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 ALPHA, POWER = 0.05, 0.8
 EQUAL_VARIANCE = 1e-20  # of differences that are all equal, but for rounding
@@ -6168,7 +6539,9 @@ def log_binomial(n: int, k: int, share: float) -> float:
 def binomial_below(n: int, share: float, most: int) -> float:
     """The probability of at most *most* of *n* at *share*."""
     return math.fsum(math.exp(log_binomial(n, k, share)) for k in range(most + 1))
-
+''', (
+    "stats.intervals stats.lattice "
+))
 # endregion
 
 # region stats/paired_runs.py
@@ -6178,6 +6551,12 @@ def binomial_below(n: int, share: float, most: int) -> float:
 # Scores are numbers of which more is better, in [0, 1] where a range is declared; {item: scores of its
 # trials}. The trials of an item are averaged; the unit is the cluster, or the item where it names none.
 # =============================================================================
+section("stats.paired_runs", r'''
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -6405,7 +6784,7 @@ def unit_sums(candidate: Scores, reference: Scores, clusters: Mapping[str, str])
     from fractions import Fraction
 
     def centre(scores: Sequence[float]) -> Fraction:
-        return sum((Fraction(repr(score)) for score in scores), Fraction(0)) / len(scores)
+        return sum((Fraction(str(score)) for score in scores), Fraction(0)) / len(scores)
 
     groups = clustered_items(shared_items(candidate, reference), clusters)
     return [sum((centre(candidate[item]) - centre(reference[item]) for item in group), Fraction(0)) for group in groups]
@@ -6482,7 +6861,9 @@ def amount_difference(
         for log, amount in zip(logs, (after, before), strict=True):
             log[item] = [-math.log(amount) if amount else 0.0]
     return paired_difference(logs[0], logs[1], clusters)
-
+''', (
+    "stats.intervals stats.exact_tests stats.planning "
+))
 # endregion
 
 # region stats/sequential.py
@@ -6491,6 +6872,10 @@ def amount_difference(
 #
 # Chosen before the first look (`--sequential`); a result of fixed size never becomes sequential afterwards.
 # =============================================================================
+section("stats.sequential", r'''
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 BETS = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75)
 RACE_BETS = tuple(number / 10 for number in range(1, 10))
@@ -6618,13 +7003,16 @@ def confidence_sequence(differences: Sequence[float], tightest_at: int, alpha: f
     rho2 = (-2 * math.log(alpha) + math.log(1 - 2 * math.log(alpha))) / tightest_at
     half = scatter * math.sqrt(2 * (t * rho2 + 1) / (t * t * rho2) * math.log(math.sqrt(t * rho2 + 1) / alpha))
     return centre - half, centre + half
-
+''')
 # endregion
 
 # region stats/looks.py
 # =============================================================================
 # Few looks at a sealed holdout: alpha spending, Ladder, Thresholdout; luck.
 # =============================================================================
+section("stats.looks", r'''
+import math
+from typing import NamedTuple
 
 
 def alpha_of_look(alpha: float, look: int) -> float:
@@ -6718,17 +7106,23 @@ def thresholdout(
         else:
             values.append(seen)
     return Released(values, left)
-
+''', (
+    "stats.intervals "
+))
 # endregion
 
 # region cases/improvement.py
 # =============================================================================
 # The improvement folder: where its files lie, and how it is found.
 # =============================================================================
+section("cases.improvement", r'''
+import os
+import re
 
 STAGE_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 RESERVED_STAGES = ("test_cases", "labels", "optimizer-log")
 IMPROVEMENTS_FOLDER = "improvements"
+RUN_PREFIX = "run:"  # before the id of a run, in place of an improvement
 
 
 class Improvement:
@@ -6808,7 +7202,9 @@ def check_stage_name(name: str) -> str:
             f"use 1 to 64 letters, digits, '-', '_', and none of {', '.join(RESERVED_STAGES)}",
         )
     return name
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio "
+))
 # endregion
 
 # region cases/case.py
@@ -6822,6 +7218,9 @@ def check_stage_name(name: str) -> str:
 # stays good as long as the question stays the same. The dataset fingerprint covers every
 # field but source, notes and owner, which change nothing about what is measured.
 # =============================================================================
+section("cases.case", r'''
+import re
+from typing import NamedTuple
 
 SPLITS = ("development", "regression", "challenge", "holdout")
 HOLDOUT = "holdout"
@@ -6888,7 +7287,9 @@ def case_fingerprint_document(document: JsonObject) -> JsonObject:
 def is_holdout(document: JsonObject) -> bool:
     """True when nothing of this case may be shown."""
     return document.get("split") == HOLDOUT
-
+''', (
+    "foundation.errors foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region cases/dataset.py
@@ -6899,6 +7300,10 @@ def is_holdout(document: JsonObject) -> bool:
 # file with the same input is one case, and the first (the improvement's own) wins; the same id
 # twice in one file, or with two inputs, is an error that names both places.
 # =============================================================================
+section("cases.dataset", r'''
+import hashlib
+import os
+from typing import Any, NamedTuple
 
 CASES_FILE = "test_cases.jsonl"
 EVALUATION_FILE = "evaluation.json"
@@ -7032,7 +7437,10 @@ def is_inside(folder: str, path: str) -> bool:
         return os.path.join(os.path.realpath(path), "").startswith(os.path.join(os.path.realpath(folder), ""))
     except ValueError:  # a NUL in the path
         return False
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "cases.improvement cases.case "
+))
 # endregion
 
 # region cases/expressions.py
@@ -7044,6 +7452,12 @@ def is_inside(folder: str, path: str) -> bool:
 # A text becomes tokens, the tokens a list of steps for a stack; nothing is evaluated as code. Numbers are
 # fractions, so that 3 of 10 is 0.3; what divides by zero, or rests on nothing measured, has no value.
 # =============================================================================
+section("cases.expressions", r'''
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 MAX_EXPRESSION = 2000  # characters; a longer one is no formula that a person checks
 MAX_NESTED = 50
@@ -7292,7 +7706,9 @@ def applied(name: str, values: "list[Fraction]") -> "Fraction":
     if name == "negative":
         return -values[0]
     return min(values) if name == "min" else max(values) if name == "max" else sum(values[1:], values[0]) / len(values)
-
+''', (
+    "foundation.text "
+))
 # endregion
 
 # region cases/components.py
@@ -7301,6 +7717,9 @@ def applied(name: str, values: "list[Fraction]") -> "Fraction":
 #
 #     {"components": [{"name": "system_prompt", "file": "../../prompts/system.txt"}], "maximum_candidates": 3}
 # =============================================================================
+section("cases.components", r'''
+import os
+import re
 
 COMPONENT_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 OPTIMIZATION_FIELDS = {"components": list_of(OBJECT, "objects"), "maximum_candidates": POSITIVE_COUNT}
@@ -7336,7 +7755,10 @@ def check_optimization(improvement: Improvement, block: JsonObject, report: Repo
 def component_texts(improvement: Improvement, block: JsonObject) -> dict[str, str]:
     """{name: text} of the checked `optimization` *block*. Raises InputError for a file that cannot be read."""
     return {component["name"]: read_text(os.path.normpath(improvement.path(component["file"]))) for component in block["components"]}
-
+''', (
+    "foundation.text foundation.files foundation.jsonio foundation.shapes cases.improvement "
+    "cases.dataset "
+))
 # endregion
 
 # region cases/judge_block.py
@@ -7350,6 +7772,10 @@ def component_texts(improvement: Improvement, block: JsonObject) -> dict[str, st
 #       "minimum_confidence": 0.6, "actions": {"policy_compliance": "explain_the_policy"}},
 #      "agreement": {"required": true, "weights": "nominal"}}
 # =============================================================================
+section("cases.judge_block", r'''
+import re
+from collections.abc import Iterable
+from typing import Any
 
 REJECT, INSUFFICIENT = "reject", "insufficient_evidence"
 MINIMUM_CONFIDENCE = 0.6
@@ -7477,7 +7903,9 @@ def judge_pattern(name: str) -> "re.Pattern[str]":
     (True, False)
     """
     return re.compile(".*".join(map(re.escape, name.split("*"))), re.DOTALL)
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region cases/evaluation_file.py
@@ -7495,6 +7923,12 @@ def judge_pattern(name: str) -> "re.Pattern[str]":
 # text. Both are read as if written there, at any depth; `$case` is left for the evaluators, and
 # what stands in `$literal` is left alone.
 # =============================================================================
+section("cases.evaluation_file", r'''
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 DEFAULT_SEED = 20260101
 EVALUATION_FIELDS = {
@@ -7820,7 +8254,10 @@ def parsed_file(name: str, text: str) -> Any:
             line = refused_line(text, error)
             raise InputError(f"file {quoted(name)}, line {line or '?'}: {error.message}", error.hint) from None
         return text
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "cases.improvement cases.case cases.dataset cases.expressions cases.components cases.judge_block "
+))
 # endregion
 
 # region cases/labels.py
@@ -7834,6 +8271,9 @@ def parsed_file(name: str, text: str) -> Any:
 # `judge` block. `output` is the fingerprint of the output that the rater saw: a label of another
 # output than the one that was judged does not count.
 # =============================================================================
+section("cases.labels", r'''
+from collections.abc import Container, Sequence
+from typing import NamedTuple
 
 LABELS_FILE, AGREEMENT_FILE = "labels.jsonl", "agreement.json"
 LABEL_FIELDS = {
@@ -7929,7 +8369,9 @@ def read_labels(
 def output_fingerprint(observation: JsonObject) -> str:
     """'sha256:…' of the output of *observation*, as a label names it."""
     return fingerprint(observation.get("output"))
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region cases/decision.py
@@ -7946,6 +8388,9 @@ def output_fingerprint(observation: JsonObject) -> str:
 #
 # Read and written in the small part of YAML that foundation.frontmatter documents.
 # =============================================================================
+section("cases.decision", r'''
+import os
+from typing import NamedTuple
 
 DECIDED = ("accepted", "accepted_with_conditions", "rejected")
 PENDING = "pending"
@@ -8011,14 +8456,15 @@ def write_decision(decision: Decision) -> None:
     if not decision.via and "via" not in parse_block_yaml(text, shown):
         del values["via"]
     write_file(decision.path, update_block_yaml(text, values, shown))
-
+''', (
+    "foundation.errors foundation.files foundation.shapes foundation.frontmatter "
+))
 # endregion
 
 # region cases/scaffold.py
 # =============================================================================
 # A new improvement folder: an issue to describe, two example cases, one evaluator.
 # =============================================================================
-
 INIT_ISSUE = r"""# IMPROVEMENT
 
 **What went wrong.** One real conversation or task in which the agent did the wrong thing, and why it matters.
@@ -8038,6 +8484,10 @@ INIT_EVALUATION = r"""{
   ]
 }
 """
+section("cases.scaffold", r'''
+import os
+import re
+
 IMPROVEMENT_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9_-])?\Z")
 REGRESSION_DATASET = "datasets/regression.jsonl"
 
@@ -8076,7 +8526,9 @@ def scaffold_improvement(name: str, contents: dict[str, str] | None = None) -> t
     for file, text in contents.items():
         create_file(improvement.path(file), text.replace('"version": 1,', f'"version": 1,{line}', 1) if file == EVALUATION_FILE else text)
     return improvement, list(contents), includes
-
+''', (
+    "foundation.errors foundation.text foundation.files cases.improvement cases.dataset "
+))
 # endregion
 
 # region runs/observation.py
@@ -8094,6 +8546,10 @@ def scaffold_improvement(name: str, contents: dict[str, str] | None = None) -> t
 # in everything but the fields that name the trial; `redacted` [{"pointer", "family", "count"}]
 # lists them where there were any.
 # =============================================================================
+section("runs.observation", r'''
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 COMPLETED = "completed"
 NOT_RUN = "not_run"
@@ -8224,7 +8680,9 @@ def lines_digest(path: str) -> LineDigest:
 def file_digest(path: str) -> str:
     """SHA-256 of the lines of the file *path*, as `LineDigest` defines it. Raises InputError."""
     return lines_digest(path).hexdigest()
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+))
 # endregion
 
 # region runs/cuts.py
@@ -8234,6 +8692,8 @@ def file_digest(path: str) -> str:
 # Each function gives the text and what was masked in it, as the observation lists it. A text
 # that is kept whole is not looked at here: it is masked with the rest of its observation.
 # =============================================================================
+section("runs.cuts", r'''
+import os
 
 CUT_MARGIN = 16 << 10  # looked at beyond what is kept: more than any secret is long
 EXCERPT = 240  # characters of standard output shown from each end in a protocol error
@@ -8273,7 +8733,9 @@ def cut_middle(stdout: bytes, pointer: str) -> tuple[str, list[JsonObject]]:
     reach = EXCERPT + CUT_MARGIN
     masked, hits = masked_part(text if len(text) <= 2 * reach else f"{text[:reach]}\n{text[-reach:]}", pointer)
     return f"{masked[:EXCERPT]} … ({counted(hidden, 'character')} left out) … {masked[-EXCERPT:]}", hits
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact "
+))
 # endregion
 
 # region runs/protocol.py
@@ -8288,6 +8750,10 @@ def cut_middle(stdout: bytes, pointer: str) -> tuple[str, list[JsonObject]]:
 # blank; earlier lines are kept as `log`. Nothing of a case but id, input and context is
 # sent. What a runner says about having passed is kept in `metadata.claimed` and ignored.
 # =============================================================================
+section("runs.protocol", r'''
+import re
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
 
 PROTOCOL = "1.2"
 STDOUT_LIMIT = 8 << 20  # bytes
@@ -8489,7 +8955,9 @@ def unknown_field_note(key: str) -> str:
     """What is noted about a field of an answer that is not in the protocol."""
     near = nearest(key, ANSWER_FIELDS)
     return f"field {quoted(key)} is not in the protocol and was left out" + (f" (did you mean '{near}'?)" if near else "")
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes cases.case runs.observation runs.cuts "
+))
 # endregion
 
 # region runs/commit.py
@@ -8503,6 +8971,9 @@ def unknown_field_note(key: str) -> str:
 # switched off, submodules are not entered, nothing is fetched and no lock is taken. With
 # filters off a file that one would change on its way in (git-lfs) may count as changed.
 # =============================================================================
+section("runs.commit", r'''
+import os
+import re
 
 STATUS = ["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--untracked-files=all", "--ignore-submodules=dirty"]
 # What the engine itself writes into improvements says nothing about the agent.
@@ -8555,13 +9026,17 @@ def own_files(root: str, improvement_folder: str) -> list[str]:
         return []
     neighbours = "" if place == "." else os.path.join(re.sub(r"([*?\[\\])", r"\\\1", os.path.dirname(place)), "*")
     return [f":(exclude,top,glob){os.path.join(neighbours, pattern)}" for pattern in OWN_FILES]
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact foundation.process foundation.git "
+))
 # endregion
 
 # region runs/plan.py
 # =============================================================================
 # What a run is asked to do: which cases, and with which seeds.
 # =============================================================================
+section("runs.plan", r'''
+import hashlib
 
 
 def trial_seed(seed: int, case_id: str, trial: int) -> int:
@@ -8618,7 +9093,9 @@ def case_splits(case: Case) -> list[str]:
     """The split of *case* in a list; none when it has none."""
     split = case.document.get("split")
     return [split] if split else []
-
+''', (
+    "foundation.errors foundation.text cases.case cases.dataset "
+))
 # endregion
 
 # region runs/masked_copies.py
@@ -8629,6 +9106,8 @@ def case_splits(case: Case) -> list[str]:
 # a line without end is cut behind a blank, a comma or a quote after 8 MiB. A file that is no text (no UTF-8,
 # or with a NUL) cannot be masked without being broken: one that holds a secret must not be kept.
 # =============================================================================
+section("runs.masked_copies", r'''
+from collections.abc import Sequence
 
 MASKED_PART = 1 << 20  # bytes looked at together
 LONGEST_PART = 8 << 20
@@ -8681,7 +9160,9 @@ def part_end(data: bytes) -> int:
     if not end and len(data) >= LONGEST_PART:
         end = max(data.rfind(each) + 1 for each in PART_ENDS) or len(data)
     return end
-
+''', (
+    "foundation.redact "
+))
 # endregion
 
 # region runs/kept_files.py
@@ -8700,6 +9181,12 @@ def part_end(data: bytes) -> int:
 # secrets are masked, and then `masked` says how many. A file that is no text and holds a secret is
 # not kept, nor is one with a secret in its name.
 # =============================================================================
+section("runs.kept_files", r'''
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 WORKSPACE_LIMIT = 1 << 30  # bytes of a workspace
 KEPT_LIMIT = 256 << 20  # bytes kept of one trial
@@ -8983,7 +9470,10 @@ def line_counts(before: list[str] | None, after: list[str]) -> JsonObject:
 def json_name(name: str) -> str:
     """The file name *name* as JSON can hold it: bytes that are not UTF-8 are replaced."""
     return os.fsencode(name).decode("utf-8", "replace")
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "foundation.redact runs.masked_copies "
+))
 # endregion
 
 # region runs/journal.py
@@ -9001,6 +9491,11 @@ def json_name(name: str) -> str:
 #     "engine", "complete", "counts": {status: n}, "observations": {"lines", "sha256"}, "replayed_from",
 #     "retries", "retry_on", "env", "workspace", "keep", "keep_unmasked", "shard", "stopped"}
 # =============================================================================
+section("runs.journal", r'''
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
 
 STAGE_META = ".meta.json"
 SUPERSEDED = ".superseded.jsonl"
@@ -9424,7 +9919,10 @@ class StageWriter:
                 self.log.close()
         if isinstance(error, InputError) and error.reason == "cannot_write":
             self.discard_beside()
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.journals cases.improvement cases.case cases.dataset runs.observation runs.kept_files "
+))
 # endregion
 
 # region runs/replay.py
@@ -9439,6 +9937,8 @@ class StageWriter:
 # recorded answer is never passed off as several. Further fields are ignored. Latency and
 # cost were not measured here, so they are kept in `metadata.recorded` and count nowhere.
 # =============================================================================
+section("runs.replay", r'''
+from typing import Any
 
 REPLAY_HINT = 'each line is {"case_id": "…", "output": …}, with "trial" if there are several for a case'
 
@@ -9538,7 +10038,10 @@ def is_hit(value: Any) -> bool:
     kinds = {"pointer": str, "family": str, "count": int}
     is_entry = isinstance(value, dict) and value.keys() == kinds.keys() and all(isinstance(value[key], kind) for key, kind in kinds.items())
     return is_entry and bool(value["pointer"].startswith("/"))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "runs.observation runs.protocol runs.journal "
+))
 # endregion
 
 # region runs/workers.py
@@ -9549,6 +10052,12 @@ def is_hit(value: Any) -> bool:
 # for each trial, in a private work folder that is gone afterwards; ReplayWorker looks the
 # answer up in a recording.
 # =============================================================================
+section("runs.workers", r'''
+import itertools
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 TOO_MUCH_OUTPUT = f"standard output is larger than the limit of {STDOUT_LIMIT >> 20} MiB ({STDOUT_LIMIT} bytes)"
 WORK_PREFIX = "kaizen-work-"
@@ -9812,13 +10321,21 @@ def is_script(path: str) -> bool:
             return stream.read(2) == b"#!"
     except InputError:
         return False
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.locks foundation.redact foundation.process runs.observation runs.cuts runs.protocol "
+    "runs.kept_files runs.replay "
+))
 # endregion
 
 # region runs/crew.py
 # =============================================================================
 # A crew: threads that work off tasks while the main thread goes on in its own order.
 # =============================================================================
+section("runs.crew", r'''
+import os
+from collections.abc import Callable
+from typing import Any
 
 CREW_TICK_SECONDS = 0.1
 
@@ -9904,7 +10421,9 @@ class Crew:
                     raise Interrupted("interrupted; nothing was written but the answers that judges have given so far", "run it again")
                 self.changed.wait(CREW_TICK_SECONDS)
                 at_tick()
-
+''', (
+    "foundation.errors foundation.process runs.workers "
+))
 # endregion
 
 # region runs/judge_protocol.py
@@ -9918,6 +10437,8 @@ class Crew:
 # The answer is standard output as a whole: exactly one JSON object. A judge may repeat what it was
 # given to judge, and that may look like a verdict, so nothing is ever picked out of other text.
 # =============================================================================
+section("runs.judge_protocol", r'''
+from typing import Any, NamedTuple, NoReturn
 
 JUDGE_PROTOCOL = "1.1"
 JUDGE_STDOUT_LIMIT = 1 << 20  # bytes of one answer
@@ -10002,7 +10523,9 @@ def judgement_object(stdout: bytes) -> JsonObject:
     if not isinstance(value, dict):
         raise JudgeFailure("judge_protocol", f"the judge answered with a JSON {json_type(value)}, not an object")
     return value
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes runs.protocol "
+))
 # endregion
 
 # region runs/judges.py
@@ -10012,6 +10535,9 @@ def judgement_object(stdout: bytes) -> JsonObject:
 # A judge that takes too long, ends badly or breaks the protocol is ended and, with retries,
 # asked again. What it wrote to standard error is told, never read.
 # =============================================================================
+section("runs.judges", r'''
+import os
+from typing import NamedTuple
 
 JUDGE_STDERR_LIMIT = 8 << 10  # bytes kept of the end of a judge's standard error
 
@@ -10157,7 +10683,10 @@ def last_words(stderr: bytes) -> str:
     lines = stderr.decode("utf-8", "replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {visible(redact_text(last, environment_secrets(os.environ))[0], 300)}" if last else ""
-
+''', (
+    "foundation.clock foundation.text foundation.jsonio foundation.redact foundation.process "
+    "foundation.conversation runs.workers runs.crew runs.judge_protocol "
+))
 # endregion
 
 # region runs/plain.py
@@ -10169,6 +10698,10 @@ def last_words(stderr: bytes) -> str:
 # an argument takes it, standard input is empty. All of standard output, without one line end
 # at its end, is the output.
 # =============================================================================
+section("runs.plain", r'''
+import os
+import re
+from typing import Any
 
 INPUT_PLACE = re.compile(rb"\{input(_file)?\}")
 
@@ -10219,7 +10752,10 @@ def plain_output(stdout: bytes) -> str:
     except UnicodeDecodeError as error:
         raise ProtocolError("not_utf8", f"the output is not UTF-8 (byte {error.start} of standard output)") from None
     return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
-
+''', (
+    "foundation.clock foundation.text foundation.files foundation.jsonio foundation.process "
+    "cases.case runs.observation runs.protocol runs.workers "
+))
 # endregion
 
 # region runs/persistent.py
@@ -10236,6 +10772,13 @@ def plain_output(stdout: bytes) -> str:
 # A process that takes too long, ends, or breaks the protocol is ended. The oldest trial it has
 # not answered gets the error; the others are sent again to the next process, as if never sent.
 # =============================================================================
+section("runs.persistent", r'''
+import os
+import re
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 WINDOW = 8  # requests in flight while answers come fast; measured: 4 to 16 are alike, 1 is much slower
 FAST_SECONDS = 0.01  # what an answer may take for the next requests to be sent ahead
@@ -10507,13 +11050,19 @@ def unasked_answer(number: int, last: int) -> tuple[str, str]:
 def protocol_document(problem: ProtocolError) -> JsonObject:
     """The `error` of an observation for *problem*."""
     return error_document("protocol", problem.error_type, problem.message)
-
+''', (
+    "foundation.clock foundation.text foundation.jsonio foundation.process foundation.conversation "
+    "runs.observation runs.cuts runs.protocol runs.workers "
+))
 # endregion
 
 # region runs/queue.py
 # =============================================================================
 # The trials still to be handed out, those of one serial group one at a time.
 # =============================================================================
+section("runs.queue", r'''
+from collections import deque
+from collections.abc import Iterator
 
 
 class TrialQueue:
@@ -10559,7 +11108,9 @@ class TrialQueue:
         for trials in self.waiting.values():
             yield from trials
         yield from self.trials
-
+''', (
+    "cases.case "
+))
 # endregion
 
 # region runs/tally.py
@@ -10568,6 +11119,10 @@ class TrialQueue:
 #
 # Nothing kept here grows with the number of trials, and no text of it names a holdout case.
 # =============================================================================
+section("runs.tally", r'''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 MAX_EXAMPLES = 3  # of errors, with different messages
 SLOWEST = 3
@@ -10641,7 +11196,9 @@ class RunTally:
 def trial_name(case: Case, trial: int, holdout: "frozenset[str] | set[str]") -> str:
     """'case 'refund-1', trial 2', or 'a holdout case'."""
     return "a holdout case" if case.id in holdout else f"case {quoted(case.id)}, trial {trial}"
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes cases.case runs.observation "
+))
 # endregion
 
 # region runs/budget.py
@@ -10652,6 +11209,8 @@ def trial_name(case: Case, trial: int, holdout: "frozenset[str] | set[str]") -> 
 # in its own way. A bound on cost can only be kept while every trial has a price, so the first
 # one without a price stops the run as well: its cost is not known, which is not 0.
 # =============================================================================
+section("runs.budget", r'''
+from typing import NamedTuple
 
 RETRY_REASONS = ("timeout", "exit:75", "protocol", "environment")  # 75 is EX_TEMPFAIL of sysexits.h
 
@@ -10695,13 +11254,16 @@ def earlier_attempt(attempt: Attempt) -> JsonObject:
     if "cost" in attempt.fields:
         document["cost"] = attempt.fields["cost"]
     return {**document, "started_at": attempt.started_at}
-
+''', (
+    "foundation.clock foundation.text foundation.jsonio runs.observation runs.tally "
+))
 # endregion
 
 # region runs/watchdog.py
 # =============================================================================
 # The watchdog: says which trial a run waits for when nothing happened for a while.
 # =============================================================================
+section("runs.watchdog", r'''
 
 QUIET_SECONDS = 60.0  # without a trial that ends; then after twice as long, and so on
 
@@ -10735,7 +11297,9 @@ class Watchdog:
         more = f" and {others} more" if others else ""
         who = trial_name(case, trial, self.holdout)
         return f"nothing has finished for {duration(now - self.heard_at)}; waiting for {who} (for {duration(now - since)}){more}"
-
+''', (
+    "foundation.clock foundation.text cases.case runs.tally "
+))
 # endregion
 
 # region runs/events.py
@@ -10751,6 +11315,9 @@ class Watchdog:
 # the run; one that does not read for a second loses events, and the next says how many
 # (`lost`).
 # =============================================================================
+section("runs.events", r'''
+import os
+from typing import Any
 
 PATIENCE_SECONDS = 1.0
 
@@ -10809,7 +11376,9 @@ class EventStream:
             self.lost += 1
         except OSError:
             self.descriptor = 0
-
+''', (
+    "foundation.errors foundation.clock foundation.jsonio cases.case runs.observation runs.tally "
+))
 # endregion
 
 # region runs/shards.py
@@ -10823,6 +11392,12 @@ class EventStream:
 # has the lines of the shards as they stand, in the order (trial, place of the case), which is what a
 # run without shards writes.
 # =============================================================================
+section("runs.shards", r'''
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
 MAX_SHARDS = 400  # merge has two files open for each
 SHOWN_GAPS = 5
@@ -11077,7 +11652,10 @@ def merged_meta(shards: list[Shard], metas: list[JsonObject]) -> JsonObject:
     stopped = next((meta["stopped"] for meta in metas if meta.get("stopped")), None)
     started_at = min(str(meta.get("started_at")) for meta in metas)
     return {**metas[0], "shard": None, "started_at": started_at, "stopped": stopped, "merged_from": parts}
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "cases.improvement cases.dataset runs.observation runs.plan runs.kept_files runs.journal "
+))
 # endregion
 
 # region runs/estimate.py
@@ -11087,6 +11665,10 @@ def merged_meta(shards: list[Shard], metas: list[JsonObject]) -> JsonObject:
 # A case counts as it went in this stage, else in the first other stage that has it: the mean
 # over its trials. What no earlier trial measured is left out and said to be, never taken as 0.
 # =============================================================================
+section("runs.estimate", r'''
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
 
 
 class Estimate(NamedTuple):
@@ -11164,7 +11746,10 @@ def case_records(path: str, wanted: "set[str]") -> dict[str, CaseRecord]:
             if len(costs) == len(attempts):
                 record.priced, record.cost = record.priced + 1, record.cost + sum(costs)
     return found
-
+''', (
+    "foundation.files foundation.jsonio foundation.shapes cases.improvement cases.case "
+    "runs.observation runs.journal runs.tally "
+))
 # endregion
 
 # region runs/bridge.py
@@ -11179,6 +11764,14 @@ def case_records(path: str, wanted: "set[str]") -> dict[str, CaseRecord]:
 # A run that stops by itself (budget.py) lets the running trials end and records the rest as
 # `not_run`, but for an overwrite, which then waits beside the old stage to be gone on with.
 # =============================================================================
+section("runs.bridge", r'''
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
+from typing import NamedTuple
 
 TICK_SECONDS = 0.1
 PROCESS, PERSISTENT, PLAIN, REPLAY = "process", "persistent", "plain", "replay"  # ways to run, as the meta file names them
@@ -11595,7 +12188,13 @@ class Dispatch:
             self.stopped = None  # a bound reached with the last trial stopped nothing
         elif self.stopped:
             self.writer.meta["stopped"] = {"reason": self.stopped[0], "message": self.stopped[1]}
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.identity foundation.jsonio "
+    "foundation.locks foundation.redact foundation.process foundation.progress cases.improvement "
+    "cases.case cases.dataset runs.observation runs.protocol runs.commit runs.plan runs.kept_files "
+    "runs.journal runs.replay runs.workers runs.plain runs.persistent runs.queue runs.tally "
+    "runs.budget runs.watchdog runs.events runs.shards "
+))
 # endregion
 
 # region evaluators/paths.py
@@ -11610,6 +12209,10 @@ class Dispatch:
 # JSON held in text (tool arguments, results) is parsed when a pointer goes into it. Elements
 # of a wildcard that lack what follows it are left out.
 # =============================================================================
+section("evaluators.paths", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 OBSERVATION_ROOTS = (
     "output", "steps", "tool_calls", "agents", "usage", "cost", "state", "files", "evidence", "finish_reason", "metadata",
@@ -11767,7 +12370,9 @@ ROOT_READERS: dict[str, Callable[[JsonObject, JsonObject], Selected]] = {
     **{name: case_reader(name) for name in CASE_ROOTS},
     "output": read_output,
 }
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region evaluators/decimals.py
@@ -11777,6 +12382,12 @@ ROOT_READERS: dict[str, Callable[[JsonObject, JsonObject], Selected]] = {
 # Values are int or Fraction, so neither binary rounding nor the order of summation can move
 # a score across its threshold. A float counts as the decimal that its shortest form shows.
 # =============================================================================
+section("evaluators.decimals", r'''
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 MAX_NUMBER_DIGITS = 300  # what has more digits or a greater exponent is no quantity; it also keeps the arithmetic cheap
 DECIMAL_MARKS = (".", ",")
@@ -11935,13 +12546,17 @@ def only_number(text: str, mark: str = ".") -> "int | Fraction | None":
     matches = number_matches(text, mark)
     only = next(matches, None)
     return None if only is None or next(matches, None) is not None else matched_value(only, mark)
-
+''', (
+    "foundation.jsonio "
+))
 # endregion
 
 # region evaluators/outcomes.py
 # =============================================================================
 # What an evaluator answers: pass, fail, error or not_applicable, and why.
 # =============================================================================
+section("evaluators.outcomes", r'''
+from typing import Any, NamedTuple
 
 PASS = "pass"
 FAIL = "fail"
@@ -12019,7 +12634,7 @@ def errored(reason: str) -> Outcome:
 def not_applicable(reason: str) -> Outcome:
     """Not applicable: the question does not arise for this observation."""
     return Outcome(NOT_APPLICABLE, None, reason)
-
+''')
 # endregion
 
 # region evaluators/registry.py
@@ -12037,6 +12652,9 @@ def not_applicable(reason: str) -> Outcome:
 # the validator, `kaizen evaluators`, and the reference page. To add an evaluator: one file in
 # evaluators/, nothing else.
 # =============================================================================
+section("evaluators.registry", r'''
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 REQUIRED = object()  # the default of a parameter that has none
 ABSENT = object()  # the default of an optional parameter for which null is a value like others
@@ -12091,7 +12709,7 @@ class EvaluatorType(NamedTuple):
     default_select: str
 
 
-EVALUATORS: dict[str, EvaluatorType] = {}
+EVALUATORS: dict[str, EvaluatorType] = {}  # those of the modules that have been read; see `evaluator_named`
 
 
 def evaluator(
@@ -12112,6 +12730,18 @@ def evaluator(
         return prepare
 
     return register
+
+
+def evaluator_names() -> list[str]:
+    """The names of all evaluator types, sorted."""
+    return sorted(places("EVALUATORS"))
+
+
+def evaluator_named(name: str) -> EvaluatorType:
+    """The evaluator type *name*, its module read if need be. Raises KeyError."""
+    if name not in EVALUATORS:
+        load_section(places("EVALUATORS")[name][0])
+    return EVALUATORS[name]
 
 
 # --- Kinds of parameters ---------------------------------------------------------------
@@ -12173,7 +12803,9 @@ def json_type_phrase(value: Any) -> str:
     """'a string', 'an object', 'null': how a message calls the type of *value*."""
     name = json_type(value)
     return name if name == "null" else f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes "
+))
 # endregion
 
 # region evaluators/regex_timer.py
@@ -12185,6 +12817,10 @@ def json_type_phrase(value: Any) -> str:
 # the main thread only, so anywhere else, and on Windows, which has none, a pattern is not run
 # at all: `timed` says so, and the evaluator answers error.
 # =============================================================================
+section("evaluators.regex_timer", r'''
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 PATTERN_SECONDS = 1.0
 # Escapes, sets and comments in one piece, then what is looked for: atomic groups, possessive repeats, flags in the middle.
@@ -12297,7 +12933,9 @@ def timed(function: Callable[[], Result], seconds: float = 0) -> Result:
         PatternClock.is_running = False
         _signal.setitimer(_signal.ITIMER_REAL, remaining, interval)
         _signal.signal(_signal.SIGALRM, _signal.SIG_DFL if former is None else former)
-
+''', (
+    "foundation.text evaluators.outcomes "
+))
 # endregion
 
 # region evaluators/predicates.py
@@ -12323,6 +12961,10 @@ def timed(function: Callable[[], Result], seconds: float = 0) -> Result:
 # absent holds nothing but `$exists: false` and what is made of negations: `$ne`, `$not_in`, `$not`
 # and `$none` are exactly the opposite of what they deny.
 # =============================================================================
+section("evaluators.predicates", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 
 class MissingValue:
@@ -12596,7 +13238,10 @@ OPERATORS: dict[str, CompileOperator] = {
     "$count": compile_count,
     "$literal": lambda operand, pointer, at_least: equal_predicate(operand),
 }
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer "
+))
 # endregion
 
 # region evaluators/transforms.py
@@ -12608,6 +13253,10 @@ OPERATORS: dict[str, CompileOperator] = {
 # Those of TEXT_TRANSFORMS change every string inside the value and also serve `normalize`; the
 # others take something out of it. One that finds nothing raises NotMeasurable.
 # =============================================================================
+section("evaluators.transforms", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 Transform = Callable[[Any], Any]
 
@@ -12863,7 +13512,10 @@ def compile_normalizer(names: list[Any], pointer: str = "/normalize") -> Transfo
 
     return normalise
 
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.decimals evaluators.outcomes "
+    "evaluators.regex_timer "
+))
 # endregion
 
 # region evaluators/shell_words.py
@@ -12883,6 +13535,8 @@ def compile_normalizer(names: list[Any], pointer: str = "/normalize") -> Transfo
 # assignments before it are left out; redirections stay among the arguments. What runs inside
 # a quoted text, as in bash -c "…", is one argument. A quote that is never closed lasts to the end.
 # =============================================================================
+section("evaluators.shell_words", r'''
+import re
 
 SHELL_TOKEN = re.compile(
     r"""(?P<end>[;|()`\n]+|&(?!>)[&;|]*)"""  # the end of a command
@@ -12927,7 +13581,9 @@ def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
     start = next((index for index, word in enumerate(words) if not SHELL_ASSIGNMENT.match(word)), len(words))
     if start < len(words):
         commands.append({"program": words[start].rpartition("/")[2] or words[start], "arguments": words[start + 1 :]})
-
+''', (
+    "foundation.jsonio "
+))
 # endregion
 
 # region evaluators/trail.py
@@ -12937,6 +13593,9 @@ def add_shell_command(commands: list[JsonObject], words: list[str]) -> None:
 # Steps are told by their place, counted from 0 as in pointers and evidence. What the recording
 # does not say is None, never a guess.
 # =============================================================================
+section("evaluators.trail", r'''
+from collections.abc import Callable, Iterable
+from typing import Any
 
 ARGUMENTS_SHOWN = 80  # characters of a step's arguments in a reason
 EVIDENCE_SHOWN = 20  # steps named in the evidence of one outcome
@@ -13144,7 +13803,9 @@ def settled(candidates: Iterable[tuple[bool | None, bool | None]], otherwise: bo
     else:
         answers.add(otherwise)
     return answers.pop() if len(answers) == 1 else None
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+))
 # endregion
 
 # region evaluators/arguments.py
@@ -13162,6 +13823,9 @@ def settled(candidates: Iterable[tuple[bool | None, bool | None]], otherwise: bo
 # called `command` or `cmd`: `/command/*/program` is the list of the programs, `/command/0/arguments`
 # the words after the first.
 # =============================================================================
+section("evaluators.arguments", r'''
+from collections.abc import Callable
+from typing import Any
 
 ARGS_MODES = ("contains", "exact", "keys", "ignore")
 SHELL_ARGUMENTS = ("command", "cmd")
@@ -13326,7 +13990,10 @@ def args_wanted(wanted: Any, defaults: JsonObject, ignored: list[Tokens]) -> Any
             value = without_field(value, tokens)
         found[name] = value
     return found
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.shell_words evaluators.trail "
+))
 # endregion
 
 # region evaluators/matcher.py
@@ -13349,6 +14016,9 @@ def args_wanted(wanted: Any, defaults: JsonObject, ignored: list[Tokens]) -> Any
 # An answer is True, False, or None where the recording does not say: a field that was cut short
 # (`truncated`) and in which it was not found, no status, no turn, no agent while no step names one.
 # =============================================================================
+section("evaluators.matcher", r'''
+from collections.abc import Callable, Iterable
+from typing import Any
 
 STEP_KINDS = ("tool", "message", "command", "skill", "handoff", "approval", "retrieval", "model", "span", "error")
 STEP_STATUSES = ("ok", "error", "denied", "timeout")
@@ -13582,7 +14252,10 @@ MATCHER_KEYS: dict[str, CompileKey | None] = {
     "args_defaults": None,
     "args_ignore": None,
 }
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.arguments "
+))
 # endregion
 
 # region evaluators/consent.py
@@ -13600,6 +14273,8 @@ MATCHER_KEYS: dict[str, CompileKey | None] = {
 # address", "exactly which one") is none, nor is a phrase after a denial or a condition in its clause
 # ("don't go ahead", "before you go ahead, …", "make sure everything is correct"). Every pattern runs in linear time.
 # =============================================================================
+section("evaluators.consent", r'''
+import re
 
 CONSENT_WORD = re.compile(
     r"""(?:(?:great|i\ see)\b,?\ )?
@@ -13679,7 +14354,7 @@ def has_consent_phrase(sentence: str, phrases: "re.Pattern[str]") -> bool:
         if following is None:
             return False
         place = following.end()
-
+''')
 # endregion
 
 # region evaluators/spoken.py
@@ -13691,6 +14366,9 @@ def has_consent_phrase(sentence: str, phrases: "re.Pattern[str]") -> bool:
 # "March 5th", "5 March 2026", "05/03/2026", "3/5/2026"; a year that is said has to be the right one, and
 # the time of a date with time is said too). Numbers are compared as exact values, texts as whole words.
 # =============================================================================
+section("evaluators.spoken", r'''
+import re
+from typing import Any
 
 SPOKEN_SEPARATORS = re.compile(r"[\s_\-\u2010-\u2015\u2212$€£¥₹₩₽₺₫₴₪฿₱₦]+")
 SPOKEN_CURRENCY = " \t\u00a0\u202f$€£¥₹₩₽₺₫₴₪฿₱₦"
@@ -13817,7 +14495,9 @@ def time_form(hour: int, minute: str) -> str:
     half = hour % 12 or 12
     minutes = rf"(?:[:.]{minute})" + ("?" if minute == "00" else "")
     return rf"(?<![\d:])0?{hour}[:.h]{minute}(?!\d)|(?<![\d:])0?{half}{minutes} ?{'p' if hour >= 12 else 'a'}\.?m\b"
-
+''', (
+    "foundation.jsonio evaluators.decimals "
+))
 # endregion
 
 # region evaluators/envelope.py
@@ -13828,6 +14508,10 @@ def time_form(hour: int, minute: str) -> str:
 # each case, checked like one written in the file, and prepared anew. The order in which an entry
 # is worked through: when, $case, select, transform, the type's check, threshold, negate.
 # =============================================================================
+section("evaluators.envelope", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 ON_MISSING = (ERROR, FAIL, NOT_APPLICABLE)
 SEVERITIES = ("hard", "gate", "score", "info")
@@ -14014,10 +14698,11 @@ def entry_type(entry: JsonObject) -> EvaluatorType:
     """The registered type that *entry* names. Raises ConfigurationError with the nearest name."""
     name = entry.get("type")
     if not isinstance(name, str):
-        raise ConfigurationError("/type" if "type" in entry else "", "has no type", f"types: {listed(sorted(EVALUATORS), 40)}")
-    if name not in EVALUATORS:
-        raise ConfigurationError("/type", f"type {quoted(name)} is unknown", did_you_mean(name, EVALUATORS))
-    return EVALUATORS[name]
+        raise ConfigurationError("/type" if "type" in entry else "", "has no type", f"types: {listed(evaluator_names(), 40)}")
+    try:
+        return evaluator_named(name)
+    except KeyError:
+        raise ConfigurationError("/type", f"type {quoted(name)} is unknown", did_you_mean(name, evaluator_names())) from None
 
 
 def check_entry_keys(entry: JsonObject, kind: EvaluatorType, is_nested: bool) -> None:
@@ -14216,7 +14901,10 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
         except ConfigurationError as error:
             raise ConfigurationError(f"/when/case{pointer_token(pointer)}{error.pointer}", error.message, error.hint) from None
     return compiled
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.decimals evaluators.outcomes "
+    "evaluators.registry evaluators.regex_timer evaluators.predicates evaluators.transforms "
+))
 # endregion
 
 # region evaluators/admission.py
@@ -14226,6 +14914,9 @@ def compile_when_case(conditions: Any) -> list[tuple[str, list[str], Callable[[A
 # Texts are read clause by clause: "No problem, the refund has been issued" admits nothing, "the refund could not be issued"
 # does, and "once it has been issued" says nothing was done. Every pattern runs in linear time.
 # =============================================================================
+section("evaluators.admission", r'''
+import re
+from collections.abc import Iterator
 
 ADMISSION_CLAUSE_END = re.compile(r"[.!?…\n,;:—–]+| but | however ")
 ADMITS_FAILURE = r"""(?:couldn't|could not|can't|can not|cannot)(?! wait)|unable|not able|not possible
@@ -14316,13 +15007,17 @@ def told_done(text: str) -> set[str]:
         if SAYS_DONE.search(sure):
             words.add("done")
     return words
-
+''', (
+    "foundation.jsonio evaluators.trail evaluators.consent "
+))
 # endregion
 
 # region evaluators/assignment.py
 # =============================================================================
 # The pairing of two lists, one to one, that gains most in all.
 # =============================================================================
+section("evaluators.assignment", r'''
+import math
 
 
 def best_assignment(gains: list[list[float]]) -> list[int | None]:
@@ -14382,7 +15077,7 @@ def assigned_columns(gains: list[list[float]]) -> list[int]:
         if taken >= 0:
             columns[taken] = column
     return columns
-
+''')
 # endregion
 
 # region evaluators/catalogue.py
@@ -14391,6 +15086,9 @@ def assigned_columns(gains: list[list[float]]) -> list[int]:
 #
 # Everything in it comes from the registry, so it cannot say other than what the program does.
 # =============================================================================
+section("evaluators.catalogue", r'''
+import json
+from typing import Any
 
 encode_spaced = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 EXAMPLE_PARTS = ("entry", "case", "observation")
@@ -14496,7 +15194,15 @@ def evaluator_reference() -> str:
     for name in sorted(EVALUATORS):
         lines += type_section(EVALUATORS[name])
     return "\n".join(lines).rstrip("\n")
-
+''', (
+    "foundation.text foundation.jsonio evaluators.registry evaluators.envelope evaluators.combine "
+    "evaluators.conduct evaluators.effects evaluators.errors evaluators.fields evaluators.files "
+    "evaluators.integrity evaluators.judge evaluators.label evaluators.leak evaluators.limits "
+    "evaluators.loops evaluators.numbers evaluators.parses evaluators.policy evaluators.precedence "
+    "evaluators.programs evaluators.provenance evaluators.refusal evaluators.sequence "
+    "evaluators.similarity evaluators.state evaluators.structure evaluators.text "
+    "evaluators.tool_schema evaluators.trajectory "
+))
 # endregion
 
 # region evaluators/combine.py
@@ -14506,6 +15212,7 @@ def evaluator_reference() -> str:
 # A definite answer wins, otherwise an error is contagious. Entries that do not apply are left
 # out; when none applies, neither does the combinator.
 # =============================================================================
+section("evaluators.combine", r'''
 
 OF = Parameter("of", "entries", REQUIRED, "entries without id, severity, weight and metric; each may have the rest of the envelope")
 COMBINED_REASONS = 3
@@ -14640,7 +15347,9 @@ def evaluate_at_least(settings: JsonObject) -> Check:
     if not 1 <= needed <= len(settings["of"]):
         raise ConfigurationError("/n", f"n is not between 1 and the {len(settings['of'])} entries of `of`")
     return combinator(settings, needed, is_share=True)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.envelope "
+))
 # endregion
 
 # region evaluators/conduct.py
@@ -14653,6 +15362,8 @@ def evaluate_at_least(settings: JsonObject) -> Check:
 # entity (`same`; without it all calls of a tool are about one) needs a new yes. With `confirm` another step
 # consents, such as an approval: it stands after the user's latest message and before the action.
 # =============================================================================
+section("evaluators.conduct", r'''
+from typing import Any, NamedTuple
 
 CONFIRMATION_PARAMETERS = [
     Parameter("action", "matcher", REQUIRED, "The steps that need consent; attempts count, whatever came of them."),
@@ -14903,7 +15614,10 @@ class Dialogue:
 def is_message(step: JsonObject, role: str) -> bool:
     """Whether *step* is a message of *role*."""
     return step.get("kind") == "message" and step.get("role") == role
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.arguments evaluators.matcher evaluators.consent evaluators.spoken "
+))
 # endregion
 
 # region evaluators/dates.py
@@ -14914,6 +15628,9 @@ def is_message(step: JsonObject, role: str) -> bool:
 # read two ways, so it is no date that could be compared; 31.02.2026 is none either. Years have
 # four digits, names of months are English.
 # =============================================================================
+section("evaluators.dates", r'''
+import re
+from typing import Any, NamedTuple
 
 MONTH_STEMS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 LONG_MONTHS = "jan(?:uary)? feb(?:ruary)? mar(?:ch)? apr(?:il)? may june? july? aug(?:ust)? sept?(?:ember)?"
@@ -14978,13 +15695,18 @@ def days_apart(one: Date, other: Date) -> int:
     import datetime
 
     return abs((datetime.date(*one) - datetime.date(*other)).days)
-
+''', (
+    "foundation.schema_formats "
+))
 # endregion
 
 # region evaluators/demands.py
 # =============================================================================
 # Several demands on one run, and the outcome that follows from them.
 # =============================================================================
+section("evaluators.demands", r'''
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 TOLD_STEPS = 3  # how many steps a reason names
 
@@ -15029,7 +15751,9 @@ def least_number(settings: JsonObject, name: str, least: int) -> Any:
     if settings[name] is not None and settings[name] < least:
         raise ConfigurationError(f"/{name}", f"{name} is less than {least}")
     return settings[name]
-
+''', (
+    "foundation.jsonio evaluators.outcomes evaluators.trail "
+))
 # endregion
 
 # region evaluators/disclosed.py
@@ -15038,6 +15762,10 @@ def least_number(settings: JsonObject, name: str, least: int) -> Any:
 #
 # Neither a reason nor a pointer repeats what was found: the name of a field that holds it is written as ***.
 # =============================================================================
+section("evaluators.disclosed", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 HIDDEN_NAME = "***"
 SHORTEST_CANARY = 6
@@ -15146,7 +15874,9 @@ def kinds_counted(findings: list[Finding]) -> JsonObject:
     for finding in findings:
         counts[finding.kind] = counts.get(finding.kind, 0) + finding.number
     return counts
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact evaluators.outcomes "
+))
 # endregion
 
 # region evaluators/edits.py
@@ -15156,6 +15886,9 @@ def kinds_counted(findings: list[Finding]) -> JsonObject:
 # All of them compare code points (or tokens) as they are. The two that take time proportional to the
 # product of the lengths do it in machine words: a Python integer holds one row of the table.
 # =============================================================================
+section("evaluators.edits", r'''
+from collections.abc import Sequence
+from typing import Any
 
 WINKLER_PREFIX = 4
 WINKLER_FROM = 0.7
@@ -15261,7 +15994,7 @@ def jaro_winkler(one: str, other: str) -> float:
     if above / below <= WINKLER_FROM:
         prefix = 0
     return ((10 - prefix) * above + prefix * below) / (10 * below)
-
+''')
 # endregion
 
 # region evaluators/effects.py
@@ -15275,6 +16008,8 @@ def jaro_winkler(one: str, other: str) -> float:
 # or what `failure_when` matches) changed nothing; one that is not known to have failed counts as a change. Calls are the
 # same when tool and arguments are.
 # =============================================================================
+section("evaluators.effects", r'''
+from typing import Any, NamedTuple
 
 TOOL_EFFECT_KEYS = ("side_effecting", "idempotent", "failure_when")
 
@@ -15468,7 +16203,10 @@ def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any)
             places = (effect.place,) if claim == len(trail.steps) else (effect.place, claim)
             demands.append(Demand(False if effect.has_failed else None, reason, places))
     return shortened(demands)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.matcher evaluators.admission evaluators.demands "
+))
 # endregion
 
 # region evaluators/errors.py
@@ -15479,6 +16217,10 @@ def claim_demands(trail: Trail, effects: list[Effect], view: View, phrases: Any)
 # commands, skills and retrievals, and whatever else has a status; the others are not counted. One of the former with
 # neither status nor result is not known to have failed, and not known to have worked.
 # =============================================================================
+section("evaluators.errors", r'''
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 ERRORS_BOUNDS = ("max_errors", "max_rate", "max_consecutive")
 ERRORS_FLAGS = ("must_recover", "must_report", "no_reuse")
@@ -15747,7 +16489,11 @@ def reuse_demands(record: ErrorRecord, view: View) -> list[Demand]:
 def told_to_agent(step: JsonObject) -> bool:
     """Whether *step* brings the agent what it did not say itself."""
     return not (step.get("kind") == "message" and step.get("role") == "assistant")
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.trail evaluators.matcher evaluators.admission "
+    "evaluators.demands "
+))
 # endregion
 
 # region evaluators/field_comparison.py
@@ -15758,6 +16504,11 @@ def told_to_agent(step: JsonObject) -> bool:
 # are paired one to one, in the way `lists` says; an element without a partner is a field that
 # is not met, on whichever side it stands. `extra` is about the keys of objects alone.
 # =============================================================================
+section("evaluators.field_comparison", r'''
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 MAX_FIELD_VISITS = 300_000  # about a second: lists of an answer could otherwise be made as long as to never end
 MAX_PAIRING_STEPS = 2_000_000  # (shorter side)² × longer side
@@ -16040,7 +16791,10 @@ def rule_fields(rule: FieldRule, reference: Any, answer: Any) -> Iterator[Field]
         note = rule.judge(rule.value, found)
         if note is not None:
             yield Field(pointer, rule.weight, not note, note)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.predicates "
+    "evaluators.assignment "
+))
 # endregion
 
 # region evaluators/field_rules.py
@@ -16053,6 +16807,9 @@ def rule_fields(rule: FieldRule, reference: Any, answer: Any) -> Iterator[Field]
 #
 # Only `numeric` and `date` read values out of text, and they read both sides in the same way.
 # =============================================================================
+section("evaluators.field_rules", r'''
+from collections.abc import Callable
+from typing import Any
 
 LIST_MODES = ("ordered", "multiset", "set")
 RULE_KEYS = ("path", "op", "value", "abs_tol", "rel_tol", "weight", "lists")
@@ -16289,13 +17046,18 @@ def compile_field_rules(rules: list[Any], lists: ListMode, place: str = "/rules"
             pointers.append(pointer)
     refuse_unreachable_rules(compiled, pointers)
     return compiled, list_rules
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.predicates evaluators.dates evaluators.field_comparison "
+))
 # endregion
 
 # region evaluators/fields.py
 # =============================================================================
 # The evaluator `fields`: a document compared with a reference, field by field.
 # =============================================================================
+section("evaluators.fields", r'''
+from typing import Any
 
 MAX_FIELDS_TOLD = 5
 MAX_FIELD_EVIDENCE = 20
@@ -16390,7 +17152,10 @@ def evaluate_fields(settings: JsonObject) -> Check:
         return fields_outcome(comparison.compare(reference, view.value), wants_all)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.field_comparison evaluators.field_rules "
+))
 # endregion
 
 # region evaluators/files.py
@@ -16401,6 +17166,10 @@ def evaluate_fields(settings: JsonObject) -> Check:
 # which `kaizen run --keep GLOB` measures or the runner reports. Globs are those of `--keep`. A path that leads
 # out of the folder is meant by none. What was not measured is not known: it is neither there nor absent.
 # =============================================================================
+section("evaluators.files", r'''
+import re
+from collections.abc import Callable
+from typing import Any
 
 CHANGED = ("added", "modified", "deleted")
 FILES_TOLD = 5
@@ -16725,7 +17494,10 @@ def evaluate_files(settings: JsonObject) -> Check:
         return decided(not record.wrong, visible(reason, REASON_LIMIT), value, evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.globs foundation.jsonio runs.kept_files evaluators.outcomes "
+    "evaluators.registry evaluators.predicates "
+))
 # endregion
 
 # region evaluators/html_form.py
@@ -16737,6 +17509,9 @@ def evaluate_files(settings: JsonObject) -> Check:
 # sections 13.1.2 (elements, optional tags) and 13.2.5 (tokenization). It reads the text once; the
 # standard library's parser takes quadratic time on hostile texts, and reads them anew in each release.
 # =============================================================================
+section("evaluators.html_form", r'''
+import re
+from typing import NamedTuple
 
 HTML_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 HTML_RAW = frozenset("script style textarea title iframe noembed noframes xmp".split())
@@ -16861,7 +17636,7 @@ def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
     if match is None:
         raise FormFlaw(f"<{element.name}> is never closed", element.place)
     return match.start()
-
+''')
 # endregion
 
 # region evaluators/identifiers.py
@@ -16872,6 +17647,10 @@ def end_of_raw_text(text: str, place: int, element: OpenElement) -> int:
 # grows with the length of the text. What a shape alone cannot tell from other numbers is left out: phone
 # numbers without a country code, social security numbers without hyphens, card numbers no issuer has.
 # =============================================================================
+section("evaluators.identifiers", r'''
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 
 Span = tuple[int, int]
 IdentifierFinder = Callable[[str], Iterator[Span]]
@@ -17053,7 +17832,7 @@ IDENTIFIERS: dict[str, tuple[str, IdentifierFinder]] = {
     "ipv4": ("IPv4 address", find_ipv4),
     "ipv6": ("IPv6 address", find_ipv6),
 }
-
+''')
 # endregion
 
 # region evaluators/integrity.py
@@ -17064,6 +17843,10 @@ IDENTIFIERS: dict[str, tuple[str, IdentifierFinder]] = {
 # commands, read as paths, commands, hosts, sources. What a shell or a program makes of them (`cat *`, a path put
 # together in a script) is not seen; `files` and the digests see what came of it.
 # =============================================================================
+section("evaluators.integrity", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 LONGEST_PATH = 4096  # characters
 LONGEST_FOLDER = 500  # characters of where `cd` leads; a chain of them must not grow without end
@@ -17441,7 +18224,11 @@ def evaluate_integrity(settings: JsonObject) -> Check:
         return decided(not findings.broken, reason, len(findings.broken), tuple(findings.evidence[:FINDINGS_EVIDENCE]))
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio runs.observation runs.workers evaluators.paths "
+    "evaluators.outcomes evaluators.registry evaluators.predicates evaluators.shell_words "
+    "evaluators.trail evaluators.arguments evaluators.matcher evaluators.disclosed evaluators.files "
+))
 # endregion
 
 # region evaluators/json_text.py
@@ -17452,6 +18239,10 @@ def evaluate_integrity(settings: JsonObject) -> Check:
 # like JSON decides: if it is broken, what comes behind it is not taken in its place, and no part
 # of it is, because neither is what the agent meant to answer.
 # =============================================================================
+section("evaluators.json_text", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 # An object with a key; a list of objects, lists or texts.
 JSON_BEGINS = re.compile(r'\{\s*"|\[\s*[\[{"]')
@@ -17531,7 +18322,9 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
     "fenced": json_fenced,
     "any": json_anywhere,
 }
-
+''', (
+    "foundation.jsonio evaluators.transforms "
+))
 # endregion
 
 # region evaluators/judge.py
@@ -17542,6 +18335,8 @@ JSON_EXTRACTS: dict[str, Callable[[str], JsonInText]] = {
 # to the check in the view's memo, by whoever may ask (outside.py). A check that finds none there
 # is an error, so evaluating never starts anything by itself.
 # =============================================================================
+section("evaluators.judge", r'''
+from typing import Any, NamedTuple
 
 JUDGE = "judge"
 SEEN_BY_DEFAULT = ("input", "output", "steps", "context")
@@ -17691,7 +18486,10 @@ def evaluate_judge(settings: JsonObject) -> Check:
     only where an answer has no score, as 1 or 0. Without an answer it is an error: judge_not_asked, judge_timeout, judge_failed,
     judge_error, or judge_protocol for what is not exactly one JSON object. See docs/judges.md."""
     return JudgeCheck(settings)
-
+''', (
+    "foundation.text foundation.jsonio runs.judge_protocol evaluators.paths evaluators.decimals "
+    "evaluators.outcomes evaluators.registry evaluators.trail "
+))
 # endregion
 
 # region evaluators/judgements.py
@@ -17707,6 +18505,10 @@ def evaluate_judge(settings: JsonObject) -> Check:
 # used. Of several lines about the same question the last one counts. An answer is on disk
 # before anything is made of it; secrets in it are masked.
 # =============================================================================
+section("evaluators.judgements", r'''
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 JUDGEMENTS = ".judgements.jsonl"
 JUDGE_REASON_LIMIT = 4000  # characters kept of a judge's reason
@@ -17826,7 +18628,10 @@ def judgement_document(
         "command": command,
         **said,
     }
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio foundation.journals foundation.redact "
+    "runs.judge_protocol runs.judges evaluators.judge "
+))
 # endregion
 
 # region evaluators/label.py
@@ -17837,6 +18642,11 @@ def judgement_document(
 # expected one and a false alarm of none; it has a column of its own. What a denominator of 0 leaves
 # undefined is null, with the reason.
 # =============================================================================
+section("evaluators.label", r'''
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
 
 LABEL_SHOWN = 60
 LABELS_SHOWN = 12
@@ -18049,7 +18859,10 @@ def label_lines(document: JsonObject | None) -> list[str]:
 def label_rate(rate: float | None) -> str:
     """'0.833', or 'undefined'."""
     return "undefined" if rate is None else f"{rate:.3f}"
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates evaluators.outcomes evaluators.registry "
+    "evaluators.transforms evaluators.envelope "
+))
 # endregion
 
 # region evaluators/leak.py
@@ -18059,6 +18872,9 @@ def label_rate(rate: float | None) -> str:
 # Evidence is masked before it is written, and lists what was masked; each entry of that list is a hit, since
 # what was masked was leaked. Evidence that was recorded elsewhere is looked through by the same rules.
 # =============================================================================
+section("evaluators.leak", r'''
+from collections.abc import Callable, Iterator
+from typing import Any
 
 LeakPart = tuple[tuple[str | int, ...], Any]  # where it stands in the observation, and what is looked through
 TRACE_FIELDS = (
@@ -18251,7 +19067,10 @@ def evaluate_leak(settings: JsonObject) -> Check:
         return decided(not found, reason, kinds_counted(found), evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio foundation.redact evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.trail evaluators.disclosed evaluators.identifiers "
+))
 # endregion
 
 # region evaluators/limits.py
@@ -18260,6 +19079,9 @@ def evaluate_leak(settings: JsonObject) -> Check:
 #
 # A quantity that nobody measured is not 0: it follows the entry's `on_missing`.
 # =============================================================================
+section("evaluators.limits", r'''
+from collections.abc import Callable
+from typing import Any
 
 
 def number_at(document: Any, *keys: str) -> Any:
@@ -18399,7 +19221,10 @@ def evaluate_budget(settings: JsonObject) -> Check:
         return decided(not broken, listed(broken) if broken else f"within bounds: {listed(met)}", measured)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.decimals evaluators.outcomes "
+    "evaluators.registry evaluators.trail "
+))
 # endregion
 
 # region evaluators/loops.py
@@ -18411,6 +19236,8 @@ def evaluate_budget(settings: JsonObject) -> Check:
 # Two calls are the same when agent, kind, name and arguments are, and, with `same_result`, also how they ended
 # and their results. A cycle is a row of 2 to 4 calls, not all the same, that comes again at once.
 # =============================================================================
+section("evaluators.loops", r'''
+from typing import NamedTuple
 
 LONGEST_CYCLE = 4  # calls
 
@@ -18523,7 +19350,10 @@ def row_demand(trail: Trail, calls: list[LoopCall], row: LoopRow, is_sure: bool,
     if is_sure:
         return Demand(False, told, tuple(places))
     return Demand(None, f"whether {told} is not known: arguments or results were cut short or not recorded")
-
+''', (
+    "foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.matcher evaluators.demands "
+))
 # endregion
 
 # region evaluators/numbers.py
@@ -18533,6 +19363,12 @@ def row_demand(trail: Trail, calls: list[LoopCall], row: LoopRow, is_sure: bool,
 # Numbers are read as decimals.py says and compared exactly: 29.00 is 29, and a tolerance
 # includes its bound. A text without the number asked for is no 0: it follows `on_missing`.
 # =============================================================================
+section("evaluators.numbers", r'''
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    import re
+    from fractions import Fraction
 
 EXTRACTS = ("last", "first", "only", "any", "regex", "pointer")
 
@@ -18734,7 +19570,10 @@ def include_check(settings: JsonObject, mark: str) -> Check:
         return decided(not lacking, reason, None, tuple(evidence))._replace(score=(len(wanted) - len(lacking)) / len(wanted))
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.transforms "
+))
 # endregion
 
 # region evaluators/occurrences.py
@@ -18750,6 +19589,10 @@ def include_check(settings: JsonObject, mark: str) -> Check:
 # Two occurrences agree when they share a key, so "$1,250.00" agrees with 1250, "5 March 2026" with 2026-03-05, K-20 with k20.
 # All patterns run in linear time.
 # =============================================================================
+section("evaluators.occurrences", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 CURRENCY_CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|KRW|SGD|HKD|TRY"
 CURRENCY_SIGNS = "$€£¥₹₩₽₺₴₪₫₱฿"
@@ -19046,7 +19889,9 @@ class PhraseSearch:
                 found += [] if phrase is None else [phrase]
                 at = self.fallback[at]
         return found
-
+''', (
+    "foundation.schema_formats evaluators.decimals evaluators.spoken "
+))
 # endregion
 
 # region evaluators/overlaps.py
@@ -19057,6 +19902,10 @@ class PhraseSearch:
 # Chinese or Japanese character is one. The sets are fixed here, so that no version of the Unicode
 # tables changes a score. BLEU has tokens of its own, which keep case and punctuation.
 # =============================================================================
+section("evaluators.overlaps", r'''
+import math
+import re
+from collections import Counter
 
 PUNCTUATION = (
     r"!-/:-@\[-`{-~\u00a1\u00a7\u00ab\u00b6\u00b7\u00bb\u00bf\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011"
@@ -19157,7 +20006,7 @@ def bleu(output: list[str], reference: list[str]) -> float:
         return 0.0
     brevity = min(0.0, 1 - len(reference) / len(output))
     return min(1.0, round(math.exp(math.fsum(logarithms) / len(logarithms) + brevity), ROUNDED))
-
+''')
 # endregion
 
 # region evaluators/pairing.py
@@ -19167,6 +20016,8 @@ def bleu(output: list[str], reference: list[str]) -> float:
 # A table says who may be paired: `table[i][j]` is true when listed step i means recorded step j.
 # Every function gives pairs (i, j) in order of i, each i and each j at most once.
 # =============================================================================
+section("evaluators.pairing", r'''
+from collections import deque
 
 PairingTable = list[list[bool]]
 PairList = list[tuple[int, int]]
@@ -19239,7 +20090,7 @@ def best_block(table: PairingTable) -> PairList:
         if len(pairs) > len(best):
             best = pairs
     return best
-
+''')
 # endregion
 
 # region evaluators/parses.py
@@ -19250,6 +20101,11 @@ def best_block(table: PairingTable) -> PairList:
 # can expand without end, and Python is parsed, never compiled to code. A text that is too large or too
 # deeply nested to be read is an error, neither pass nor fail.
 # =============================================================================
+section("evaluators.parses", r'''
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 PYTHON_BOUND = 100_000  # characters; CPython 3.10 crashes on an expression of twice as many parts
 TOML_KEY_PARTS = 100  # of one dotted key: the standard library's reader takes quadratic time for it
@@ -19454,7 +20310,11 @@ def evaluate_parses(settings: JsonObject) -> Check:
         return decided(False, f"is not {called}: {visible(found.reason)}", None, place)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_formats evaluators.outcomes "
+    "evaluators.registry evaluators.transforms evaluators.dates evaluators.html_form "
+    "evaluators.json_text "
+))
 # endregion
 
 # region evaluators/policy.py
@@ -19473,6 +20333,8 @@ def evaluate_parses(settings: JsonObject) -> Check:
 # `confirmation` understands it, and no failed try with other arguments stands in between. An approval with a `name` is about steps
 # of that name, one with `args` about calls with just these arguments; one without is about every step.
 # =============================================================================
+section("evaluators.policy", r'''
+from typing import Any, NamedTuple
 
 POLICY_EFFECTS = ("allow", "deny", "require_approval")
 POLICY_RULE_KEYS = ("match", "effect", "unless")
@@ -19675,13 +20537,19 @@ class Approvals:
             return PolicyFinding(False, f"rule {rule.place} asks for approval, and there was none")
         words = f"rule {rule.place} asks for approval: "
         return PolicyFinding(found.is_met, "" if found.is_met else f"{words}no approval stands before it, and {found.reason}")
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.trail "
+    "evaluators.matcher evaluators.consent evaluators.conduct evaluators.demands "
+))
 # endregion
 
 # region evaluators/precedence.py
 # =============================================================================
 # What came before what: the evaluator `order`.
 # =============================================================================
+section("evaluators.precedence", r'''
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 ORDER_DIRECTIONS = ("required", "followed_by")
 
@@ -19928,7 +20796,10 @@ class PartnerSearch:
         together = [place for place in self.places if place != index and self.others[place] and self.trail.are_together(place, index)]
         issued = f" ({step_text(self.trail, together[0])} was issued together with it)" if together else ""
         return f"{name} has no {'later' if self.rule.is_followed else 'earlier'} {partner}{about}{issued}"
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.trail evaluators.arguments evaluators.matcher "
+))
 # endregion
 
 # region evaluators/programs.py
@@ -19939,6 +20810,9 @@ class PartnerSearch:
 # start anything by itself. What they start stands in evaluation.json and takes nothing from a
 # case. What came of it is brought to the check in the view's memo (outside.py).
 # =============================================================================
+section("evaluators.programs", r'''
+import os
+from typing import Any, NamedTuple
 
 PROGRAM_PROTOCOL = "1.0"
 PROGRAM_OUTPUT_LIMIT = 1 << 20  # bytes of standard output
@@ -20241,7 +21115,11 @@ def evaluate_program(settings: JsonObject) -> Check:
     "pass", "fail", "error" or "not_applicable", "score", "value", "reason", "evidence"}, all but status optional. What ran too long
     or printed more than 1 MiB follows `on_missing`; an exit code other than 0 is an error."""
     return ProgramOutcomeCheck(settings)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+    "foundation.process runs.kept_files runs.workers runs.crew evaluators.outcomes "
+    "evaluators.registry evaluators.predicates evaluators.judge "
+))
 # endregion
 
 # region evaluators/provenance.py
@@ -20255,6 +21133,10 @@ def evaluate_program(settings: JsonObject) -> Check:
 # follows them, and a result not before calls of its own batch. What a pattern finds is compared as it
 # stands, after nfkc and with collapsed space.
 # =============================================================================
+section("evaluators.provenance", r'''
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 PROVENANCE_KINDS = ("ids", "numbers", "amounts", "dates", "urls", "emails", "quotes")
 PROVENANCE_SCOPES = ("output", "messages", "tool_args")
@@ -20560,7 +21442,11 @@ class Known:
 
 
 SOURCE_GROUPS = {**{kind: kind for kind in SOURCE_KEYS}, "amounts": "numbers", "quotes": "phrases", "patterns": "phrases"}
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.predicates evaluators.trail evaluators.arguments "
+    "evaluators.demands evaluators.occurrences "
+))
 # endregion
 
 # region evaluators/refusal.py
@@ -20570,7 +21456,6 @@ SOURCE_GROUPS = {**{kind: kind for kind in SOURCE_KEYS}, "amounts": "numbers", "
 # A refusal is a phrase of declining in one of seven languages, a phrase of the user's, a step that refuses,
 # or a finish reason that says so. The phrases stand in assets/refusals.json; ~ in them is up to five words.
 # =============================================================================
-
 REFUSAL_PHRASES = r"""{
   "en": [
     "(?<!if\\x20)(?<!when\\x20)(?:i|we)(?:'m| am|'re| are)?(?: afraid (?:i|we)| sorry,? but (?:i|we))?(?: really| simply| unfortunately| also)? (?:can't|cannot|can not|am unable to|unable to|am not able to|not able to|not allowed to|not permitted to|not authori[sz]ed to|won't be able to|will not be able to)(?: currently| directly| really| legally| simply)? (?!(?:find|see|locate|reach|wait|believe|imagine|remember|recall|thank|stress|emphasi[sz]e|overstate|recommend|say|tell|confirm|verify|connect|load|open|read|hear|understand|think|help but|be (?:sure|certain|happier)|identify|recogni[sz]e|detect|complain|agree more)(?!\\w))[a-z]+",
@@ -20626,6 +21511,11 @@ REFUSAL_PHRASES = r"""{
   ]
 }
 """
+section("evaluators.refusal", r'''
+import json
+import re
+from typing import NamedTuple
+
 REFUSAL_LANGUAGES = ("de", "en", "es", "fr", "it", "nl", "pt")
 REFUSAL_FINISHES = ("refusal", "content_filter")
 REFUSAL_GAP = r"(?:\s+\S{1,30}){0,5}?"
@@ -20759,7 +21649,10 @@ def evaluate_refusal(settings: JsonObject) -> Check:
         return broken or decided(True, f"refuses: {refused.told}", refused.kind, refused.evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.transforms "
+    "evaluators.trail evaluators.matcher "
+))
 # endregion
 
 # region evaluators/sequence.py
@@ -20780,6 +21673,8 @@ def evaluate_refusal(settings: JsonObject) -> Check:
 # the mode. The pairs of an ordered mode are always in order, so a score is 1 exactly when nothing is wrong.
 # An empty list means that none of these happened, in every mode.
 # =============================================================================
+section("evaluators.sequence", r'''
+from typing import NamedTuple
 
 
 class SequenceMode(NamedTuple):
@@ -20962,13 +21857,19 @@ def agreement_reason(trail: Trail, expected: ListedSteps, places: list[int], fou
     misplaced = [step_text(trail, places[j]) for _, j in found.misplaced]
     told = (("missing", missing), ("extra", extra), ("out of order", misplaced))
     return "; ".join(f"{what}: {listed(names, 5)}" for what, names in told if names)
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.predicates "
+    "evaluators.trail evaluators.matcher evaluators.pairing "
+))
 # endregion
 
 # region evaluators/similarity.py
 # =============================================================================
 # The evaluator `similarity`: how near the text is to a reference, by a named measure.
 # =============================================================================
+section("evaluators.similarity", r'''
+from collections.abc import Callable
+from typing import Any
 
 # Characters of the output, and of all references together. Where time grows with the product, this much takes about a second.
 SIMILARITY_BOUND = 50_000
@@ -21055,7 +21956,10 @@ def evaluate_similarity(settings: JsonObject) -> Check:
         return decided(True, f"{name} is {best!r}{which}", best)._replace(score=best)
 
     return check
-
+''', (
+    "foundation.jsonio evaluators.outcomes evaluators.registry evaluators.transforms "
+    "evaluators.edits evaluators.overlaps "
+))
 # endregion
 
 # region evaluators/state.py
@@ -21066,6 +21970,9 @@ def evaluate_similarity(settings: JsonObject) -> Check:
 # them in which * is every element. A change is the smallest part that is not the same: an object that appeared is one
 # change at its own place, whatever is in it, and so is a value that became one of another kind.
 # =============================================================================
+section("evaluators.state", r'''
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 CHANGES_TOLD = 5
 CHANGES_EVIDENCE = 20
@@ -21293,13 +22200,19 @@ def evaluate_state(settings: JsonObject) -> Check:
         return decided(not findings.wrong, reason, None if changes is None else {"changes": len(changes)}, evidence)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.paths evaluators.outcomes evaluators.registry "
+    "evaluators.predicates evaluators.field_comparison evaluators.field_rules "
+))
 # endregion
 
 # region evaluators/structure.py
 # =============================================================================
 # The evaluator `json`: the answer is JSON, and fits a JSON Schema.
 # =============================================================================
+section("evaluators.structure", r'''
+from collections.abc import Callable
+from typing import Any
 
 MAX_BREACHES_TOLD = 3
 
@@ -21391,13 +22304,20 @@ def evaluate_json(settings: JsonObject) -> Check:
         return decided(False, reason, value, (*place, *pointers))
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_builder foundation.schema "
+    "evaluators.outcomes evaluators.registry evaluators.regex_timer evaluators.json_text "
+))
 # endregion
 
 # region evaluators/text.py
 # =============================================================================
 # Evaluators over text and plain values: equals, contains, matches, length.
 # =============================================================================
+section("evaluators.text", r'''
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
 VALUE_SHOWN = 60  # characters of a value in a reason
 EVIDENCE_RANGES = 20
@@ -21779,7 +22699,10 @@ def evaluate_length(settings: JsonObject) -> Check:
         return decided(is_met, f"has {number:,} {unit}{'' if is_met else ', not'}{':' if is_met else ''} {bounds}", number)
 
     return check
-
+''', (
+    "foundation.text foundation.jsonio evaluators.decimals evaluators.outcomes evaluators.registry "
+    "evaluators.regex_timer evaluators.transforms "
+))
 # endregion
 
 # region evaluators/tool_schema.py
@@ -21790,6 +22713,9 @@ def evaluate_length(settings: JsonObject) -> Check:
 # that models are given: {"type": "function", "function": {"name", "parameters"}} and the flat forms with `parameters`,
 # `input_schema` or `inputSchema`. Without `tools` those of the observation's `evidence.tools` are used.
 # =============================================================================
+section("evaluators.tool_schema", r'''
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 TOOL_ARGS_KEYS = ("parameters", "input_schema", "inputSchema", "args")
 TOOL_RESULT_KEYS = ("output_schema", "outputSchema", "result")
@@ -21966,13 +22892,19 @@ def evidence_tools(view: View, latest: list[tuple[str, dict[str, ToolSchemas]]])
         except ConfigurationError as error:
             raise NotMeasurable(f"the tools of the evidence cannot be used: {error.pointer}: {error.message}") from None
     return latest[0][1]
-
+''', (
+    "foundation.text foundation.jsonio foundation.schema_builder evaluators.outcomes "
+    "evaluators.registry evaluators.predicates evaluators.trail evaluators.demands "
+    "evaluators.structure "
+))
 # endregion
 
 # region evaluators/trajectory.py
 # =============================================================================
 # How many steps were taken, and what holds of them: the evaluator `steps`.
 # =============================================================================
+section("evaluators.trajectory", r'''
+from typing import Any, NamedTuple
 
 DUTY_WHICH = ("all", "any", "none", "first", "last")
 
@@ -22092,7 +23024,10 @@ def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]
     if isinstance(which, int):
         return [asked[which - 1]]
     return [one for one in asked if one.is_meant and bool(one.answer) is (which == "none")]
-
+''', (
+    "foundation.text foundation.jsonio evaluators.outcomes evaluators.registry evaluators.trail "
+    "evaluators.matcher "
+))
 # endregion
 
 # region evaluators/standing.py
@@ -22103,6 +23038,9 @@ def duty_culprits(asked: list[DutyCandidate], which: Any) -> list[DutyCandidate]
 # while agreement.json says `at_human_level` of this very entry and of the labels that are there now.
 # Otherwise it informs: its severity becomes `info`, and what it says decides nothing.
 # =============================================================================
+section("evaluators.standing", r'''
+import os
+from collections.abc import Sequence
 
 VERDICT = ""
 AT_HUMAN_LEVEL, BELOW_HUMAN_LEVEL, LEVEL_UNDECIDED, UNLABELLED = "at_human_level", "below_human_level", "undecided", "unlabelled"
@@ -22217,7 +23155,10 @@ def not_gating_notes(meta: JsonObject) -> list[str]:
         f"The judge '{name}' informs but does not gate: {STANDING_WORDS.get(standing, standing)} ({standing})."
         for name, standing in sorted(dict(meta.get("not_gating", {})).items())
     ]
-
+''', (
+    "foundation.errors foundation.jsonio cases.judge_block cases.evaluation_file cases.labels "
+    "evaluators.outcomes evaluators.envelope evaluators.judge "
+))
 # endregion
 
 # region evaluators/suite.py
@@ -22233,6 +23174,8 @@ def not_gating_notes(meta: JsonObject) -> list[str]:
 # The outcome is the three-valued AND of hard and gate entries: a fail, else an error, else a pass.
 # If none of them passed or failed it is an error, and "reason": "nothing_checked" stands behind it.
 # =============================================================================
+section("evaluators.suite", r'''
+from typing import Any
 
 DECIDING = ("hard", "gate")
 PROGRAM_TYPES = ("command", "program")  # formats.md 1.3: never from a case's own evaluators
@@ -22506,7 +23449,11 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
     replaced = {entry.id: entry for entry in own}
     merged = [replaced.pop(entry.id, entry) for entry in entries]
     return [*merged, *replaced.values()]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case cases.dataset cases.expressions "
+    "cases.judge_block cases.evaluation_file evaluators.decimals evaluators.outcomes "
+    "evaluators.regex_timer evaluators.envelope evaluators.limits evaluators.standing "
+))
 # endregion
 
 # region evaluators/outside.py
@@ -22517,6 +23464,12 @@ def merged_entries(entries: list[PreparedEntry], own: list[PreparedEntry]) -> li
 # way: only a few observations are held at a time, and neither the order nor the number of jobs
 # shows in the results. Without leave nothing is started; the entries then are errors.
 # =============================================================================
+section("evaluators.outside", r'''
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 OUTSIDE_TYPES = (JUDGE, *PROGRAM_TYPES)
 UNNAMED_JUDGE = "a judge that does not say who it is"
@@ -22803,7 +23756,13 @@ def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
         for name, rubric in judges.items()
         if len(rubric["judges"]) > 1
     ]
-
+''', (
+    "foundation.text foundation.jsonio foundation.journals foundation.redact foundation.process "
+    "cases.improvement cases.case cases.dataset runs.journal runs.crew runs.judges "
+    "evaluators.decimals evaluators.outcomes evaluators.registry evaluators.regex_timer "
+    "evaluators.envelope evaluators.judge evaluators.judgements evaluators.limits "
+    "evaluators.programs evaluators.suite "
+))
 # endregion
 
 # region evaluators/stage_results.py
@@ -22814,6 +23773,10 @@ def mixed_judges(stage: str, judges: JsonObject) -> list[str]:
 # holds the digests of what the results were made from; results are stale when one of them
 # is no longer what it was.
 # =============================================================================
+section("evaluators.stage_results", r'''
+import os
+from collections.abc import Callable
+from typing import NamedTuple
 
 RESULTS = ".evaluated.jsonl"
 RESULTS_META = ".evaluated.meta.json"
@@ -22979,13 +23942,18 @@ def stage_state(improvement: Improvement, stage: str, dataset: Dataset, suite: S
 def changed_evaluators(before: JsonObject, after: JsonObject) -> list[str]:
     """Ids of the evaluators that are not the same in both {id: fingerprint}, sorted."""
     return sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
+    "foundation.jsonio foundation.locks cases.improvement cases.case cases.dataset runs.observation "
+    "runs.journal evaluators.label evaluators.suite evaluators.outside "
+))
 # endregion
 
 # region evaluators/rejudging.py
 # =============================================================================
 # The judge asked again about the same evidence, to tell its noise from the agent's.
 # =============================================================================
+section("evaluators.rejudging", r'''
 
 RoundVerdicts = dict[str, dict[str, dict[int, list[int]]]]  # by evaluator, case and trial: times passed and failed
 
@@ -23038,7 +24006,10 @@ class Rejudging:
             if entry.type.name != JUDGE or entry.id in rubrics:
                 self.verdicts.pop(entry.id, None)
         self.mixed = mixed_judges(self.stage, {name: rubric for name, rubric in rubrics.items() if name in self.shown})
-
+''', (
+    "foundation.jsonio foundation.locks cases.improvement cases.dataset runs.observation "
+    "evaluators.judge evaluators.suite evaluators.outside evaluators.stage_results "
+))
 # endregion
 
 # region policy/comparison.py
@@ -23049,6 +24020,11 @@ class Rejudging:
 # passed part of its valid trials. A case is not comparable when on either side fewer than
 # half of the planned trials are valid; nothing is assumed about the missing ones.
 # =============================================================================
+section("policy.comparison", r'''
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 CHANGES = ("improved", "strengthened", "unchanged", "weakened", "regressed", "not_comparable")
 
@@ -23299,7 +24275,9 @@ def change_counts(rows: list[JsonObject]) -> dict[str, int]:
         counts[row["change"]] += 1
         counts["newly_flaky"] += row["newly_flaky"]
     return counts
-
+''', (
+    "foundation.text foundation.jsonio stats.intervals stats.aggregates runs.observation "
+))
 # endregion
 
 # region policy/verdict.py
@@ -23310,6 +24288,10 @@ def change_counts(rows: list[JsonObject]) -> dict[str, int]:
 # error, else a pass; what does not apply is left out. A violated hard rule rejects whatever the
 # score; one that could not be checked, or too little evidence, gives `insufficient_evidence`.
 # =============================================================================
+section("policy.verdict", r'''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 NOTHING_THERE = "no evaluator of that name looked at this trial"
 
@@ -23415,7 +24397,9 @@ REASON_WORDS = {
     "low_confidence": "too little of the weight could be measured",
     "score": "by its score",
 }
-
+''', (
+    "foundation.jsonio cases.judge_block cases.evaluation_file evaluators.outcomes "
+))
 # endregion
 
 # region policy/agreement.py
@@ -23426,6 +24410,10 @@ REASON_WORDS = {
 # cases (statistics.md 8.4). Agreement with the consensus is shown and never compared with that: a
 # consensus is cleaner than one expert.
 # =============================================================================
+section("policy.agreement", r'''
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
 
 MARGIN, LEVEL_CONFIDENCE = 0.05, 0.95
 LEAST_RESAMPLES = 1_000
@@ -23623,13 +24611,17 @@ def rate_document(stage: str, cases: Mapping[str, Mapping[bool, int]], error: Js
         "reason": found.reason,
         "method": "Rogan-Gladen",
     }
-
+''', (
+    "foundation.jsonio stats.intervals stats.aggregates stats.sampler stats.agreement cases.labels "
+    "evaluators.standing "
+))
 # endregion
 
 # region policy/agreement_words.py
 # =============================================================================
 # Sentences and lines about the agreement of a judge with experts.
 # =============================================================================
+section("policy.agreement_words", r'''
 
 STANDING_REASONS = {
     **REASONS,
@@ -23752,7 +24744,9 @@ def rate_sentence(entry: JsonObject, label: str) -> str:
     if entry["corrected"] is None:
         return f"{said}; its error could not be measured: {STANDING_REASONS[entry['reason']]}"
     return f"{said}; corrected for its measured error ({entry['method']}): {share(entry['corrected'], entry['corrected_interval'])}"
-
+''', (
+    "foundation.text foundation.jsonio stats.intervals evaluators.standing "
+))
 # endregion
 
 # region policy/acceptance.py
@@ -23763,6 +24757,10 @@ def rate_sentence(entry: JsonObject, label: str) -> str:
 # threshold that even the most favourable outcome of the missing trials could not meet is
 # missed, whatever is missing.
 # =============================================================================
+section("policy.acceptance", r'''
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 class Missed(NamedTuple):
@@ -23929,7 +24927,9 @@ def ratio_side(tallies: list[object], attribute: str) -> "Fraction | None":
         return sum(exact, Fraction(0)) / len(exact)
     middle = len(exact) // 2
     return exact[middle] if len(exact) % 2 else (exact[middle - 1] + exact[middle]) / 2
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates cases.evaluation_file policy.comparison "
+))
 # endregion
 
 # region policy/derived.py
@@ -23941,6 +24941,12 @@ def ratio_side(tallies: list[object], attribute: str) -> "Fraction | None":
 # cases of each case's mean score, `min` and `max` the least and greatest of these means, `count` the number of cases with a
 # measured answer. Answers that are errors or never came are in none of them, and counted beside.
 # =============================================================================
+section("policy.derived", r'''
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 DERIVED_REASONS = {
     "no_values": "nothing of it was measured",
@@ -24222,7 +25228,10 @@ def derived_lines(documents: list[JsonObject], roles: dict[str, str]) -> list[st
         sides = [f"{visible(stage)} {derived_text(document[role])} ({basis_text_of(document[role])})" for role, stage in roles.items()]
         lines.append(f"{visible(document['name'], 60)}: {', '.join(sides)}{change}")
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case cases.expressions "
+    "cases.evaluation_file policy.comparison policy.acceptance "
+))
 # endregion
 
 # region policy/reliability.py
@@ -24234,6 +25243,12 @@ def derived_lines(documents: list[JsonObject], roles: dict[str, str]) -> list[st
 # one. Statistics may lower a recommendation, they never lift one. Nothing here names a case of
 # the holdout.
 # =============================================================================
+section("policy.reliability", r'''
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 ROLES_COMPARED = ("baseline", "candidate")
 BETTER, WORSE, UNDECIDED = "better", "worse", "insufficient_evidence"
@@ -24596,13 +25611,17 @@ def gate_codes(entry: JsonObject, settings: JsonObject) -> list[str]:
         return [WORSE]
     few = min(entry["repetitions"].values()) < settings["minimum_trials"]
     return [*entry["reasons"], *(["too_few_trials"] if few else [])]
-
+''', (
+    "foundation.jsonio stats.intervals stats.aggregates stats.lattice stats.exact_tests "
+    "stats.multiple stats.planning cases.case cases.evaluation_file policy.comparison "
+))
 # endregion
 
 # region policy/reliability_words.py
 # =============================================================================
 # What reliability says in words, the same on the terminal, in reasons and on the page.
 # =============================================================================
+section("policy.reliability_words", r'''
 
 SHOWN_FLAKY = 10
 SMALLEST_PRINTED = 1e-12  # below, sums of floats say nothing
@@ -24791,13 +25810,19 @@ def noise_text(entry: JsonObject) -> str:
     share = entry["noise"]["share_of_variance"]
     text = f"repeating the same cases moves the rates by {100 * errors[0]:.1f} and {100 * errors[1]:.1f} points (standard errors)"
     return text + (f"; {100 * share:.0f} % of the scatter of the changes is trial noise" if share is not None else "")
-
+''', (
+    "foundation.text foundation.jsonio stats.intervals policy.reliability "
+))
 # endregion
 
 # region policy/plan.py
 # =============================================================================
 # Before a run: cases × trials, the smallest effect each shows, its cost and time.
 # =============================================================================
+section("policy.plan", r'''
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 TYPICAL_RATE = 0.7
 TYPICAL_NOISE = 0.5  # share of the variance of one trial that is scatter within a case; the rest lies between cases
@@ -24924,7 +25949,10 @@ def plan_document(
         "effect": effect,
         "needed": needed,
     }
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates stats.planning cases.case policy.comparison "
+    "policy.reliability "
+))
 # endregion
 
 # region policy/noise.py
@@ -24937,6 +25965,10 @@ def plan_document(
 # that was done, its flips there are its own, and what the passes flip beyond them is the agent's:
 # the variance of a verdict is that within the evidence plus that between (law of total variance).
 # =============================================================================
+section("policy.noise", r'''
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 NOT_REPEATABLE = frozenset(["judge", "program", "command"])  # types that may say something else the next time
 AGENT, UNKNOWN_OWNER, JUDGE_OWNER, BOTH_OWNERS = "agent", "agent or evaluator", "judge", "agent and judge"
@@ -25079,13 +26111,16 @@ def evaluator_noise(results: PassResults, name: str, rejudged: dict[str, dict[in
     owner = AGENT if not own.rate else UNKNOWN_OWNER if rest is None else BOTH_OWNERS if rest else JUDGE_OWNER
     parts = {"flip_rate": float(own.rate), "interval": own.interval, "cases": own.cases}
     return {**found, "owner": owner, "judge": parts, "agent_flip_rate": None if rest is None else float(rest)}
-
+''', (
+    "foundation.jsonio stats.aggregates stats.lattice "
+))
 # endregion
 
 # region policy/replay.py
 # =============================================================================
 # Kept evidence under another policy: what flips, without running the agent.
 # =============================================================================
+section("policy.replay", r'''
 
 
 def flips_document(before: JsonObject, after: JsonObject, holdout: frozenset[str]) -> JsonObject:
@@ -25113,7 +26148,9 @@ def side_of_flip(comparison: JsonObject) -> JsonObject:
     """Recommendation, reasons and rates of one side of a replay, without ids of cases."""
     reasons = [{key: reason[key] for key in ("code", "rule", "text")} for reason in comparison["reasons"]]
     return {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "evidence")} | {"reasons": reasons}
-
+''', (
+    "foundation.jsonio "
+))
 # endregion
 
 # region policy/recommendation.py
@@ -25123,6 +26160,10 @@ def side_of_flip(comparison: JsonObject) -> JsonObject:
 # The document is comparison.json (formats.md 1.5). The first rule that fires decides, all
 # that fire are listed. Nothing here reads a clock or writes a file.
 # =============================================================================
+section("policy.recommendation", r'''
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 EXCLUDED_LIMIT = (1, 20)  # formats.md 1.5 rule 5: more than 5 % of the planned trials
 ELIGIBLE, REJECTED, MANUAL_REVIEW = "eligible", "rejected", "manual_review"
@@ -25327,7 +26368,10 @@ def notes_of(rows: list[JsonObject], before: StageTally, after: StageTally, delt
     if delta is None:
         notes.append("There is no change of the pass rate to report: no case could be compared.")
     return notes
-
+''', (
+    "foundation.text foundation.jsonio cases.case cases.evaluation_file evaluators.standing "
+    "policy.comparison policy.acceptance policy.derived policy.reliability policy.reliability_words "
+))
 # endregion
 
 # region policy/objectives.py
@@ -25338,6 +26382,10 @@ def notes_of(rows: list[JsonObject], before: StageTally, after: StageTally, delt
 # `objectives` are met; the bounds are inclusive. What was not measured is not comparable,
 # never free and never fast. Money and quality are compared as exact fractions.
 # =============================================================================
+section("policy.objectives", r'''
+from typing import TYPE_CHECKING, Any, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 LATENCY_PERCENT = 95
 
@@ -25530,7 +26578,10 @@ def pareto_notes(baseline: Measured | None, timed: bool, front: list[str], unsep
     if len(front) > 1:
         notes.append("The best of several looks better than it is: confirm the choice on cases that did not make it.")
     return notes
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates stats.multiple cases.case "
+    "cases.evaluation_file policy.comparison policy.acceptance policy.derived policy.recommendation "
+))
 # endregion
 
 # region policy/holdout.py
@@ -25540,6 +26591,9 @@ def pareto_notes(baseline: Measured | None, timed: bool, front: list[str], unsep
 # A seal holds a salted hash of each whole holdout case. Whoever changes, removes or adds one
 # between two exports is found out; the seal itself tells nothing of a case to a reader without it.
 # =============================================================================
+section("policy.holdout", r'''
+import os
+from typing import NamedTuple
 
 SALT_BYTES = 16
 
@@ -25587,7 +26641,9 @@ def seal_breach(dataset: Dataset, seal: JsonObject) -> SealBreach | None:
     now = {case_seal(dataset.cases[name], salt) for name in dataset.holdout}
     lost, new = len(set(sealed) - now), len(now - set(sealed))
     return SealBreach(lost, new) if lost or new else None
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case cases.dataset "
+))
 # endregion
 
 # region policy/feedback.py
@@ -25597,6 +26653,9 @@ def seal_breach(dataset: Dataset, seal: JsonObject) -> SealBreach | None:
 # The document of feedback.json comes in pieces, so that no stage is held in memory. Of the
 # holdout it says how many cases there are, and nothing else: its results are in no total.
 # =============================================================================
+section("policy.feedback", r'''
+from collections.abc import Iterator
+from typing import Any
 
 SHOWN_OF_CASE = ("id", "split", "tags", "critical", "input", "context", "expected")
 SHOWN_OF_TRIAL = ("case_id", "trial", "status", "output", "steps", "error", "finish_reason")
@@ -25631,7 +26690,9 @@ def trial_document(observation: JsonObject, result: JsonObject) -> JsonObject:
     """One trial: what the agent did, and what each evaluator said of it."""
     found: dict[str, Any] = {key: observation[key] for key in SHOWN_OF_TRIAL if key in observation}
     return {**found, **{key: result[key] for key in SHOWN_OF_RESULT}}
-
+''', (
+    "foundation.jsonio cases.dataset "
+))
 # endregion
 
 # region policy/optimizer.py
@@ -25644,6 +26705,8 @@ def trial_document(observation: JsonObject, result: JsonObject) -> JsonObject:
 #
 # Nothing that an optimizer answers is run, evaluated or promoted here.
 # =============================================================================
+section("policy.optimizer", r'''
+from typing import Any
 
 OPTIMIZER_PROTOCOL = "1.0"
 CANDIDATE_FIELDS = {"components": OBJECT, "rationale": ANY_TEXT}
@@ -25735,7 +26798,10 @@ def candidate_document(number: int, candidate: JsonObject, components: dict[str,
 def candidate_name(number: int) -> str:
     """The folder of candidate *number*: 'candidate-007'."""
     return f"candidate-{number:03d}"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.shapes foundation.shingles "
+    "cases.dataset "
+))
 # endregion
 
 # region history/ledger.py
@@ -25751,6 +26817,10 @@ def candidate_name(number: int) -> str:
 # how many entries there are, the hash of the last, and which run is champion: it can be made
 # from the ledger, and a ledger that lost its last entries no longer agrees with it.
 # =============================================================================
+section("history.ledger", r'''
+import os
+import re
+from typing import Any, NamedTuple
 
 LEDGER_FILE, CHAMPION_FILE, UNFINISHED_FILE, RUNS_FOLDER = "ledger.jsonl", "champion.json", "unfinished.json", "runs"
 HISTORY_VERSION = 1
@@ -25982,7 +27052,9 @@ def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> Ledger
         message = f"entry {number} is not the one that the anchor was printed of: the history was rewritten"
         return LedgerProblem(shown, number, "anchor_mismatch", message)
     return None
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio "
+))
 # endregion
 
 # region history/archive.py
@@ -25994,6 +27066,11 @@ def anchor_problem(entries: list[JsonObject], digest: str, shown: str) -> Ledger
 # content and of the stored bytes. Nothing is read through a link that leaves the history, and
 # no more is unpacked than the manifest says there is.
 # =============================================================================
+section("history.archive", r'''
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
 
 OBJECTS_FOLDER = "objects"
 LARGE_BYTES = 64 << 10  # a file above this size is compressed
@@ -26165,7 +27242,9 @@ def object_json(folder: str, entry: JsonObject) -> JsonObject:
     except (JsonError, UnicodeDecodeError):
         value = None
     return value if isinstance(value, dict) else {}
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.dataset history.ledger "
+))
 # endregion
 
 # region history/reading.py
@@ -26183,6 +27262,11 @@ def object_json(folder: str, entry: JsonObject) -> JsonObject:
 # never subtracted. In every run 'candidate' is the version that the run is about; 'baseline' is
 # there when it was compared. Nothing here writes.
 # =============================================================================
+section("history.reading", r'''
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 HISTORY_FOLDER = "kaizen-history"
 MANIFEST_FILE = "manifest.json"
@@ -26601,7 +27685,10 @@ def difference_text(difference: JsonObject) -> str:
         parts += [f"{what} {kind}: {listed([visible(name, 60) for name in ids], 5)}" for kind, ids in names.items() if ids]
     parts += [f"holdout cases that differ: {difference['holdout_cases']}"] if difference["holdout_cases"] else []
     return re.sub(r"[\r\n]", " ", "; ".join(parts)) or "in nothing"
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "cases.case cases.dataset policy.comparison policy.recommendation history.ledger history.archive "
+))
 # endregion
 
 # region history/recording.py
@@ -26612,6 +27699,12 @@ def difference_text(difference: JsonObject) -> str:
 # going to be written, then objects, manifest, ledger and champion.json are, in that order, and
 # `unfinished.json` goes. The moment at which something counts is the renaming of the ledger.
 # =============================================================================
+section("history.recording", r'''
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple
 
 ATTRIBUTES_FILE, LOCK_FILE = ".gitattributes", "history.lock"
 ATTRIBUTES = "# The files here are known by their hashes: git must not convert their line ends.\n* -text\n"
@@ -26794,7 +27887,10 @@ def sweep_half_written(folder: str) -> None:
     for name in list_folder(folder):
         if re.fullmatch(HALF_WRITTEN, name) and not name.startswith(".dashboard."):
             discard_unfinished(os.path.join(folder, name))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
+    "foundation.jsonio foundation.locks history.ledger history.archive history.reading "
+))
 # endregion
 
 # region history/promotion.py
@@ -26804,6 +27900,8 @@ def sweep_half_written(folder: str) -> None:
 # Every rule must hold; there is no way around one. Past promotions are judged by the same
 # rules when a history is validated.
 # =============================================================================
+section("history.promotion", r'''
+from typing import NamedTuple
 
 ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
 
@@ -26937,7 +28035,9 @@ def stated_decision(decision: Decision | None) -> JsonObject | None:
     if decision is None:
         return None
     return {key: value for key, value in decision._asdict().items() if key != "path"}
-
+''', (
+    "foundation.text foundation.jsonio cases.decision history.ledger history.reading "
+))
 # endregion
 
 # region history/validation.py
@@ -26948,6 +28048,10 @@ def stated_decision(decision: Decision | None) -> JsonObject | None:
 # had it; champion.json and the folders of the lost runs tell, and where somebody removed those
 # too, only an anchor digest that is kept elsewhere does.
 # =============================================================================
+section("history.validation", r'''
+import os
+import re
+import stat
 
 DASHBOARD_FILE = "dashboard.html"
 NOT_HISTORY = (DASHBOARD_FILE, LOCK_FILE)
@@ -27104,13 +28208,19 @@ def found_names(folder: str) -> list[tuple[str, int]]:
         waiting += [path for path, mode in modes if stat.S_ISDIR(mode)]
         found += [(os.path.relpath(path, folder).replace(os.sep, "/"), mode) for path, mode in modes if not stat.S_ISDIR(mode)]
     return found
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.decision history.ledger "
+    "history.archive history.reading history.recording history.promotion "
+))
 # endregion
 
 # region history/restoring.py
 # =============================================================================
 # An archived run put back as an improvement folder, to be evaluated again.
 # =============================================================================
+section("history.restoring", r'''
+import os
+import re
 
 REFERENCE = "$file/"  # before the name of a file that evaluation.json or a case refers to
 PLAIN_NAME = r"[A-Za-z0-9_][\w.-]{0,200}"
@@ -27144,7 +28254,10 @@ def restored_path(folder: str, name: str) -> str:
     if not re.fullmatch(PLAIN_NAME, name, re.ASCII):
         raise ArchiveError(f"{quoted(name)}: is no name of an archived file", "", "invalid_file")
     return os.path.join(folder, CASES_FILE if name == CASES_ARCHIVED else name)
-
+''', (
+    "foundation.text foundation.files foundation.jsonio cases.improvement cases.dataset "
+    "history.archive history.reading "
+))
 # endregion
 
 # region lab/workspace.py
@@ -27158,12 +28271,6 @@ def restored_path(folder: str, name: str) -> str:
 # The store of a linked worktree is that of the main one; a clone below `kaizen/.kaizen/work/`
 # uses the store around it. Both are found by reading git's files, without starting git.
 # =============================================================================
-
-WORKSPACE_FOLDER = "kaizen"
-STORE_NAME = ".kaizen"
-CONFIG_FILE = "config.json"
-STORE_MARK = "store.json"
-STORE_TEXT = '{"kind": "kaizen-lab-store", "version": 1}\n'
 CONFIG_TEXT = r"""{
   "version": 1,
   "seed": 20260101,
@@ -27173,6 +28280,16 @@ CONFIG_TEXT = r"""{
   "slots": null
 }
 """
+section("lab.workspace", r'''
+import os
+import re
+from typing import NamedTuple
+
+WORKSPACE_FOLDER = "kaizen"
+STORE_NAME = ".kaizen"
+CONFIG_FILE = "config.json"
+STORE_MARK = "store.json"
+STORE_TEXT = '{"kind": "kaizen-lab-store", "version": 1}\n'
 CONFIG_FIELDS = {
     "version": Kind(lambda value: value == 1 and value is not True, "1", shows_value=True),
     "seed": COUNT,
@@ -27309,7 +28426,9 @@ def make_store(workspace: Workspace) -> list[str]:
     make_folder(store)
     contents = {os.path.join(store, STORE_MARK): STORE_TEXT, os.path.join(store, ".gitignore"): "*\n"}
     return [path for path, text in contents.items() if create_file(path, text)]
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio foundation.shapes "
+))
 # endregion
 
 # region lab/system.py
@@ -27338,6 +28457,11 @@ def make_store(workspace: Workspace) -> list[str]:
 #       - node_modules
 #     best_run: r0007             written by `kaizen keep` alone
 # =============================================================================
+section("lab.system", r'''
+import os
+import re
+import sys
+from typing import NamedTuple
 
 SYSTEMS_FOLDER = "systems"
 SYSTEM_FILE, SYSTEM_PROGRAM, EVAL_PROGRAM = "system.md", "system.py", "eval.py"
@@ -27367,7 +28491,7 @@ SYSTEM_FIELDS = {
 PATHS_HINT = "paths are relative to the folder that holds kaizen/"
 EVAL_KIND, IMPROVEMENT_KIND, TYPED_KIND = "eval", "improvement", "typed"
 # Notes in a system's folder that decide nothing.
-UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "README.md", "trace.js", "dataset-item.js")
+UNLOCKED = (SYSTEM_FILE, "lessons.md", "campaigns/**", "guide/**", "README.md", "trace.js", "dataset-item.js")
 
 
 class Metric(NamedTuple):
@@ -27602,14 +28726,17 @@ def files_below(root: str, folder: str) -> list[str]:
                 found.append(os.path.relpath(path, root))
         found += [os.path.relpath(path, root) for path in (os.path.join(place, name) for name in folders) if os.path.islink(path)]
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "foundation.shapes foundation.frontmatter cases.improvement cases.dataset cases.evaluation_file "
+    "runs.commit lab.workspace "
+))
 # endregion
 
 # region lab/scaffold.py
 # =============================================================================
 # A new system folder: its description, an eval that runs at once, items, a stand-in.
 # =============================================================================
-
 SYSTEM_MD = r"""---
 metric: accuracy
 aggregation: mean
@@ -27707,6 +28834,9 @@ import sys
 request = json.load(sys.stdin)
 print(json.dumps({"output": request["input"].title()}))
 '''
+section("lab.scaffold", r'''
+import os
+
 SYSTEM_TEMPLATES = {"system.md": SYSTEM_MD, "eval.py": SYSTEM_EVAL, "items.jsonl": SYSTEM_ITEMS, "agent.py": SYSTEM_AGENT}
 
 
@@ -27722,12 +28852,170 @@ def scaffold_system(workspace: Workspace, name: str) -> list[str]:
     for file, text in SYSTEM_TEMPLATES.items():
         write_file(os.path.join(folder, file), text.replace("SYSTEM/", f"{name}/").replace("# SYSTEM\n", f"# {name}\n"))
     return [os.path.join(folder, file) for file in SYSTEM_TEMPLATES]
-
+''', (
+    "foundation.errors foundation.text foundation.files lab.workspace lab.system "
+))
 # endregion
 
 # region lab/runstore.py
 # =============================================================================
-# The store of runs: one small interface, and its implementation in files.
+# The store of runs as the lab sees it: an interface, behind which runs may lie anywhere.
+#
+# A run is a document (run.json), answers, chained events, logs, a patch, and folders for programs that need files: the locked copy,
+# material, the engine's evidence. lab/runfolder.py keeps them in files.
+# =============================================================================
+section("lab.runstore", r'''
+from collections.abc import Iterator
+from typing import Any
+
+PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
+CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted", "tainted"
+RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
+ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
+ANSWERED = ITEM_STATUSES[:2]  # statuses that are a measurement
+# What a run has only once it has been started, and no longer when it is restarted.
+RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds", "items")
+Key = tuple[str, int, int]  # item, trial, pass
+
+
+def run_passes(document: JsonObject) -> range:
+    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
+    first = int(document.get("campaign", {}).get("pass_from", 1))
+    return range(first, first + int(document["passes"]))
+
+
+def item_key(line: JsonObject) -> Key:
+    """(item, trial, pass) of a line of items.jsonl."""
+    return line["item"], line["trial"], line["pass"]
+
+
+class LogSink:
+    """Where what a program printed is kept; `write` returns when it is handed to the system."""
+
+    def write(self, data: bytes) -> None:
+        """Appends *data*."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends it."""
+        raise NotImplementedError
+
+
+class RunWriter:
+    """Writes one run, for the one process that holds it."""
+
+    notes: list[str]  # what was mended when the run was opened
+
+    def document(self) -> JsonObject:
+        """run.json as it is."""
+        raise NotImplementedError
+
+    def update(self, **fields: Any) -> None:
+        """Changes fields of run.json."""
+        raise NotImplementedError
+
+    def event(self, kind: str, **body: Any) -> None:
+        """Appends an event, on disk at once."""
+        raise NotImplementedError
+
+    def item(self, line: JsonObject) -> None:
+        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
+        raise NotImplementedError
+
+    def sync_if_due(self) -> None:
+        """Brings answers that have waited 200 ms to the disk."""
+        raise NotImplementedError
+
+    def log(self, name: str) -> LogSink:
+        """The log *name* of the run (out.log, err.log), to append to."""
+        raise NotImplementedError
+
+    def keep_patch(self, patch: str) -> None:
+        """Keeps the text of what the variant changes; bytes that are not UTF-8 are surrogates in it."""
+        raise NotImplementedError
+
+    def locked_folder(self) -> str:
+        """Absolute path of the local folder for the locked copy, which may not be there yet.
+
+        Programs run from it while the run is held, so that it is always the same folder of this machine's file system.
+        """
+        raise NotImplementedError
+
+    def material(self, name: str) -> str:
+        """Absolute path of the local folder *name* of the run, made when it is not there, for files that programs read while it is held."""
+        raise NotImplementedError
+
+    def shown(self, name: str) -> str:
+        """Where a person finds the log *name*, in words."""
+        raise NotImplementedError
+
+    def sealed_items(self) -> JsonObject | None:
+        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
+        raise NotImplementedError
+
+    def finish(self, state: str, **fields: Any) -> None:
+        """Syncs all answers, appends the event `ended` with *state*, *fields* and the hash of run.json, and makes both the run's."""
+        raise NotImplementedError
+
+
+class RunStore:
+    """All runs of a workspace."""
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        raise NotImplementedError
+
+    def create(self, document: JsonObject) -> str:
+        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
+        raise NotImplementedError
+
+    def read(self, run: str) -> JsonObject:
+        """run.json, its state `interrupted` when nobody is at it any more; a run that has not ended has no result.
+
+        Raises InputError (`no_run`, `unfit_run`), RefusedError (`record_changed`) when it is not what the run ended with.
+        """
+        raise NotImplementedError
+
+    def read_whole(self, run: str) -> JsonObject:
+        """run.json as `read` has it, after a look through all events: for what is made of the run. Raises InputError, RefusedError."""
+        self.events(run)
+        return self.read(run)
+
+    def items(self, run: str) -> Iterator[JsonObject]:
+        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
+        raise NotImplementedError
+
+    def events(self, run: str) -> list[JsonObject]:
+        """The events. Raises RefusedError (`broken_chain`)."""
+        raise NotImplementedError
+
+    def writing(self, run: str) -> Any:
+        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
+        raise NotImplementedError
+
+    def locked_folder(self, run: str) -> str:
+        """Absolute path of the local folder with the locked copy of *run*, to read. Raises InputError."""
+        raise NotImplementedError
+
+    def evidence_folder(self, run: str) -> str:
+        """Absolute path of the local folder of the engine's evidence of *run*: observations, results and what is computed from them.
+
+        Files in it are named after the run (`r0042.jsonl`, …), and are read and written by path: by whoever holds the run, and
+        afterwards by commands that keep their findings beside it. Raises InputError.
+        """
+        raise NotImplementedError
+
+    def restart(self, run: str) -> None:
+        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
+        raise NotImplementedError
+''', (
+    "foundation.jsonio "
+))
+# endregion
+
+# region lab/runfolder.py
+# =============================================================================
+# The store of runs in files of the workspace.
 #
 #     runs/<run>/run.json        what the run is, its state and result; written anew beside its place and renamed
 #     runs/<run>/items.jsonl     a line for each answer to an (item, trial, pass), appended, synced at most 200 ms later
@@ -27735,22 +29023,25 @@ def scaffold_system(workspace: Workspace, name: str) -> list[str]:
 #     runs/<run>/out.log err.log what the eval printed, capped
 #     runs/<run>/attempt-N/      what these files were before the run was restarted
 #
-# Nobody else knows these paths. A run that is recorded as planned or running, but that no process
-# holds, was interrupted: `read` says so.
+# Nobody else knows these paths; programs that need files get folders of their own (`locked_folder`,
+# `material`, `evidence_folder`). A run that is recorded as planned or running, but that no process
+# holds, was interrupted: `read` says so. The event `ended` has what the run ended with and the hash
+# of run.json: `read` refuses a run.json that says something else.
 # =============================================================================
+section("lab.runfolder", r'''
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
-CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted", "tainted"
-RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
-ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
-ANSWERED = ITEM_STATUSES[:2]  # statuses that are a measurement
-RUN_NAME = re.compile(r"r\d{4,9}\Z")
+RUN_NAME = re.compile(r"r[0-9]{4,}\Z")
 RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
-RUN_LOCK = "lock"
+RUN_LOCK, LOCKED = "lock", "locked"
+ENDED, UNENDED = "ended", (PLANNED, RUNNING)
 OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
-# What a run has only once it has been started, and no longer when it is restarted.
-RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds", "items")
-Key = tuple[str, int, int]  # item, trial, pass
+RUN_RESULT_FIELDS_TOLD = {"counts", "result", "items", "metrics", "cost_usd"}
 MEASURED = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
 RUN_FIELDS = {
     **dict.fromkeys(("id", "system", "variant", "created_at", "verdict", "separation"), TEXT),
@@ -27792,28 +29083,17 @@ ITEM_FIELDS = {
 REQUIRED_ITEM_FIELDS = ("item", "trial", "pass", "attempt", "status", "score", "metrics", "cost_usd", "latency_ms")
 
 
-def run_passes(document: JsonObject) -> range:
-    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
-    first = int(document.get("campaign", {}).get("pass_from", 1))
-    return range(first, first + int(document["passes"]))
-
-
-def item_key(line: JsonObject) -> Key:
-    """(item, trial, pass) of a line of items.jsonl."""
-    return line["item"], line["trial"], line["pass"]
-
-
 def other_answers(shown: str, what: str) -> RefusedError:
     """The refusal of answers that are not those which were recorded when the run ended."""
     hint = "put back the file that Kaizen wrote, or run that commit anew"
     return RefusedError(f"{shown}: is not what it was when the run ended: {what}", hint, "journal_changed")
 
 
-def check_run_document(document: JsonObject, run: str, shown: str) -> None:
-    """Raises InputError, with *shown* in front, unless *document* has the fields of run.json that *run* must have."""
+def check_run_document(document: JsonObject, run: str, path: str) -> None:
+    """Raises InputError, naming *path*, unless *document* has the fields of run.json that *run* must have."""
 
     def report(pointer: str, message: str, hint: str) -> None:
-        raise InputError(f"{shown}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
+        raise InputError(f"{shown_path(path)}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
 
     check_fields(document, RUN_FIELDS, "", report, REQUIRED_RUN_FIELDS)
     for name, fields in RUN_PARTS.items():
@@ -27839,78 +29119,34 @@ def checked_item(line: JsonObject, place: str) -> JsonObject:
     return line
 
 
-class RunWriter:
-    """Writes one run, for the one process that holds it."""
+def refuse_other_record(document: JsonObject, record: str, ended: JsonObject | None, path: str) -> None:
+    """Raises RefusedError, naming *path*, unless *document*, of a run that has ended, is what the event *ended* tells.
 
-    notes: list[str]  # what was mended when the run was opened
-
-    def document(self) -> JsonObject:
-        """run.json as it is."""
-        raise NotImplementedError
-
-    def update(self, **fields: Any) -> None:
-        """Changes fields of run.json."""
-        raise NotImplementedError
-
-    def event(self, kind: str, **body: Any) -> None:
-        """Appends an event, on disk at once."""
-        raise NotImplementedError
-
-    def item(self, line: JsonObject) -> None:
-        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
-        raise NotImplementedError
-
-    def sync_if_due(self) -> None:
-        """Brings answers that have waited 200 ms to the disk."""
-        raise NotImplementedError
-
-    def file(self, name: str) -> str:
-        """Path of a file beside the journals, for logs and the eval's material."""
-        raise NotImplementedError
-
-    def sealed_items(self) -> JsonObject | None:
-        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
-        raise NotImplementedError
-
-    def finish(self, state: str, **fields: Any) -> None:
-        """Syncs all answers, appends the event `ended`, and makes *state* the state of the run."""
-        raise NotImplementedError
+    *record* is the SHA-256 of it as it stands there. A restart that a crash broke off has taken the result away already: nothing is
+    claimed, and only the state counts.
+    """
+    told = ended["body"] if ended else {"state": document["state"]}
+    if told.get("record") == record:
+        return
+    claims_nothing = document["state"] != DONE and not RUN_RESULT_FIELDS_TOLD & document.keys()
+    if claims_nothing and told.get("state") == document["state"]:
+        return
+    differing = sorted(key for key in told if key != "record" and document.get(key) != told[key]) or ["what was planned"]
+    what = f"other {', '.join(differing)} than when the run ended" if ended else "there is no event that the run ended"
+    raise RefusedError(f"{shown_path(path)}: is not what Kaizen wrote: {what}", OWN_FILE_HINT, "record_changed")
 
 
-class RunStore:
-    """All runs of a workspace."""
+class FileSink(LogSink):
+    """Appends to the file *path*."""
 
-    def ids(self) -> list[str]:
-        """The ids of all runs, oldest first."""
-        raise NotImplementedError
+    def __init__(self, path: str) -> None:
+        self.path, self.descriptor = path, open_for_appending(path)
 
-    def create(self, document: JsonObject) -> str:
-        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
-        raise NotImplementedError
+    def write(self, data: bytes) -> None:
+        write_all(self.descriptor, data, self.path)
 
-    def read(self, run: str) -> JsonObject:
-        """run.json, its state `interrupted` when nobody is at it any more. Raises InputError (`no_run`)."""
-        raise NotImplementedError
-
-    def items(self, run: str) -> Iterator[JsonObject]:
-        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
-        raise NotImplementedError
-
-    def events(self, run: str) -> list[JsonObject]:
-        """The events. Raises RefusedError (`broken_chain`)."""
-        raise NotImplementedError
-
-    def writing(self, run: str) -> Any:
-        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
-        raise NotImplementedError
-
-    def file(self, run: str, name: str) -> str:
-        """Path of the file *name* beside the journals of *run*, to read or, for whoever holds the run, to write."""
-        raise NotImplementedError
-
-    def restart(self, run: str) -> None:
-        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
-        raise NotImplementedError
+    def close(self) -> None:
+        os.close(self.descriptor)
 
 
 def digested_lines(path: str) -> "tuple[int, hashlib._Hash]":
@@ -27952,7 +29188,24 @@ class FolderWriter(RunWriter):
         self.answers.sync_if_due()
 
     def file(self, name: str) -> str:
+        """Path of a file of the run."""
         return os.path.join(self.folder, name)
+
+    def log(self, name: str) -> LogSink:
+        return FileSink(self.file(name))
+
+    def keep_patch(self, patch: str) -> None:
+        write_file(self.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+
+    def locked_folder(self) -> str:
+        return self.file(LOCKED)
+
+    def material(self, name: str) -> str:
+        make_folder(self.file(name))
+        return self.file(name)
+
+    def shown(self, name: str) -> str:
+        return shown_path(self.file(name))
 
     def sealed_items(self) -> JsonObject | None:
         seal = {"lines": self.lines, "sha256": self.digest.hexdigest()}
@@ -27964,8 +29217,9 @@ class FolderWriter(RunWriter):
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
-        self.event("ended", state=state, reason=fields.get("reason"))
-        self.update(state=state, pid=None, **fields)
+        told = {"state": state, "reason": None, **fields}
+        self.event(ENDED, **told, record=sha256_hex(encode_readable({**self.fields, "pid": None, **told}) + "\n"))
+        self.update(pid=None, **told)
 
     def close(self) -> None:
         """Closes the journals."""
@@ -28005,11 +29259,24 @@ class FolderStore(RunStore):
     def read(self, run: str) -> JsonObject:
         folder = self.folder(run)
         path = os.path.join(folder, RUN_DOCUMENT)
-        found = read_json_object(path)
-        check_run_document(found, run, shown_path(path))
-        if found["state"] in (PLANNED, RUNNING) and not is_locked(os.path.join(folder, RUN_LOCK)):
-            found["state"] = BROKEN_OFF
-        return found
+        data = read_bytes(path)
+        try:
+            found = decode_line(data)
+        except JsonError:
+            found = read_json_object(path)  # says where
+        check_run_document(found, run, path)
+        ended, is_last = last_event(os.path.join(folder, EVENTS_FILE), ENDED)
+        is_open = found["state"] in UNENDED
+        try:
+            if not is_open:
+                refuse_other_record(found, sha256_hex(data), ended, path)
+        except RefusedError:
+            is_open = True
+            if not is_locked(os.path.join(folder, RUN_LOCK)):
+                raise
+        if is_open and not is_locked(os.path.join(folder, RUN_LOCK)):
+            found["state"] = TAINTED if ended and is_last and ended["body"].get("state") == TAINTED else BROKEN_OFF
+        return {key: value for key, value in found.items() if key not in ("result", "counts")} if is_open else found
 
     def items(self, run: str) -> Iterator[JsonObject]:
         path, document = os.path.join(self.folder(run), ITEMS_FILE), self.read(run)
@@ -28032,8 +29299,11 @@ class FolderStore(RunStore):
     def events(self, run: str) -> list[JsonObject]:
         return read_chain(os.path.join(self.folder(run), EVENTS_FILE))
 
-    def file(self, run: str, name: str) -> str:
-        return os.path.join(self.folder(run), name)
+    def locked_folder(self, run: str) -> str:
+        return os.path.join(self.folder(run), LOCKED)
+
+    def evidence_folder(self, run: str) -> str:
+        return self.folder(run)
 
     @contextmanager
     def writing(self, run: str) -> Iterator[RunWriter]:
@@ -28042,6 +29312,11 @@ class FolderStore(RunStore):
             writer = FolderWriter(folder)
             try:
                 yield writer
+            except (InputError, OSError):
+                if os.path.isfile(writer.file(RUN_DOCUMENT)):
+                    raise
+                message = f"{shown_path(folder)}: somebody removed the folder of {run} while the run was at work: nothing of it is left"
+                raise RefusedError(message, "start another run; an eval must leave kaizen/.kaizen alone", "run_removed") from None
             finally:
                 writer.close()
 
@@ -28054,13 +29329,21 @@ class FolderStore(RunStore):
             make_new_folder(old)  # it is there when a crash broke off an earlier restart, which goes on here
             if not os.path.exists(os.path.join(old, RUN_DOCUMENT)):
                 copy_file(os.path.join(folder, RUN_DOCUMENT), os.path.join(old, RUN_DOCUMENT))
+            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
+            write_json(os.path.join(folder, RUN_DOCUMENT), kept)  # claims nothing from here on, wherever a crash breaks this off
             for name in list_folder(folder):
                 if name not in (RUN_DOCUMENT, RUN_LOCK) and not name.startswith(("attempt-", ".")):
                     move_file(os.path.join(folder, name), os.path.join(old, name))
-            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
             write_json(os.path.join(folder, RUN_DOCUMENT), {**kept, "state": PLANNED, "attempt": attempt + 1})
 
 
+def run_store(workspace: Workspace) -> RunStore:
+    """The store of the runs of *workspace*."""
+    return FolderStore(workspace)
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.journals foundation.chain foundation.shapes runs.journal lab.workspace lab.runstore "
+))
 # endregion
 
 # region lab/git.py
@@ -28070,6 +29353,9 @@ class FolderStore(RunStore):
 # `git_answer` is the only way in which the lab calls git. It runs nothing that the repository
 # configures (foundation/git.py), and no word of it ever resets, cleans or overwrites a tree.
 # =============================================================================
+section("lab.git", r'''
+import os
+import re
 
 OLDEST_GIT = (2, 31)  # the first that takes configuration from GIT_CONFIG_COUNT, with which content filters are switched off
 LOOK_UP_SECONDS = 60.0
@@ -28178,7 +29464,9 @@ def git_version() -> tuple[int, int]:
     if version < OLDEST_GIT:
         raise GitError(f"git {'.'.join(map(str, version))} is too old", "install git 2.31 or later", "git_too_old")
     return version
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.process foundation.git "
+))
 # endregion
 
 # region lab/provenance.py
@@ -28188,6 +29476,10 @@ def git_version() -> tuple[int, int]:
 # Only reads. File names are text with surrogates for bytes that are not UTF-8 (os.fsdecode);
 # show them with `visible`.
 # =============================================================================
+section("lab.provenance", r'''
+import os
+import re
+from typing import NamedTuple
 
 # What lies in the git directory while something is going on, and its name.
 UNDER_WAY = (
@@ -28242,20 +29534,33 @@ def read_checkout(folder: str) -> Checkout:
     Raises GitError: git_missing, git_too_old, not_a_repository, unsafe_repository, bare_repository, no_work_tree.
     """
     git_version()
+    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    head: str | None
+    words = ["--is-inside-work-tree", "--is-shallow-repository", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]
+    together = git_ended(folder, "rev-parse", *words, *places)
+    answers = os.fsdecode(together.stdout).split("\n")[:-1]
+    if together.exit_code == 0 and len(answers) == 7 and answers[0] == "true":
+        _, is_shallow, head, name, root, git_dir, common = answers
+        branch = None if name == "HEAD" else name.removeprefix("refs/heads/")
+    else:  # no commit yet, no work tree, or a path with a line end: one answer at a time
+        is_shallow = work_tree_state(folder)
+        root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
+        head, branch = read_head(folder)
+    common_dir = os.path.realpath(os.path.join(folder, common))
+    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
+    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
+    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+
+
+def work_tree_state(folder: str) -> str:
+    """'true' or 'false': whether the repository around *folder* is shallow. Raises GitError where there is no work tree."""
     words = ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
     is_bare, is_inside, is_shallow = git_answer(folder, *words).split()
     if is_inside != "true":
         what = "is a bare repository, without files" if is_bare == "true" else "is not in the work tree of its repository"
         code = "bare_repository" if is_bare == "true" else "no_work_tree"
         raise GitError(f"{shown_path(folder)}: {what}", "go to a folder with checked-out files", code)
-    # One path an answer: a path may hold a line end.
-    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-    root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
-    common_dir = os.path.realpath(os.path.join(folder, common))
-    head, branch = read_head(folder)
-    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
-    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
-    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+    return is_shallow
 
 
 def read_head(folder: str) -> tuple[str | None, str | None]:
@@ -28282,18 +29587,35 @@ def checkout_obstacle(checkout: Checkout) -> GitError | None:
 
 
 def dirty_paths(checkout: Checkout) -> list[DirtyPath]:
-    """What in the work tree differs from HEAD, sorted by path; ignored files are exempt, submodules are entered. Raises GitError.
+    """What in the work tree differs from HEAD, sorted by path, as `look_at_tree` finds it. Raises GitError."""
+    return look_at_tree(checkout).dirty
+
+
+class TreeLook(NamedTuple):
+    """HEAD's commit and branch (None: no commit yet, detached), and what differs from it, sorted by path."""
+
+    head: str | None
+    branch: str | None
+    dirty: list[DirtyPath]
+
+
+def look_at_tree(checkout: Checkout) -> TreeLook:
+    """HEAD and what in the work tree differs from it; ignored files are exempt, submodules are entered. Raises GitError.
 
     Content filters (git-lfs) are not run: a file that one would change, and that was written since its checkout, counts as changed.
     """
     listed = git_answer(checkout.root, "ls-files", "-v", "-s", "-z")
     special = [match.groups() for match in re.finditer(SPECIAL_ENTRIES, listed)]
     hidden = [path for tag, _, path in special if tag]
-    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS), set(hidden))
+    status = looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS)
+    found = status_paths(status, set(hidden))
     for path in sorted(path for _, mode, path in special if mode):
         if found.get(path) is None:
             found.update((inner, "submodule") for inner in submodule_paths(checkout.root, path))
-    return [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    heads = dict(line[2:].split(" ", 1) for line in status.split("\0") if line.startswith("# branch."))
+    head, branch = heads["branch.oid"], heads["branch.head"]
+    dirty = [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    return TreeLook(None if head == "(initial)" else head, None if branch == "(detached)" else branch, dirty)
 
 
 def status_paths(status: str, hidden: set[str]) -> dict[str, str]:
@@ -28392,17 +29714,22 @@ def git_write_obstacle(checkout: Checkout) -> GitError | None:
                 "git_read_only",
             )
     return None
-
+''', (
+    "foundation.text foundation.files lab.git "
+))
 # endregion
 
 # region lab/watch.py
 # =============================================================================
 # Whether a work tree is still what it was when a run began.
 #
-# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look.
-# The next is due after two seconds, or twenty times what the last one took if that is more: git uses
+# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look,
+# which is taken when the watch begins. The next is due after two seconds, or twenty times what the last one took if that is more: git uses
 # one thread for it, so looking costs at most 5 % of one core, however large the repository.
 # =============================================================================
+section("lab.watch", r'''
+import hashlib
+import os
 
 WATCH_SECONDS = 2.0
 WATCH_SHARE = 20
@@ -28429,9 +29756,9 @@ class TreeWatch(Watch):
         self.checkout = checkout
         self.locked = {os.path.join(checkout.root, path): digest for path, digest in locked.items()}
         self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
-        self.interval = WATCH_SECONDS
-        self.due = 0.0
-        self.before = frozenset(dirty_paths(checkout))
+        began = monotonic_seconds()
+        self.before = frozenset(look_at_tree(checkout).dirty)
+        self.looked(began)
 
     def poll(self) -> str | None:
         return self.changed() if monotonic_seconds() >= self.due else None
@@ -28446,17 +29773,22 @@ class TreeWatch(Watch):
         if is_last:
             self.seen.clear()
         try:
-            return self.head_change() or self.locked_change() or self.tree_change()
+            look = look_at_tree(self.checkout)
+            return self.head_change(look) or self.locked_change() or self.tree_change(look)
         except GitError as error:
             return f"the work tree can no longer be looked at: {error.message}"
         finally:
-            ended = monotonic_seconds()
-            self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
-            self.due = ended + self.interval
+            self.looked(began)
 
-    def head_change(self) -> str | None:
+    def looked(self, began: float) -> None:
+        """Says when the look after one that began at *began* and has ended now is due."""
+        ended = monotonic_seconds()
+        self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
+        self.due = ended + self.interval
+
+    def head_change(self, look: TreeLook) -> str | None:
         """That HEAD is another commit or branch."""
-        head, branch = read_head(self.checkout.root)
+        head, branch = look.head, look.branch
         if head != self.checkout.head:
             return f"HEAD moved from {(self.checkout.head or 'no commit')[:12]} to {(head or 'no commit')[:12]}"
         return None if branch == self.checkout.branch else f"the branch changed to {visible(branch or 'none (detached HEAD)')}"
@@ -28476,9 +29808,9 @@ class TreeWatch(Watch):
                 return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} is gone or cannot be read"
         return None
 
-    def tree_change(self) -> str | None:
+    def tree_change(self, look: TreeLook) -> str | None:
         """That a path became, or is no longer, different from the commit."""
-        now = set(dirty_paths(self.checkout))
+        now = set(look.dirty)
         changes = sorted(now ^ self.before)
         if not changes:
             return None
@@ -28494,7 +29826,9 @@ def content_sha256(path: str) -> str:
         while block := stream.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files lab.git lab.provenance "
+))
 # endregion
 
 # region lab/worktrees.py
@@ -28508,6 +29842,12 @@ def content_sha256(path: str) -> str:
 # would call the trees untracked. A variant's number is taken by making its folder, which only one of two can do.
 # A tree is removed by `git worktree remove` alone, which refuses one that holds work.
 # =============================================================================
+section("lab.worktrees", r'''
+import os
+import re
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import NamedTuple
 
 KAIZEN_REFS = "refs/kaizen"
 BRANCH_PREFIX = "kaizen"
@@ -28684,7 +30024,10 @@ def copy_notes(folder: str) -> list[str]:
         filtered = sum(value not in ("unspecified", "unset", "set") for value in values)
         notes += [f"{counted(filtered, 'file')} as committed, since content filters (git-lfs) are not run"] if filtered else []
     return notes
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.locks foundation.git lab.git "
+    "lab.provenance "
+))
 # endregion
 
 # region lab/landing.py
@@ -28697,6 +30040,9 @@ def copy_notes(folder: str) -> list[str]:
 # Nothing is pushed, and no tree outside the clone is touched: landing gives a branch, or a patch to apply.
 # The clone's ref refs/kaizen/opened names the commit it began with.
 # =============================================================================
+section("lab.landing", r'''
+import os
+from typing import NamedTuple
 
 WORK_FOLDER = "work"
 OPENED_REF = "refs/kaizen/opened"
@@ -28772,6 +30118,27 @@ def find_clone(store_folder: str, campaign: str) -> Checkout:
     return read_checkout(path)
 
 
+def commit_tree(tree: Checkout, title: str, in_clone: bool) -> tuple[str, list[str]]:
+    """(the new commit, the paths in it): all that differs in *tree* from its commit, but what git ignores. Hooks are not run.
+
+    Raises GitError: not_a_lab_tree unless it is in a clone (*in_clone*) or a work tree of `worktree add`, no_commit,
+    merge_in_progress …, nothing_to_commit, git_read_only, git_failed.
+    """
+    is_linked = tree.git_dir != tree.common_dir and (tree.branch or "").startswith(f"{BRANCH_PREFIX}/")
+    if not in_clone and not is_linked:
+        message = f"{shown_path(tree.root)}: is not a tree that Kaizen made; commits here are yours"
+        raise GitError(message, "use git; or make a tree with: kaizen lab open, or kaizen worktree add", "not_a_lab_tree")
+    obstacle = checkout_obstacle(tree)
+    if obstacle:
+        raise obstacle
+    paths = [each.path for each in dirty_paths(tree)]
+    if not paths:
+        raise GitError(f"{shown_path(tree.root)}: nothing differs from the commit", "change a file first", "nothing_to_commit")
+    git_answer(tree.root, "add", "--all", seconds=COPY_SECONDS)
+    git_answer(tree.root, "commit", "--quiet", "--no-verify", f"--message={title}", seconds=COPY_SECONDS)
+    return ref_commit(tree.root, "HEAD"), paths
+
+
 def landing_commit(clone: Checkout, name: str) -> tuple[str, str]:
     """(the commit *name* of *clone*, the one the clone began with). Raises GitError: unknown_commit, unrelated_commit, nothing_to_land."""
     commit, opened = commit_named(clone, name), ref_commit(clone.root, OPENED_REF)
@@ -28822,7 +30189,9 @@ def land_patch(clone: Checkout, outer: Checkout, name: str, path: str) -> Landed
     write_file(path, b"From %s\nbase: %s\n\n" % (commit.encode(), opened.encode()) + made.stdout)
     applies = git_ended(outer.root, "apply", "--check", "--", path).exit_code == 0
     return Landed(commit, opened, "", path, applies)
-
+''', (
+    "foundation.text foundation.files foundation.locks lab.git lab.provenance lab.worktrees "
+))
 # endregion
 
 # region lab/aggregation.py
@@ -28835,6 +30204,9 @@ def land_patch(clone: Checkout, outer: Checkout, name: str, path: str) -> Landed
 # What is not known is unavailable, never 0: an item that was answered and has no value takes the number away, since a
 # number of the others alone would look better than what was measured.
 # =============================================================================
+section("lab.aggregation", r'''
+from collections.abc import Iterable
+from typing import Any
 
 LINE_METRICS = ("cost_usd", "latency_ms")  # what every line has besides its score
 COUNT_KEYS = ("tp", "fp", "fn")
@@ -28893,7 +30265,9 @@ def counts_summary(counts: list[dict[str, int]], aggregation: str) -> float | No
     hits, false_alarms, misses = (sum(each[key] for each in counts) for key in COUNT_KEYS)
     found = precision_recall(hits, false_alarms, misses, float(aggregation[1:]) if aggregation[0] == "f" else 1.0)
     return {"precision": found.precision, "recall": found.recall}.get(aggregation, found.f)
-
+''', (
+    "foundation.jsonio foundation.shapes stats.aggregates lab.system "
+))
 # endregion
 
 # region lab/preflight.py
@@ -28907,6 +30281,10 @@ def counts_summary(counts: list[dict[str, int]], aggregation: str) -> float | No
 #     not_a_repository no_commit merge_in_progress …    what lab/provenance.py refuses
 #     dirty_tree                 the tree is not exactly a commit
 # =============================================================================
+section("lab.preflight", r'''
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 SIGNS = (
     ("PAUSE", "paused", "a person has paused the lab", "remove the file {0} to go on"),
@@ -28982,7 +30360,10 @@ def tree_document(workspace: Workspace) -> JsonObject:
     except RefusedError as error:
         found["obstacle"] = {"reason": error.reason, "message": error.message, "hint": error.hint}
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "lab.workspace lab.system lab.provenance lab.worktrees "
+))
 # endregion
 
 # region lab/session.py
@@ -28998,6 +30379,14 @@ def tree_document(workspace: Workspace) -> JsonObject:
 #     {"event": "item", "id": "d12", "trial": 1, "status": "ok", "score": 1, "metrics": {}, "output": "…", "cost_usd": 0.002}
 #     {"event": "metric", "name": "accuracy", "value": 0.9}     {"event": "log", "message": "…"}     {"event": "end"}
 # =============================================================================
+section("lab.session", r'''
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 SEPARATIONS = ("own_process", "in_process", "engine")
 MAX_ATTEMPTS = 3  # an infra_error or timeout is asked for again twice
@@ -29146,11 +30535,10 @@ def measured_score(event: JsonObject, metrics: JsonObject, metric: Metric) -> fl
 
 
 class CappedLog:
-    """A log file of at most 8 MiB more than it has, secrets masked; `write` takes blocks of bytes."""
+    """Hands on at most 8 MiB to *sink*, secrets masked; `write` takes blocks of bytes."""
 
-    def __init__(self, path: str, exact: Sequence[str]) -> None:
-        self.path = path
-        self.descriptor = open_for_appending(path)
+    def __init__(self, sink: LogSink, exact: Sequence[str]) -> None:
+        self.sink = sink
         self.masker = CopyMasker(exact)
         self.left, self.lost = LOG_LIMIT, 0
 
@@ -29160,15 +30548,15 @@ class CappedLog:
         data = data[: self.left]
         self.left -= len(data)
         if data:
-            write_all(self.descriptor, self.masker(data), self.path)
+            self.sink.write(self.masker(data))
 
     def close(self) -> None:
         """Writes what is held, and how much was left out."""
         with suppress(Exception):
-            write_all(self.descriptor, self.masker(b""), self.path)
+            self.sink.write(self.masker(b""))
             if self.lost:
-                write_all(self.descriptor, f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode(), self.path)
-        os.close(self.descriptor)
+                self.sink.write(f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode())
+        self.sink.close()
 
 
 class RunSession:
@@ -29192,10 +30580,10 @@ class RunSession:
         document = writer.document()
         self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
         self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), tree or workspace.root
-        self.locked_folder = writer.file("locked")
+        self.locked_folder = writer.locked_folder()
         self.limits, self.environment, self.exact = limits, environment, exact
         self.locked: dict[str, str] = document["hashes"]["locked"]
-        self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
+        self.out, self.err = CappedLog(writer.log("out.log"), exact), CappedLog(writer.log("err.log"), exact)
         self.asked: dict[Key, AskedItem] = {}
         self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
         self.costs: list[float | None] = []
@@ -29344,7 +30732,11 @@ def changed_copy(session: RunSession) -> str | None:
 def is_answered(line: JsonObject | None) -> bool:
     """True when *line* is a measurement."""
     return line is not None and line["status"] in ANSWERED
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.jsonio foundation.shapes "
+    "foundation.redact foundation.process cases.case runs.masked_copies lab.workspace lab.system "
+    "lab.runstore lab.watch "
+))
 # endregion
 
 # region lab/definition.py
@@ -29363,7 +30755,6 @@ def is_answered(line: JsonObject | None) -> bool:
 # calls neither runner nor grader. No message holds a value or the text of an exception: with
 # KAIZEN_DEBUG=1 the child writes both to its standard error.
 # =============================================================================
-
 SYSTEM_HOST = r'''"""One half of a typed system in a process of its own: described, run or graded, a JSON object a line each way.
 
     python -c TEXT describe|run|grade SYSTEM_PY FOLDER…     the folders are what modules are found in
@@ -29552,6 +30943,12 @@ def main() -> None:
 
 main()
 '''
+section("lab.definition", r'''
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 DEBUG = "KAIZEN_DEBUG"
 DESCRIBE_SECONDS = 60.0
 DESCRIPTION_LIMIT = 4 << 20
@@ -29728,7 +31125,10 @@ def load_whole_system(workspace: Workspace, name: str) -> System:
         hint = "name the JSONL file that holds the items in system.md"
         raise InputError(f"{shown_path(system.folder)}: system.md has no `dataset`", hint, "no_dataset")
     return system._replace(metric=load_definition(workspace.root, system.folder, name).metric)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shapes "
+    "foundation.schema_builder foundation.schema foundation.process lab.workspace lab.system "
+))
 # endregion
 
 # region lab/typed_eval.py
@@ -29743,6 +31143,10 @@ def load_whole_system(workspace: Workspace, name: str) -> System:
 # Limit: both run as one user. A runner that attacks other processes is kept out by another user
 # or a container, not by this.
 # =============================================================================
+section("lab.typed_eval", r'''
+import os
+from contextlib import suppress
+from typing import Any
 
 READY_SECONDS = 60.0
 ERROR_LIMIT = 1 << 16
@@ -29969,7 +31373,11 @@ def refuse_changed_copy(session: RunSession) -> None:
     changed = changed_copy(session)
     if changed:
         raise AskingEnded(tree_changed(changed))
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.jsonio foundation.process "
+    "foundation.conversation runs.workers lab.workspace lab.system lab.runstore lab.session "
+    "lab.definition "
+))
 # endregion
 
 # region lab/engine_eval.py
@@ -29986,11 +31394,13 @@ def refuse_changed_copy(session: RunSession) -> None:
 # (metric pass_rate), or the score of the trial (metric score). A trial that is neither pass nor
 # fail is missing, also when the agent crashed.
 # =============================================================================
+section("lab.engine_eval", r'''
+import os
+import re
 
-RUN_PREFIX = "run:"
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
-STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
+STAGE_OF_RUN = re.compile(r"(r[0-9]{4,})\.")
 FEEDBACK_LENGTH = 1000
 
 
@@ -30002,15 +31412,15 @@ class RunEvidence(Improvement):
 
     def __init__(self, store: RunStore, run: str, place: str, outer: str) -> None:
         self.store, self.run, self.outer = store, run, outer
-        self.source = os.path.join(store.file(run, "locked"), place)
-        super().__init__(os.path.dirname(store.file(run, "run.json")))
+        self.source = os.path.join(store.locked_folder(run), place)
+        super().__init__(store.evidence_folder(run))
         self.name = f"{os.path.basename(os.path.normpath(place))} ({run})"
 
     def path(self, *parts: str) -> str:
         name = os.path.join(*parts) if parts else ""
         stage, source = STAGE_OF_RUN.match(name), os.path.join(self.source, name)
         if stage and stage[1] != self.run:
-            return self.store.file(stage[1], name)
+            return os.path.join(self.store.evidence_folder(stage[1]), name)
         return source if not stage and os.path.lexists(source) else os.path.join(self.folder, name)
 
     def argument(self) -> str:
@@ -30026,8 +31436,8 @@ class RunEvidence(Improvement):
 def run_evidence(argument: str) -> RunEvidence:
     """The evidence of the run that *argument*, `run:ID`, names. Raises InputError, or RefusedError for a run that says nothing."""
     workspace = find_workspace()
-    run, store = argument[len(RUN_PREFIX) :], FolderStore(workspace)
-    document = store.read(run)
+    run, store = argument[len(RUN_PREFIX) :], run_store(workspace)
+    document = store.read_whole(run)
     if document["separation"] != ENGINE:
         hint = "only a system whose system.md names an `improvement` is run by the engine"
         raise InputError(f"{run} has no observations: its eval was not the engine", hint, "no_observations")
@@ -30073,7 +31483,7 @@ class EngineEvaluator(ItemEvaluator):
         if outside:
             message = f"{system.id}: its improvement needs {listed(outside)}, which a run does not start"
             raise InputError(message, "write an eval that calls `kaizen evaluate` with what they need", "outside_evaluators")
-        self.store = FolderStore(workspace)
+        self.store = run_store(workspace)
 
     def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
         try:
@@ -30156,7 +31566,12 @@ def item_result(result: JsonObject, metric: str) -> JsonObject:
     if result["outcome"] == "error" or score is None:
         return {**told, "status": "timeout" if result["status"] == "timeout" else "infra_error"}
     return {**told, "status": "ok", "score": score}
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.jsonio cases.improvement "
+    "cases.dataset cases.evaluation_file runs.journal runs.bridge evaluators.suite "
+    "evaluators.outside evaluators.stage_results lab.workspace lab.system lab.runstore lab.runfolder "
+    "lab.session lab.typed_eval "
+))
 # endregion
 
 # region lab/eval_runner.py
@@ -30166,6 +31581,8 @@ def item_result(result: JsonObject, metric: str) -> JsonObject:
 # It is heard on a descriptor of its own, and called with `--out-fd N --request FILE`. The request names a JSONL file that holds just
 # the cases of the items asked for, in the case format. What it prints goes into capped files.
 # =============================================================================
+section("lab.eval_runner", r'''
+import os
 
 LAB_PROTOCOL = "1.0"
 RUN_MARK = b"KAIZEN_RUN_MARK"
@@ -30191,8 +31608,7 @@ def locked_word(word: str, session: RunSession) -> str:
 
 def write_request(asked: list[AskedItem], session: RunSession) -> str:
     """The path of a new request file about *asked*, which names a file with their cases."""
-    folder = session.writer.file("requests")
-    make_folder(folder)
+    folder = session.writer.material("requests")
     number = sum(name.endswith(".json") for name in list_folder(folder)) + 1
     path, cases = (os.path.join(folder, f"{number}{suffix}") for suffix in (".json", ".items.jsonl"))
     with replacing(cases) as stream:
@@ -30283,7 +31699,10 @@ def end_of(ended: Ended, session: RunSession) -> RunEnd:
     if not session.has_ended:
         return RunEnd(CRASHED, "no_end", "the eval stopped without the event end: it may have stopped anywhere")
     return ENDED_WELL
-
+''', (
+    "foundation.text foundation.files foundation.jsonio foundation.process foundation.supervision "
+    "lab.workspace lab.system lab.runstore lab.session "
+))
 # endregion
 
 # region lab/execution.py
@@ -30300,8 +31719,29 @@ def end_of(ended: Ended, session: RunSession) -> RunEnd:
 # What was answered stays answered: `resume_run` asks for the rest, from the same commit and locked
 # files. A tainted run can only be restarted; its journals move to `attempt-N`.
 # =============================================================================
+section("lab.execution", r'''
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import NamedTuple
 
-ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: TypedEvaluator, IMPROVEMENT_KIND: EngineEvaluator}
+
+def typed_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a typed system."""
+    load_section("lab.typed_eval")
+
+    return TypedEvaluator(workspace, system)
+
+
+def engine_evaluator(workspace: Workspace, system: System) -> ItemEvaluator:
+    """The evaluator of a system that names an improvement."""
+    load_section("lab.engine_eval")
+
+    return EngineEvaluator(workspace, system)
+
+
+ITEM_EVALUATORS: dict[str, MakeEvaluator] = {EVAL_KIND: EvalScript, TYPED_KIND: typed_evaluator, IMPROVEMENT_KIND: engine_evaluator}
 MISSING_SHARE = 0.02  # of the items of a run, and at least one, may be missing
 SLOWEST_TIMES = 5  # as long as the slowest item of the best run took, nothing need be heard
 
@@ -30413,7 +31853,7 @@ def run_document(
 
 def copy_locked(workspace: Workspace, writer: RunWriter) -> None:
     """Makes the locked copy of the run anew. Raises RefusedError when a locked file is not the one that the run was planned with."""
-    folder = writer.file("locked")
+    folder = writer.locked_folder()
     if os.path.isdir(folder):
         remove_folder(folder)
     for path, digest in writer.document()["hashes"]["locked"].items():
@@ -30439,7 +31879,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
     refuse_windows()
     system = load_whole_system(workspace, options.system)
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         items = load_items(workspace, system)
@@ -30450,7 +31890,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
         with store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=document["tree"])
             if patch:
-                write_file(writer.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(patch)
             return execute(workspace, system, checkout, items, evaluator, store, writer)
 
 
@@ -30476,7 +31916,7 @@ def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
     refuse_windows()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
     system = load_whole_system(workspace, before["system"])
@@ -30658,9 +32098,15 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     """What the user should know besides the result."""
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
-    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    printed = [f"what the eval printed: {writer.shown('err.log')}"] if writer.document()["state"] == CRASHED else []
     return [*writer.notes, *held_back, *printed]
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
+    "foundation.jsonio foundation.redact foundation.process foundation.git cases.improvement "
+    "cases.case cases.dataset cases.evaluation_file runs.plan runs.workers runs.bridge lab.workspace "
+    "lab.system lab.runstore lab.runfolder lab.git lab.provenance lab.watch lab.aggregation "
+    "lab.preflight lab.session lab.definition lab.eval_runner "
+))
 # endregion
 
 # region lab/reading.py
@@ -30670,10 +32116,14 @@ def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
 # A limited, diagnostic, failed, tainted or unfinished run is shown and never ranked, nor is one that was scored on other
 # items or by another eval than the newest run that can be ranked. What is not known is unavailable, with its reason.
 # =============================================================================
+section("lab.reading", r'''
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 RACE_STOPPED = "race_stopped"  # why a screen was given up: it has said what it can
 UNREADABLE = "unreadable"  # in place of a state, for a run.json that cannot be read
 SHOWN_FIELDS = ("item", "trial", "pass", "status", "score", "reason", "latency_ms", "trace_id")
+RESUMED_RUNS = ("baseline", "diagnostic", "screen")  # of a campaign: each a measurement of its own
 PART_SHOWN = 1000  # characters of what an item said
 # (key of `hashes`, code of a run that differs there, what that is)
 COMPARABLE_HASHES = (
@@ -30813,6 +32263,8 @@ class OpenItems(NamedTuple):
 
 def open_items(workspace: Workspace, document: JsonObject) -> OpenItems:
     """The open items of the run's system as they are now; nothing is known where they cannot be read."""
+    load_section("lab.execution")
+
     try:
         items = load_items(workspace, load_system(workspace, document["system"]))
     except KaizenError:
@@ -30875,13 +32327,17 @@ def answer_text(value: Any, limit: int) -> str:
 
 
 def live_runs(store: RunStore, documents: list[JsonObject]) -> list[JsonObject]:
-    """The runs at work, with their process and how many of their answers are there."""
+    """The runs at work, with their process and how many of their answers are there: None, with the `problem`, when they cannot be read."""
     found = []
     for document in documents:
         if document["state"] in (PLANNED, RUNNING):
-            answered = len(answered_lines(store, document))
+            answered, problem = None, None
+            try:
+                answered = len(answered_lines(store, document))
+            except KaizenError as error:
+                problem = error.message
             kept = {key: document.get(key) for key in ("id", "system", "variant", "state", "pid", "started_at")}
-            found.append({**kept, "answered": answered, "planned": planned_answers(document)})
+            found.append({**kept, "answered": answered, "planned": planned_answers(document), "problem": problem})
     return found
 
 
@@ -30895,11 +32351,16 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
             settled.add(key)
         elif state not in (PLANNED, RUNNING, UNREADABLE) and document.get("reason") != RACE_STOPPED and key not in settled:
             command = f"kaizen resume {document['id']}" + (" --restart" if state == TAINTED else "")
+            if document.get("campaign", {}).get("purpose", "screen") not in RESUMED_RUNS:
+                command = "kaizen next"  # a part of a measurement, with which its own command goes on
             kept = {name: document.get(name) for name in ("id", "system", "variant", "state", "reason")}
             commit = document["commit"]["hash"]
             found.append({**kept, "commit": commit, "is_here": commit == head, "command": command})
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.system lab.runstore "
+    "lab.aggregation lab.session "
+))
 # endregion
 
 # region lab/pairing.py
@@ -30909,6 +32370,10 @@ def resumable_runs(documents: list[JsonObject], head: str | None) -> list[JsonOb
 # The unit is the item, or the cluster where items name one; several answers to an item are averaged. Differences are counted so
 # that more is better. Nothing here names an item that may have become one of the holdout.
 # =============================================================================
+section("lab.pairing", r'''
+from typing import TYPE_CHECKING, NamedTuple
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 CHANCE = 0.05  # p up to which a difference is called more than chance
 CONFIDENCE = 0.95
@@ -31008,11 +32473,18 @@ def compared_runs(store: RunStore, a: JsonObject, b: JsonObject, items: OpenItem
         "method": found.method,
         "reason": found.reason,
         "p": {"better": test.greater, "worse": test.less, "two_sided": test.two_sided, "reason": test.reason} if found.n else None,
+        "e_value": e_values(counts) if found.n else None,
         "is_pass_fail": len(set(scores)) <= 2,
         "moved": {name: moved_items(gains, direction, items) for name, direction in (("gained", 1), ("lost", -1))},
         "cost_usd": amount_ratio(before, after, shared, "cost_usd"),
         "latency_ms": amount_ratio(before, after, shared, "latency_ms"),
     }
+
+
+def e_values(counts: Counts) -> JsonObject:
+    """{better, worse}: the evidence against "no better" and "no worse", valid whenever one stops; None beyond what a float holds."""
+    gains = [float(gain) for gain, times in sorted(counts.items()) for _ in range(times)]
+    return {"better": float_or_none(paired_e_value(gains)), "worse": float_or_none(paired_e_value([-gain for gain in gains]))}
 
 
 def centre(values: "list[Fraction]") -> "Fraction":
@@ -31063,7 +32535,10 @@ def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
     p = found["p"]["two_sided"]
     verdict = "chance alone seldom does that" if p <= CHANCE else "chance alone could do that"
     return f"{start}, SE {found['se']:.2g}, p {p:.2g}: {verdict}; not confirmed on a holdout"
-
+''', (
+    "foundation.text foundation.jsonio stats.aggregates stats.lattice stats.exact_tests "
+    "stats.sequential cases.evaluation_file lab.system lab.runstore lab.aggregation lab.reading "
+))
 # endregion
 
 # region campaigns/campaign.py
@@ -31080,6 +32555,12 @@ def comparison_sentence(a: JsonObject, b: JsonObject, found: JsonObject) -> str:
 # The contract is frozen: its hash is in the first event of the journal, and whoever changes it
 # breaks the campaign's integrity. All that is known besides follows from the journals and runs.
 # =============================================================================
+section("campaigns.campaign", r'''
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 CAMPAIGNS_FOLDER = "campaigns"
 CAMPAIGN_NAME = re.compile(r"c\d{1,6}\Z")
@@ -31186,7 +32667,10 @@ def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
         event = log.append(kind, body)
     campaign.events.append(event)
     return event
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.chain lab.workspace lab.system "
+))
 # endregion
 
 # region campaigns/rules.py
@@ -31196,6 +32680,9 @@ def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
 # A keep is a bet on development items; only a yes to a look at the holdout is a claim. What was not measured never
 # passes. Every threshold has a name here and nowhere else.
 # =============================================================================
+section("campaigns.rules", r'''
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 SCREEN_Z = 0.5  # overall, to be promising
 SCREEN_LABEL_Z = 1.5  # on the label that the hypothesis names
@@ -31528,7 +33015,9 @@ def stop_reasons(counts: CampaignCounts) -> list[str]:
         "broken": counts.equal_crashes >= EQUAL_CRASHES or counts.taints >= TAINTS,
     }
     return [code for code, is_met in checks.items() if is_met]
-
+''', (
+    "stats.intervals stats.paired_runs "
+))
 # endregion
 
 # region campaigns/splitting.py
@@ -31541,6 +33030,10 @@ def stop_reasons(counts: CampaignCounts) -> list[str]:
 # Source: K. Sechidis, G. Tsoumakas, I. Vlahavas (2011), On the stratification of multi-label data,
 # ECML PKDD, 145-158 (iterative stratification).
 # =============================================================================
+section("campaigns.splitting", r'''
+import re
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
 
 LARGE_DATASET = 200  # cases from which on more of them go to the search
 SPLIT_SMALL, SPLIT_LARGE = 0.5, 0.6  # share of development below and from LARGE_DATASET on
@@ -31670,7 +33163,9 @@ def refuse_small_sides(development: list[Case], holdout: list[Case]) -> None:
     if clusters < MINIMUM_CASES:
         message = f"the holdout has {counted(clusters, 'cluster')}; at least {MINIMUM_CASES} can tell anything"
         raise RefusedError(message, "collect cases of more incidents, documents or users", "too_few_clusters")
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.case "
+))
 # endregion
 
 # region campaigns/sealed.py
@@ -31688,6 +33183,9 @@ def refuse_small_sides(development: list[Case], holdout: list[Case]) -> None:
 # The contract holds a salted hash of each case. The hash leaves out id and split: who renames a case
 # makes no other one. Messages about the holdout hold counts, and nothing of a case.
 # =============================================================================
+section("campaigns.sealed", r'''
+import os
+from typing import NamedTuple
 
 SEALED_MARK, SEALED_CONTRACT, SEALED_CASES, SEALED_MARKS = "sealed.json", "contract.json", "holdout.jsonl", "marks.json"
 SEALED_LOOKS, SEALED_RETIRED = "looks.jsonl", "retired.json"
@@ -31947,13 +33445,18 @@ def retire(campaign: Campaign, commit: str) -> bool:
 def is_retired(campaign: Campaign) -> bool:
     """True once the holdout of *campaign* was opened."""
     return any(event["type"] == RETIRED for event in read_chain(campaign.file(LOOKS_FILE)))
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.journals "
+    "foundation.chain cases.case cases.dataset campaigns.campaign campaigns.splitting "
+))
 # endregion
 
 # region campaigns/blobs.py
 # =============================================================================
 # Contents of files as git keeps them, many at a time, without a tree of them on disk.
 # =============================================================================
+section("campaigns.blobs", r'''
+from collections.abc import Iterator
 
 SEARCH_SECONDS = 600.0
 BATCH_BYTES = GIT_LIMIT // 2
@@ -31998,7 +33501,9 @@ def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
         size = int(ended.stdout[place:head].split(b" ")[2])
         yield name, ended.stdout[head + 1 : head + 1 + size]
         place = head + size + 2
-
+''', (
+    "lab.git "
+))
 # endregion
 
 # region campaigns/history_search.py
@@ -32008,6 +33513,12 @@ def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
 # Looked through is every version of every file that ends like the dataset, in all refs and reflogs,
 # whatever it was called: a file that was renamed or deleted is still there.
 # =============================================================================
+section("campaigns.history_search", r'''
+import os
+import re
+from collections.abc import Iterable
+from itertools import chain
+from typing import NamedTuple
 
 
 class HistoryHits(NamedTuple):
@@ -32018,19 +33529,19 @@ class HistoryHits(NamedTuple):
     gap: str
 
 
-def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryHits:
-    """How many of *cases* stand in a version of the dataset *path*, relative to the root, or of a file that ends alike. Raises GitError."""
+def search_history(checkout: Checkout, path: str, cases: list[Case], copies: Iterable[bytes] = ()) -> HistoryHits:
+    """How many of *cases* stand in a version of the dataset *path*, of a file that ends alike, or in *copies*.
+
+    The path is relative to the root. Raises GitError.
+    """
     wanted = {question_text(case.document): 0 for case in cases}
     for case in cases:
         wanted[question_text(case.document)] += 1
-    suffix = os.path.splitext(path)[1]
-    patterns = [f":(top,literal){path}", *([f":(top,glob)**/*{suffix}"] if suffix else [])]
-    words = ["rev-list", "--objects", "--no-object-names", "--full-history", "--all", "--reflog", "--", *patterns]
-    objects = git_answer(checkout.root, *words, seconds=SEARCH_SECONDS).split()
+    objects = blob_versions(checkout, [f":(top,literal){path}", f":(top,glob)**/*{os.path.splitext(path)[1] or '.jsonl'}"])
     found: set[str] = set()
     seen: set[bytes] = set()
     versions = missing = 0
-    for _, data in blob_contents(checkout.root, objects):
+    for data in chain(copies, (content for _, content in blob_contents(checkout.root, objects))):
         versions += data is not None
         missing += data is None
         for line in set(data.split(b"\n")) - seen if data else ():
@@ -32042,6 +33553,14 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     return HistoryHits(sum(wanted[text] for text in found), versions, gap)
 
 
+def blob_versions(checkout: Checkout, patterns: list[str]) -> list[str]:
+    """The hash of every version of the files *patterns* in all refs and reflogs, also of what a merge has dropped. Raises GitError."""
+    words = ["log", "--all", "--reflog", "--full-history", "-m", "--root", "--format=", "--raw", "--no-abbrev", "-z", *DIFF_WORDS]
+    told = git_answer(checkout.root, *words, "--", *patterns, seconds=SEARCH_SECONDS)
+    names = re.findall(r"(?:\A|\0|\n):\d{6} \d{6} ([0-9a-f]+) ([0-9a-f]+) ", told)
+    return list(dict.fromkeys(name for pair in names for name in pair if name.strip("0")))
+
+
 def line_questions(line: bytes) -> list[str]:
     """What the case on *line* asks; nothing for a line that is none."""
     if not line.lstrip().startswith(b"{") or b'"input"' not in line:
@@ -32051,7 +33570,10 @@ def line_questions(line: bytes) -> list[str]:
     except JsonError:
         return []
     return [question_text(document)] if "input" in document else []
-
+''', (
+    "foundation.text foundation.jsonio cases.case lab.git lab.provenance campaigns.splitting "
+    "campaigns.blobs "
+))
 # endregion
 
 # region campaigns/contamination.py
@@ -32068,6 +33590,12 @@ def line_questions(line: bytes) -> list[str]:
 #
 # Source of the shingles: A. Z. Broder (1997), On the resemblance and containment of documents, SEQUENCES '97, 21-29.
 # =============================================================================
+section("campaigns.contamination", r'''
+import hashlib
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
 WORD_LETTERS = re.compile(r"[^\W_]+")
 # Of a case every eighth window of 33 letters, of a file each: any 40 letters that both hold contain one.
@@ -32077,6 +33605,9 @@ SHORTEST_VALUE = 12  # letters; a shorter value stands in many a text by chance
 COMMON_QUESTIONS = 3  # what so many different cases hold is a phrase of the task, not the text of an item
 MEMORISED_ITEMS = 2
 SCAN_LIMIT = 4 << 20
+PIECE_LETTERS, PIECE_OVERLAP = 1 << 18, 1 << 12
+LINES_AROUND = 40  # forty letters may stand on as many lines
+MUTABLE_LIMIT = 8 << 20  # of mutable files that are looked through at the opening: some seconds
 DIGEST_LENGTH = 20
 TEXT_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5})|u\{([0-9a-fA-F]{1,5})\}|[abfnrtv0'\"`/\\\n])")
 MARKED_FIELDS = ("input", "expected", "metadata")
@@ -32139,6 +33670,7 @@ def value_marks(text: str) -> set[str]:
     found.update(whole_marks(words, squeezed))
     for form in disguised(text):
         words = plain_words(form)
+        found.update("w" + run for run in word_runs(words[:SHINGLE_WORDS], SHINGLE_WORDS))
         found.update(whole_marks(words, "".join(words)[:DISGUISED_LETTERS]))
     return found
 
@@ -32205,20 +33737,39 @@ class ItemIndex:
     """Which of *cases* a piece of text stands in; what three different questions hold is a phrase of the task and no item's."""
 
     def __init__(self, cases: Iterable[Case]) -> None:
-        known = {case.id: case.document for case in cases}
+        self.documents = {case.id: case.document for case in cases}
+        self.plain: list[tuple[str, str, str]] = []
         self.items: dict[str, list[str]] = {}
-        for name, document in known.items():
+        for name, document in self.documents.items():
             for mark in case_marks(document):
                 self.items.setdefault(mark, []).append(name)
-        questions = {name: question_text(document) for name, document in known.items()}
-        for mark in [mark for mark, names in self.items.items() if len(names) >= COMMON_QUESTIONS]:
-            if len({questions[name] for name in self.items[mark]}) >= COMMON_QUESTIONS:
-                del self.items[mark]
         self.sizes = value_sizes(self.items)
 
     def found(self, marks: set[str]) -> list[str]:
         """The ids of the items that hold one of *marks*, sorted."""
-        return sorted({name for mark in marks & self.items.keys() for name in self.items[mark]})
+        hits = marks & self.items.keys()
+        holders = self.holders(hits) if hits else {}
+        return sorted({name for mark in hits if len(holders[mark]) < COMMON_QUESTIONS for name in self.items[mark]})
+
+    def holders(self, hits: set[str]) -> dict[str, set[str]]:
+        """The questions of the items that hold each of *hits*, at whatever place."""
+        if not self.plain:
+            self.plain = [plain_case(document) for document in self.documents.values()]
+        found: dict[str, set[str]] = {mark: set() for mark in hits}
+        for question, spaced, squeezed in self.plain:
+            for mark, questions in found.items():
+                if (mark[1:] in squeezed) if mark[0] == "c" else (f" {mark[1:]} " in spaced):
+                    questions.add(question)
+        for mark, questions in found.items():  # and of those in which it is a disguise
+            questions.update(question_text(self.documents[name]) for name in self.items[mark][:COMMON_QUESTIONS])
+        return found
+
+
+def plain_case(document: JsonObject) -> tuple[str, str, str]:
+    """What the case *document* asks, the plain words of its texts between blanks, and their letters alone, forwards and back."""
+    spaced = "\n".join(f" {' '.join(plain_words(text))} " for text in case_texts(document))
+    squeezed = spaced.replace(" ", "")
+    return question_text(document), spaced, f"{squeezed}\n{squeezed[::-1]}"
 
 
 # --- The holdout's marks ----------------------------------------------------------------
@@ -32236,7 +33787,7 @@ def sealed_marks(holdout: list[Case], development: Iterable[Case], files: Iterab
     sizes = value_sizes(held)
     for case in development:
         known |= case_marks(case.document) & held
-        for text in texts_in(case.document.get("context")):
+        for text in (*case_texts(case.document), *texts_in(case.document.get("context"))):
             known |= file_marks(text, sizes) & held
     for text in files:
         known |= file_marks(text, sizes) & held
@@ -32327,8 +33878,8 @@ def is_text(data: bytes) -> bool:
 def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contamination:
     """What HEAD of *checkout* adds to the commit *base*, compared with the cases of *campaign*, and its locked files with the contract.
 
-    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`,
-    `sealed_missing`) for a holdout that is not the one that was sealed; what is wrong with the system's files.
+    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`) for
+    a holdout that is not the one that was sealed; what is wrong with the system's files.
     """
     workspace = find_workspace(os.path.join(checkout.root, str(campaign.events[0]["body"].get("root", ""))))
     system = load_system(workspace, campaign.system)
@@ -32338,30 +33889,65 @@ def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contaminatio
     changed, gap = changed_texts(checkout, base), ""
     sealed = HoldoutMarks({}, b"", [], b"")
     obstacle = sealed_obstacle(campaign)
-    if obstacle and obstacle.reason == "sealed_unreadable":
+    if obstacle and obstacle.reason in ("sealed_missing", "sealed_unreadable"):  # a container may hide it altogether
         gap = obstacle.message
     else:
         sealed = read_holdout_marks(campaign)
-    added = added_marks(changed, sorted({*index.sizes, *sealed.sizes}))
-    hits = {number for mark in added for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())} if sealed.cases else set()
+    hits = added_hits(changed, index, sealed)
+    cases = {number for mark in hits for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())}
     canary = bool(sealed.canary) and any(sealed.canary in data.lower() for data in changed.new.values())
-    return Contamination(None if gap else len(hits), index.found(added), canary, locked, changed.not_read, gap)
+    return Contamination(None if gap else len(cases), index.found(hits), canary, locked, changed.not_read, gap)
 
 
-def added_marks(changed: ChangedTexts, sizes: list[int]) -> set[str]:
-    """The marks of the new texts without those of the old ones."""
-    new = set().union(*(file_marks(data.decode(), sizes) for data in changed.new.values() if is_text(data)))
-    return new - set().union(*(file_marks(data.decode(), sizes) for data in changed.old.values() if is_text(data)))
+def added_hits(changed: ChangedTexts, index: ItemIndex, sealed: HoldoutMarks) -> set[str]:
+    """The marks of cases that stand in or around new lines of the changed files, and did not stand in any of them before."""
+    old = [data.decode() for data in changed.old.values() if is_text(data)]
+    old_lines = {line for text in old for line in text.split("\n")}
+    sizes = sorted({*index.sizes, *sealed.sizes})
+    hits: set[str] = set()
+    for data in filter(is_text, changed.new.values()):
+        for piece in added_pieces(data.decode(), old_lines):
+            marks = file_marks(piece, sizes)
+            hits |= marks & index.items.keys()
+            hits.update(mark for mark in marks if sealed.cases and mark_digest(sealed.salt, mark) in sealed.cases)
+    for text in old if hits else ():
+        for piece in added_pieces(text, set()):
+            hits -= file_marks(piece, sizes)
+    return hits
 
 
-def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    """The texts of the files of *commit* whose path, relative to *folder*, is wanted; what is no text is left out. Raises GitError."""
+def added_pieces(text: str, old_lines: set[str]) -> Iterator[str]:
+    """What of *text* is not in *old_lines*, with the lines around it that it may complete, in pieces that memory holds easily."""
+    lines = text.split("\n")
+    done = 0
+    for number, line in enumerate(lines):
+        if number < done or line in old_lines:
+            continue
+        start, end = max(0, number - LINES_AROUND), number + 1
+        while end < len(lines) and any(each not in old_lines for each in lines[end : end + LINES_AROUND]):
+            end += 1
+        done = end + LINES_AROUND
+        piece = "\n".join(lines[start:done])
+        for place in range(0, len(piece), PIECE_LETTERS):
+            yield piece[place : place + PIECE_LETTERS + PIECE_OVERLAP]
+
+
+def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool], most: int = 1 << 40) -> Iterator[str]:
+    """The texts of the files of *commit* whose path, relative to *folder*, is wanted, until they are *most* bytes together.
+
+    What is no text is left out. Raises GitError.
+    """
     rows = [row.partition("\t") for row in git_answer(folder, "ls-tree", "-r", "-z", commit).split("\0")]
     names = [fields.split(" ")[2] for fields, _, path in rows if path and is_wanted(path)]
     for _, data in blob_contents(folder, names, SCAN_LIMIT):
-        if data is not None and is_text(data):
+        if data is not None and is_text(data) and most > 0:
+            most -= len(data)
             yield data.decode()
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shingles "
+    "cases.case lab.workspace lab.system lab.git lab.provenance lab.execution campaigns.campaign "
+    "campaigns.splitting campaigns.sealed campaigns.blobs "
+))
 # endregion
 
 # region campaigns/contract.py
@@ -32371,6 +33957,11 @@ def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) 
 # A look costs the same whoever takes it: a new campaign whose holdout shares a question with that of an
 # earlier one goes on counting where that one stopped. Neither ids, splits, tags nor labels reset this.
 # =============================================================================
+section("campaigns.contract", r'''
+import os
+import re
+from collections.abc import Collection
+from typing import NamedTuple
 
 STOP_RULES = {"plateau": 12, "categories": 3, "saturation": 0.95}
 GUARD_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,100}\Z")
@@ -32639,7 +34230,11 @@ def contract_words(contract: JsonObject) -> list[str]:
         spent = f"{counted(inherited['looks'], 'look')} spent, {inherited['yes']} yes"
         lines.append(f"inherited from {listed(inherited['from'])}, whose holdout shares cases: {spent}")
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.chain "
+    "cases.case lab.workspace lab.system lab.preflight lab.execution campaigns.campaign "
+    "campaigns.rules campaigns.splitting campaigns.sealed "
+))
 # endregion
 
 # region campaigns/admission.py
@@ -32653,6 +34248,10 @@ def contract_words(contract: JsonObject) -> list[str]:
 #     too_few_cases too_few_clusters holdout_in_development holdout_was_development   whether they can tell
 #     holdout_in_use ledger_missing holdout_spent looks_promised   what others have spent
 # =============================================================================
+section("campaigns.admission", r'''
+import os
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 SALT_LENGTH = 16
 
@@ -32716,8 +34315,9 @@ def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
     refuse_tuned_holdout(workspace, earlier, sides.holdout)
     dataset, own = own_dataset(system), workspace.path(own_dataset(system))
     kept = kept_lines(read_bytes(own), shown_path(own), sides)
-    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout)
-    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable)))
+    refuse_copies(workspace, str(checkout.head), dataset, sides.holdout)
+    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout, run_copies(workspace, dataset))
+    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT))
     salt, canary = os.urandom(SALT_LENGTH).hex(), f"kaizen-canary-{os.urandom(SALT_LENGTH).hex()}"
     marks = sealed_marks(sides.holdout, sides.development, files, os.urandom(SALT_LENGTH).hex())
     proofs = {"marks_sha256": sha256_hex(marks_text(marks)), "canary_sha256": sha256_hex(canary)}
@@ -32756,7 +34356,8 @@ def checked_sealed_place(workspace: Workspace, checkout: Checkout, name: str) ->
     if os.path.islink(path):
         raise RefusedError(f"{shown_path(path)}: is a symbolic link", "name the folder itself", "sealed_link")
     path = os.path.realpath(path)
-    for place in dict.fromkeys((checkout.root, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
+    main = os.path.dirname(os.path.dirname(workspace.store_folder))  # the tree whose worktree this may be
+    for place in dict.fromkeys((checkout.root, main, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
         if is_inside(place, path):
             message = f"{shown_path(path)}: lies inside the repository, where every variant could read it"
             raise RefusedError(message, "name a folder outside of it", "sealed_inside")
@@ -32787,7 +34388,8 @@ def own_dataset(system: System) -> str:
 
 def case_sides(workspace: Workspace, system: System, checkout: Checkout, request: OpeningRequest) -> CaseSides:
     """Which cases are on which side. Raises RefusedError: `holdout_inside`, `holdout_in_include`, `two_holdouts`, `no_holdout`."""
-    own, included = system_cases(workspace, system)
+    own, others = system_cases(workspace, system)
+    included = [case for case in others if case.id not in {each.id for each in own if not is_holdout(each.document)}]
     held = [case for case in own if is_holdout(case.document)]
     if any(is_holdout(case.document) for case in included):
         message = "an included file holds cases of the holdout, and stays as it is for whoever else includes it"
@@ -32808,8 +34410,10 @@ def case_sides(workspace: Workspace, system: System, checkout: Checkout, request
         message = f"{shown_path(workspace.path(own_dataset(system)))}: no case is held out, though cases have a split"
         hint = 'give fresh cases "split": "holdout", or name a file outside the repository: --holdout FILE'
         raise RefusedError(message, hint, "no_holdout")
-    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable))
+    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT)
     known = known_questions(own, files)  # as an example in a prompt is
+    asked = {question_text(case.document) for case in others}
+    known |= {case.id for case in own if question_text(case.document) in asked}
     drawn = set(draw_holdout(own, split_share(request.split, len(own)), workspace.config["seed"], known))
     kept = [case._replace(document={**case.document, "split": "development"}) for case in own if case.id not in drawn]
     return CaseSides(kept + included, as_holdout([case for case in own if case.id in drawn]), True)
@@ -32827,19 +34431,20 @@ def as_holdout(cases: list[Case]) -> list[Case]:
 
 
 def system_cases(workspace: Workspace, system: System) -> tuple[list[Case], list[Case]]:
-    """(the cases in the system's own file, those of files that its improvement includes). Raises BreachesError."""
+    """(the cases in the system's own file, all those of files that its improvement includes). Raises BreachesError."""
     breaches = Breaches()
-    path = workspace.path(own_dataset(system))
+    own: dict[str, Case] = {}
+    included: dict[str, Case] = {}
     if system.improvement:
         improvement = Improvement(workspace.path(system.improvement))
         evaluation = load_evaluation(improvement, breaches)
-        cases = load_dataset(improvement, evaluation.include if evaluation else [], breaches).cases
-    else:
-        cases = {}
-        add_cases(path, cases, breaches)
+        load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+        breaches.raise_if_any()
+        for name in evaluation.include if evaluation else []:
+            add_cases(included_path(improvement, name), included, breaches)
+    add_cases(workspace.path(own_dataset(system)), own, breaches)
     breaches.raise_if_any()
-    own = [case for case in cases.values() if case.path == shown_path(path)]
-    return own, [case for case in cases.values() if case.path != shown_path(path)]
+    return list(own.values()), list(included.values())
 
 
 def kept_lines(data: bytes, shown: str, sides: CaseSides) -> bytes | None:
@@ -32880,9 +34485,31 @@ def refuse_tuned_holdout(workspace: Workspace, earlier: list[EarlierContract], h
             raise RefusedError(message, "keep back cases that no variant has been tuned on", "holdout_was_development")
 
 
+def refuse_copies(workspace: Workspace, commit: str, dataset: str, holdout: list[Case]) -> None:
+    """Raises RefusedError when a file beside the *dataset* holds cases of *holdout*: taking them out of one would keep nothing back."""
+    wanted = {question_text(case.document) for case in holdout}
+    suffix = os.path.splitext(dataset)[1]
+    texts = committed_texts(workspace.root, commit, lambda path: path.endswith(suffix) and path != dataset)
+    copied = wanted & {question for text in texts for line in text.split("\n") for question in line_questions(line.encode())}
+    if copied:
+        message = f"{counted(len(copied), 'case')} of the holdout stand in further files of the tree that end in {quoted(suffix)}"
+        raise RefusedError(message, "take them out there, and commit", "holdout_in_tree")
+
+
+def run_copies(workspace: Workspace, dataset: str) -> Iterator[bytes]:
+    """The copies of the *dataset* that earlier runs have kept, each once."""
+    runs = os.path.join(workspace.store_folder, "runs")
+    seen = set()
+    for name in list_folder(runs) if os.path.isdir(runs) else []:
+        path = os.path.join(runs, name, "locked", dataset)
+        if os.path.isfile(path) and (digest := content_sha256(path)) not in seen:
+            seen.add(digest)
+            yield read_bytes(path)
+
+
 def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: str) -> None:
     """Raises RefusedError when a file that decides the score is not in the commit, or git would change the dataset by a filter."""
-    tracked = set(git_answer(workspace.root, "ls-files", "-z", "--", *locked).split("\0"))
+    tracked = set(git_answer(workspace.root, "ls-files", "-z").split("\0"))
     loose = sorted(path for path in locked if path not in tracked)
     if loose:
         message = f"{counted(len(loose), 'locked file')} not in git: {listed([quoted(path) for path in loose], 3)}"
@@ -32896,12 +34523,12 @@ def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: st
 def seal_level(workspace: Workspace, request: OpeningRequest, history: HistoryHits, holdout: list[Case]) -> SealLevel:
     """How well the holdout will be kept: what git knows cannot be sealed, another user's folder is, and a statement is a statement."""
     if history.cases:
-        where = "stand in the history of the repository, where the agent can read them"
+        where = "stand in the history of the repository or in copies of earlier runs, where the agent can read them"
         return SealLevel("honour", f"{history.cases} of {counted(len(holdout), 'case')} {where}")
     if history.gap:
         return SealLevel("honour", f"the history of the repository could not be searched: {history.gap}")
-    owner = os.stat(workspace.root).st_uid
-    if hasattr(os, "geteuid") and os.geteuid() != owner:
+    owner, user = os.stat(workspace.root).st_uid, os.geteuid() if hasattr(os, "geteuid") else 0
+    if user != owner and 0 not in (user, owner):  # who may be root reads everything, and so may the agent
         return SealLevel("other_user", "the folder belongs to another user than the repository, and admits nobody else")
     if request.guarded:
         return SealLevel("guarded", f"stated, not verified: {'; '.join(request.guarded)}")
@@ -32921,7 +34548,13 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
     if contract["holdout"]["level"] == "honour":
         notes.append("seal level honour: an agent that looks for the holdout can read it, and Kaizen could not tell")
     return notes
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "cases.improvement cases.case cases.dataset cases.evaluation_file lab.workspace lab.system "
+    "lab.git lab.provenance lab.watch lab.preflight lab.definition lab.execution campaigns.campaign "
+    "campaigns.splitting campaigns.sealed campaigns.history_search campaigns.contamination "
+    "campaigns.contract "
+))
 # endregion
 
 # region campaigns/opening.py
@@ -32938,6 +34571,8 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
 # What died before step 4 is taken back by the next opening: nothing had been taken from the dataset. What died
 # after it is finished. Hooks never run, and no path but these two is touched.
 # =============================================================================
+section("campaigns.opening", r'''
+import os
 
 PLAN_FILE, PLANNED_DATASET = "opening.json", "opening.dataset"
 OPEN_LOCK = "open.lock"
@@ -33083,6 +34718,7 @@ def bring_tree(workspace: Workspace, folder: str, plan: JsonObject, text: bytes)
     """Step 5: contract and dataset as HEAD has them, in tree and index. Raises RefusedError for a dataset edited since."""
     path = contract_path(workspace, plan["system"], os.path.basename(folder))
     make_folder(os.path.dirname(path))
+    sweep_unfinished(path)
     write_file(path, text)
     paths = [path]
     if plan["dataset"]:
@@ -33091,6 +34727,7 @@ def bring_tree(workspace: Workspace, folder: str, plan: JsonObject, text: bytes)
             message = f"{shown_path(place)}: was edited while {os.path.basename(folder)} was being opened"
             raise RefusedError(message, "git stash it, run the command again, then git stash pop", "dataset_edited")
         mode = os.stat(place).st_mode & 0o777
+        sweep_unfinished(place)
         write_file(place, kept)
         os.chmod(place, mode)
         paths.append(place)
@@ -33131,13 +34768,22 @@ def take_back(folder: str) -> None:
         if plan["made_sealed"] and not list_folder(sealed):
             os.rmdir(sealed)
     remove_folder(folder)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.chain lab.workspace lab.git lab.provenance lab.worktrees lab.preflight "
+    "lab.definition campaigns.campaign campaigns.splitting campaigns.sealed campaigns.contamination "
+    "campaigns.contract campaigns.admission "
+))
 # endregion
 
 # region campaigns/ideas.py
 # =============================================================================
 # Ideas: hypotheses, written down before they are tried and never changed.
 # =============================================================================
+section("campaigns.ideas", r'''
+import re
+from collections.abc import Collection
+from typing import NamedTuple
 
 CATEGORIES = ("prompt", "examples", "tools", "retrieval", "structure", "model", "parameters", "robustness", "simplification")
 CATEGORY_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}\Z")
@@ -33147,7 +34793,7 @@ LONGEST_HYPOTHESIS, LONGEST_TITLE = 2000, 120
 
 
 class NewIdea(NamedTuple):
-    """What somebody wants to try: `label` is a tag of development items or `none`, `predict` the gain expected in points, or None."""
+    """What somebody wants to try; `label` is a tag of development items or `none`, `predict` the gain expected in units of the metric."""
 
     hypothesis: str
     title: str
@@ -33257,7 +34903,10 @@ def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]
         if word_overlap(words, others) >= SIMILAR_WORDS:
             found.append(idea)
     return found
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.chain foundation.shingles "
+    "campaigns.campaign campaigns.rules "
+))
 # endregion
 
 # region campaigns/state.py
@@ -33267,6 +34916,10 @@ def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]
 # Nothing is kept that does not follow from these files, so that any prefix of a journal has a state, and the same files give
 # the same one. What was not measured is None. Gains are only ever sums of paired estimates that were measured at the same time.
 # =============================================================================
+section("campaigns.state", r'''
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
 
 UNCHANGED = "baseline"  # the variant of the unchanged system
 SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
@@ -33275,6 +34928,7 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
 
@@ -33371,6 +35025,7 @@ class CampaignState:
         self.notes: list[JsonObject] = []
         self.integrity: list[JsonObject] = []
         self.accepted: list[JsonObject] = []
+        self.settled = 0  # of the breaches of integrity
         self.closed: JsonObject | None = None
 
     # --- What follows ------------------------------------------------------------------
@@ -33404,6 +35059,15 @@ class CampaignState:
         value = found.get(str(trials or self.contract.get("replicate", {}).get("passes", 3)))
         return None if value is None else float(value)
 
+    def look_mde(self, level: float | None) -> float | None:
+        """The smallest gain that a look at *level* sees four times out of five; None before the noise is known, or without a level."""
+        noise, holdout = self.noise or {}, self.contract.get("holdout") or {}
+        if noise.get("se_pass") is None or not level or not noise.get("items"):
+            return None
+        variance = float(noise.get("run_variance") or 0.0)
+        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], variance)
+        return floor.mde_at(int(holdout.get("clusters") or holdout["cases"]), int(self.contract["looks"]["trials"]), level)
+
     def luck_line(self) -> float | None:
         """How much the best of so many useless variants would seem to gain; None without a noise floor or a variant."""
         se_pass = (self.noise or {}).get("se_pass")
@@ -33426,6 +35090,10 @@ class CampaignState:
         if last.decision in (KEPT, SIMPLIFIED):
             return KEPT
         return DISCARDED_IDEA if last.decision else RUNNING_IDEA
+
+    def unsettled(self) -> list[JsonObject]:
+        """The breaches of integrity that no person has looked at since."""
+        return self.integrity[self.settled :]
 
     # --- Events ------------------------------------------------------------------------
 
@@ -33480,6 +35148,7 @@ class CampaignState:
         """The verdict of a screen; a variant screened again keeps its place."""
         variant = self.variant(body["variant"])
         is_first = variant.screen is None
+        variant.commit = str(body.get("commit") or variant.commit)
         variant.screen, variant.verdict = body, str(body.get("verdict") or UNJUDGED)
         variant.idea, variant.label = str(body.get("idea") or variant.idea), str(body.get("label") or "")
         self.categories.add(str(self.ideas.get(variant.idea, {}).get("category") or ""))
@@ -33528,11 +35197,14 @@ class CampaignState:
             self.reference = self.versions.get(str(body.get("leader")), self.leader)
             self.keeps, self.noes = [], 0
         self.noes += answer == "no"
+        if answer == "no" and overfit_suspected(self.noes, self.leader_gain()[0], self.look_mde(body.get("level"))):
+            self.see_overfit_suspected(body, time)
+            return
         if variant and variant.verdict != CONFIRMED:
             variant.verdict = {"yes": CONFIRMED, "no": NOT_CONFIRMED}.get(str(answer), variant.verdict)
 
     def see_overfit_suspected(self, body: JsonObject, time: str) -> None:
-        """The leader goes back to the reference; what was kept since is parked."""
+        """The leader goes back to the reference; what was kept since is parked. It follows from the looks, whether or not it is told."""
         for keep in self.keeps:
             self.variant(keep["variant"]).is_parked = True
         self.leader, self.keeps, self.stored, self.is_overfit, self.noes = self.reference, [], [], True, 0
@@ -33542,12 +35214,17 @@ class CampaignState:
         self.notes.append(body)
 
     def see_integrity(self, body: JsonObject, time: str) -> None:
-        """Something that makes the record untrustworthy."""
+        """Something that makes the record untrustworthy; a variant that it is about is void."""
         self.integrity.append(body)
+        if body.get("variant") and body.get("verdict") == VOID_VERDICT:
+            variant = self.variant(body["variant"])
+            variant.commit, variant.verdict = str(body.get("commit") or variant.commit), VOID_VERDICT
 
     def see_accepted(self, body: JsonObject, time: str) -> None:
-        """A person has accepted something."""
+        """A person has accepted something; of breaches of integrity all that there were."""
         self.accepted.append(body)
+        if body.get("what") == INTEGRITY_ACCEPTED:
+            self.settled = len(self.integrity)
 
     def see_closed(self, body: JsonObject, time: str) -> None:
         """The end."""
@@ -33611,7 +35288,10 @@ def seconds_between(start: str, end: str) -> float:
     except ValueError:
         return 0.0
     return max(0.0, (after - before).total_seconds())
-
+''', (
+    "foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
+    "campaigns.campaign campaigns.rules "
+))
 # endregion
 
 # region campaigns/story.py
@@ -33621,6 +35301,7 @@ def seconds_between(start: str, end: str) -> float:
 # One document for the page, its Markdown and `--json`. Development numbers are there in full; of
 # the holdout there is what the looks answered, and after the close what was opened then.
 # =============================================================================
+section("campaigns.story", r'''
 
 BODY_NUMBERS = ("n", "gain", "se", "z", "label_z", "label_gain", "label_n", "passes", "p", "interval", "drift_z", "guards", "lost_items")
 
@@ -33711,7 +35392,9 @@ def unknowns(campaign: Campaign, state: CampaignState) -> list[str]:
 def bets(story: JsonObject) -> list[JsonObject]:
     """The variants of *story* that were kept and not confirmed."""
     return [each for each in story["variants"] if each["decision"] in (KEPT, SIMPLIFIED) and each["verdict"] != CONFIRMED]
-
+''', (
+    "foundation.jsonio campaigns.campaign campaigns.state "
+))
 # endregion
 
 # region campaigns/arms.py
@@ -33723,6 +35406,10 @@ def bets(story: JsonObject) -> list[JsonObject]:
 # be as they were exported, else the arm is tainted. What git ignores and a system needs is linked
 # in by `links` of system.md. A folder that a killed process left behind is removed by the next.
 # =============================================================================
+section("campaigns.arms", r'''
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 SUBMODULE_MODE = "160000"
 EXPORT_STATUS = "status --porcelain=v2 -z --no-renames --untracked-files=no --ignore-submodules=all".split()
@@ -33749,12 +35436,15 @@ class Export(Watch):
                 raise GitError(message, "put its files into the repository, or link them with `links` in system.md", "has_submodules")
         words = ["--all"] if paths is None else ["-z", "--stdin"]
         names = b"".join(os.fsencode(path) + b"\0" for path in paths or [])
-        git_answer(self.tree, "checkout-index", "--force", "--quiet", *words, stdin=names, env=environment, seconds=COPY_SECONDS)
+        git_answer(checkout.root, "checkout-index", "--force", "--quiet", *words, stdin=names, env=environment, seconds=COPY_SECONDS)
 
     def index(self, name: str) -> dict[str, str]:
-        """The environment in which git sees the export through a new index, called *name*, of the commit."""
+        """The environment in which git sees the export through a new index, called *name*, of the commit.
+
+        Git is asked from the repository, whose content filters are then known and switched off.
+        """
         place = {"GIT_DIR": self.checkout.git_dir, "GIT_INDEX_FILE": os.path.join(self.folder, name), "GIT_WORK_TREE": self.tree}
-        git_answer(self.tree, "read-tree", self.commit, env={**place, **WHOLE_TREE}, seconds=COPY_SECONDS)
+        git_answer(self.checkout.root, "read-tree", self.commit, env={**place, **WHOLE_TREE}, seconds=COPY_SECONDS)
         return place
 
     def changed(self, is_last: bool = False) -> str | None:
@@ -33762,7 +35452,7 @@ class Export(Watch):
         if not is_last:
             return None
         try:
-            said = git_answer(self.tree, *EXPORT_STATUS, env=self.index("check"), seconds=COPY_SECONDS)
+            said = git_answer(self.checkout.root, *EXPORT_STATUS, env=self.index("check"), seconds=COPY_SECONDS)
         except GitError as error:
             return f"the export can no longer be looked at: {error.message}"
         for entry in said.split("\0"):
@@ -33862,7 +35552,10 @@ def discard_export(folder: str) -> None:
     """Removes *folder* if it is there."""
     if os.path.isdir(folder):
         remove_folder(folder)
-
+''', (
+    "foundation.errors foundation.text foundation.files runs.workers lab.workspace lab.system "
+    "lab.git lab.provenance lab.watch lab.worktrees lab.definition campaigns.campaign "
+))
 # endregion
 
 # region campaigns/measuring.py
@@ -33875,6 +35568,11 @@ def discard_export(folder: str) -> None:
 # campaign's opening; each pass works in a fresh export of the arm's commit. Whoever is killed in
 # between calls the same command again: answers that are there stay, and nothing is asked twice.
 # =============================================================================
+section("campaigns.measuring", r'''
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 BASELINE_RUN, DIAGNOSTIC_RUN, NOISE_RUN, SCREENING, LABEL_RUN, REPLICATE_RUN, LOOK_RUN = (
     *("baseline", "diagnostic", "noise", "screen", "label", "replicate", "look"),
@@ -33974,10 +35672,10 @@ def make_bench(
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
-    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), FolderStore(workspace))
+    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), run_store(workspace))
     judge = judge._replace(store_folder=store_folder or workspace.store_folder)
     items = load_items(judge, system)
-    return Bench(workspace, campaign, checkout, FolderStore(judge), judge, system, items, limits, folders, not store_folder)
+    return Bench(workspace, campaign, checkout, run_store(judge), judge, system, items, limits, folders, not store_folder)
 
 
 # --- Runs ------------------------------------------------------------------------------
@@ -34013,7 +35711,8 @@ def arm_document(bench: Bench, arm: Arm, measure: Measure, evaluator: ItemEvalua
 
 def found_run(bench: Bench, arm: Arm, measure: Measure) -> str:
     """The run of *arm* in *measure* that is there already, also one that was made and not told of before a crash; '' for none."""
-    told = {str(event["body"]["run"]): event["body"] for event in bench.campaign.events if event["type"] == "run_started"}
+    started = [event["body"] for event in bench.campaign.events if event["type"] == "run_started"] if bench.is_recorded else []
+    told = {str(body["run"]): body for body in started}
     for run in reversed(bench.store.ids()):
         body = told.get(run)
         if body is not None and (body["purpose"], body["commit"]) != (measure.purpose, arm.commit):
@@ -34077,9 +35776,6 @@ class ArmRun:
     def measure(self, number: int) -> None:
         """Has pass *number* answered in a fresh export."""
         bench = self.bench
-        document = self.writer.document()
-        if number > document["passes"] + document["campaign"]["pass_from"] - 1:
-            self.writer.update(passes=number - document["campaign"]["pass_from"] + 1)
         if not self.missing(number):
             return
         with exported(bench.workspace, bench.checkout, self.arm.commit, bench.system, bench.folders) as (root, export):
@@ -34112,6 +35808,9 @@ class ArmRuns:
 
         Raises Interrupted, and RefusedError (paused, stopped) between two passes: the same call then goes on.
         """
+        for run in self.runs:
+            if not run.is_done() and run.writer.document()["passes"] < passes:
+                run.writer.update(state=RUNNING, passes=passes)
         for number in range(self.of.first, self.of.first + passes):
             for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
                 if run.is_done():
@@ -34211,9 +35910,22 @@ def scaled_effect(contract: JsonObject) -> float:
 def difference_of(
     state: CampaignState, clusters: Mapping[str, str], candidate: Scores, leader: Scores, passes: tuple[int, int]
 ) -> Difference:
-    """How *candidate* differs from *leader*, with what the noise floor says of whole passes."""
+    """How *candidate* differs from *leader*, with what is known of whole passes."""
+    variance, count = run_terms(state)
+    return paired_difference(candidate, leader, clusters, variance, passes, count)
+
+
+def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
+    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
+
+    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
+    """
     noise = state.noise or {}
-    return paired_difference(candidate, leader, clusters, float(noise.get("run_variance") or 0.0), passes, int(noise.get("passes") or 0))
+    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
+    for variant in state.variants.values():
+        body = variant.replicate or {}
+        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
+    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
 
 
 def only(scores: Scores, items: Sequence[str]) -> dict[str, Sequence[float]]:
@@ -34260,7 +35972,12 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
         if limit is not None and more and (used + more > limit or used >= limit):
             message = f"the budget of {campaign.id} is spent: {used:.6g} of {limit:.6g} {name} are used, and {more:.4g} more are needed"
             raise RefusedError(message, "close the campaign with: kaizen campaign close", "budget_spent")
-
+''', (
+    "foundation.errors foundation.jsonio foundation.locks foundation.process stats.paired_runs "
+    "runs.workers runs.bridge lab.workspace lab.system lab.runstore lab.runfolder lab.provenance "
+    "lab.watch lab.preflight lab.session lab.eval_runner lab.execution lab.reading lab.pairing "
+    "campaigns.campaign campaigns.splitting campaigns.state campaigns.arms "
+))
 # endregion
 
 # region campaigns/screening.py
@@ -34279,6 +35996,11 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
 # A screen is one pass in the frozen random order against the leader's stored trials, given up when the
 # race is lost, and fresh paired trials on the items of the label that the hypothesis names.
 # =============================================================================
+section("campaigns.screening", r'''
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
 UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
@@ -34340,6 +36062,13 @@ def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, 
             raise RefusedError(message, "change something, or: kaizen replicate for fresh trials of a promising variant", "duplicate")
 
 
+def refuse_unchanged(state: CampaignState, purpose: str, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`duplicate`) for a variant that differs from the leader in notes alone."""
+    if purpose == SCREENING and not paths:
+        message = f"this is {visible(state.leader.variant, 60)}, the leader, which {listed(state.stored, 3)} measured"
+        raise RefusedError(message, "change something first", "duplicate")
+
+
 def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) -> RunOptions:
     """*options* with the hypothesis and label of the idea. Raises RefusedError, UsageError or InputError when they do not go together."""
     idea = state.ideas.get(options.idea)
@@ -34358,6 +36087,25 @@ def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) 
         message = f"the label {quoted(label)} has {counted(len(bench.tagged(label)), 'development item')}, and needs {LABEL_ITEMS}"
         raise InputError(message, "run without a label, or name a larger one", "label_too_small")
     return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
+
+
+def memorised_items(campaign: Campaign, checkout: Checkout, variant: str, base: str) -> int:
+    """How many development items stand in what HEAD adds to the commit *base*; 0 below two. Raises RefusedError (`contaminated`).
+
+    Then it holds text of the holdout, which is recorded; so is a sealed place that was changed.
+    """
+    try:
+        found = scan_diff(campaign, checkout, base)
+    except RefusedError as error:
+        if error.reason == "sealed_changed":
+            report_integrity(campaign, error.reason, error.message)
+        raise
+    breach = found.integrity()
+    if breach:
+        report_integrity(campaign, "contaminated", breach, variant=variant, commit=checkout.head, verdict="void")
+        hint = "a variant that has seen the holdout can never be confirmed; how it came by that is for a person to find out"
+        raise RefusedError(f"{visible(variant, 60)} is void: {breach}", hint, "contaminated")
+    return len(found.development_items) if found.is_memorised() else 0
 
 
 def purpose_of(state: CampaignState, options: RunOptions, paths: Sequence[str]) -> str:
@@ -34391,7 +36139,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         bench, state, checkout = bench_in_tree(workspace, campaign, here, folders, options)
         base = state.leader.commit
         paths = variant_paths(workspace, campaign, checkout, base)
-        unfinished = unfinished_run(bench, state, options, str(checkout.head))
+        unfinished = unfinished_run(bench, options, str(checkout.head))
         if unfinished:
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
@@ -34399,13 +36147,14 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
-        memorised = contamination(bench, checkout, options, base)
+            refuse_unchanged(state, purpose, paths)
+        memorised = memorised_items(campaign, checkout, options.variant, base) if paths else 0
         if purpose == SCREENING:
             options = checked_hypothesis(bench, state, options)
         evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
         items = bench.order()[: options.max_items]
         document = run_document(bench.judge, bench.system, options, checkout, bench.items, evaluator)
-        of = campaign_fields(campaign, Measure(purpose, f"{purpose}\n{checkout.head}", items, idea=options.idea, label=options.label))
+        of = campaign_fields(campaign, own_measure(purpose, str(checkout.head))._replace(idea=options.idea, label=options.label))
         document |= {
             "patch_id": patch,
             "population": {**document["population"], "selected_item_ids": list(items)},
@@ -34417,7 +36166,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         with bench.store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=tree)
             if text:
-                write_file(writer.file("diff.patch"), text.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(text)
             outcome = execute_here(bench, checkout, writer, False)
         return judged(bench, outcome)
 
@@ -34438,16 +36187,23 @@ def bench_in_tree(
     return bench, state, checkout
 
 
-def unfinished_run(bench: Bench, state: CampaignState, options: RunOptions, commit: str) -> str:
+def unfinished_run(bench: Bench, options: RunOptions, commit: str) -> str:
     """The screen of this variant and commit that was broken off, or ended before it was judged; '' for none."""
     if options.is_diagnostic or options.max_items is not None:
         return ""
-    judged_runs = {event["body"]["run"] for event in bench.campaign.events if event["type"] in ("screen", "baseline")}
-    for run, body in reversed(state.runs.items()):
-        is_same = (body.get("variant"), body.get("commit")) == (options.variant, commit) and body["purpose"] in (SCREENING, BASELINE_RUN)
-        if is_same and run not in judged_runs:
-            return run
-    return ""
+    purpose = BASELINE_RUN if options.variant == UNCHANGED else SCREENING
+    run = found_run(bench, Arm("", options.variant, commit), own_measure(purpose, commit))
+    return "" if is_judged(bench.campaign, run) else run
+
+
+def own_measure(purpose: str, commit: str) -> Measure:
+    """The measurement that a run of *commit* in its own tree is."""
+    return Measure(purpose, f"{purpose}\n{commit}", ())
+
+
+def is_judged(campaign: Campaign, run: str) -> bool:
+    """True when the journal holds what *run* said."""
+    return any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in campaign.events)
 
 
 def execute_here(bench: Bench, checkout: Checkout, writer: RunWriter, has_new_chance: bool) -> RunOutcome:
@@ -34490,8 +36246,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
         raise RefusedError(message, f"check that commit out, here or in a worktree: git switch --detach {commit}", "other_commit")
     tell_start(bench.campaign, before)
     is_over = before["state"] == DONE or before.get("reason") == RACE_STOPPED
-    is_judged = any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in bench.campaign.events)
-    if is_over and not is_judged and own != DIAGNOSTIC_RUN:
+    if is_over and not is_judged(bench.campaign, run) and own != DIAGNOSTIC_RUN:
         tell_end(bench.campaign, before)
         return judged(bench, RunOutcome(before, []))
     refuse_state({**before, "state": DONE} if is_over else before, is_restart)
@@ -34612,11 +36367,13 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     check_recorded(bench.campaign, bench.store, list(runs.values()))
     scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
     return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
-
-
-def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: str) -> int:
-    return 0
-
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.jsonio foundation.process "
+    "stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace lab.system "
+    "lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session lab.definition "
+    "lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
+    "campaigns.contamination campaigns.state campaigns.arms campaigns.measuring "
+))
 # endregion
 
 # region campaigns/replicating.py
@@ -34627,6 +36384,9 @@ def contamination(bench: Bench, checkout: Checkout, options: RunOptions, base: s
 # Only these passes count: what the screen saw chose the variant, and is left out. Guards are asked on
 # the same data. The leader's fresh trials are compared with its stored ones: whether the world drifted.
 # =============================================================================
+section("campaigns.replicating", r'''
+import math
+from collections.abc import Mapping, Sequence
 
 Values = dict[str, list["float | None"]]
 SIDES = ("candidate", "leader")
@@ -34738,6 +36498,7 @@ def judged_replicate(
     return {
         "runs": runs,
         "passes": passes,
+        "excess": [noise_floor(side).excess for side in (candidate, leader)] if passes > 1 else [],
         "n": overall.n, "gain": overall.gain, "se": overall.se, "z": overall.z, "p": overall.p_greater,
         "interval": None if overall.interval_low is None else [overall.interval_low, overall.interval_high],
         "label_z": of_label.z if of_label else None,
@@ -34816,13 +36577,20 @@ def costs(bench: Bench, runs: Mapping[str, Sequence[str]]) -> float | None:
             return None
         means.append(math.fsum(known) / len(known))
     return means[0] / means[1] if means[1] else None
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.shapes stats.paired_runs "
+    "lab.workspace lab.system lab.runstore lab.aggregation lab.reading campaigns.campaign "
+    "campaigns.rules campaigns.state campaigns.arms campaigns.measuring "
+))
 # endregion
 
 # region campaigns/noise_floor.py
 # =============================================================================
 # The noise of the leader, and what it takes to see the effect that is wanted.
 # =============================================================================
+section("campaigns.noise_floor", r'''
+import math
+from typing import NamedTuple
 
 TYPICAL_SCATTER = 0.16  # mean variance of a trial of an item: pass rates of Beta(1.2, 0.8)
 PLANNED_ITEMS = (50, 100, 200, 400)
@@ -34873,6 +36641,7 @@ def noise_body(contract: JsonObject, scores: dict[str, list[float]]) -> JsonObje
         "flip_rate": floor.flip_rate,
         "se_pass": floor.se_pass,
         "run_variance": floor.run_variance,
+        "excess": floor.excess,
         "mde": mde,
         "score": mean,
         "is_resolvable": not noise_forbids(planned, scaled_effect(contract), target_gap(contract, mean)),
@@ -34981,7 +36750,11 @@ def amounts(each: float | None, proposal: float, look: float, answers: float) ->
     if each is None:
         return None
     return {"per_item": each, "per_proposal": each * proposal, "per_look": each * look, "campaign": each * answers}
-
+''', (
+    "foundation.errors foundation.jsonio stats.intervals stats.planning stats.paired_runs "
+    "stats.looks lab.workspace lab.runstore campaigns.campaign campaigns.rules campaigns.state "
+    "campaigns.measuring "
+))
 # endregion
 
 # region campaigns/looking.py
@@ -34995,6 +36768,10 @@ def amounts(each: float | None, proposal: float, look: float, answers: float) ->
 # no other draw. Where the sealed place cannot be written its runs lie in a temporary folder, and are gone
 # with the process: such a look is void when it was broken off. Whatever else goes wrong is void too.
 # =============================================================================
+section("campaigns.looking", r'''
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 BEGUN, VOID = "begun", "void"
 LOOKS_FOLDER = "looks"
@@ -35024,6 +36801,9 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             raise obstacle
         is_new = begun is None
         if begun is None:
+            checkout = read_checkout(workspace.root)
+            for version in (state.leader, state.reference):  # a commit that is not here costs no look
+                commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
@@ -35127,18 +36907,29 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
         pair.measure(trials)
         states = pair.finish()
         leader, reference = pair.scores("leader"), pair.scores("reference")
-    failed = next((each for each in states if each != DONE), None)
+    failed = sorted(set(states) - {DONE}, key=lambda state: state == INCOMPLETE)  # a run is incomplete because the other one failed
     if failed:
-        raise VoidLook(failed)
-    noise = state.noise or {}
-    variance, passes = float(noise.get("run_variance") or 0.0), int(noise.get("passes") or 0)
+        raise VoidLook(failed[0])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))
 
 
 def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
-    """Raises VoidLook when what the leader adds to the reference holds text of the holdout."""
-
+    """Raises VoidLook when what the leader adds to the reference holds text of the holdout, which is recorded, or that cannot be told."""
+    found = scan_diff(bench.campaign, bench.checkout._replace(head=begun["leader_commit"]), begun["reference_commit"])
+    if found.canary or found.holdout_hits:
+        message = "what the leader adds to the reference holds text of the sealed holdout"
+        report_integrity(bench.campaign, "contaminated", message, variant=begun["leader"], commit=begun["leader_commit"], verdict=VOID)
+        raise VoidLook("contaminated")
+    if found.holdout_hits is None:
+        raise VoidLook("not_scanned")
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.chain "
+    "stats.paired_runs stats.looks cases.case runs.workers lab.workspace lab.runstore lab.provenance "
+    "lab.preflight campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed "
+    "campaigns.contamination campaigns.state campaigns.measuring "
+))
 # endregion
 
 # region campaigns/notes.py
@@ -35147,6 +36938,9 @@ def refuse_contaminated(bench: Bench, begun: JsonObject) -> None:
 #
 # Of system.md the one line `best_run` changes, byte for byte nothing else. Both files decide nothing about scores.
 # =============================================================================
+section("campaigns.notes", r'''
+import os
+import re
 
 LESSONS_FILE = "lessons.md"
 MOST_LESSON_LINES = 200
@@ -35220,7 +37014,10 @@ def commit_notes(workspace: Workspace, checkout: Checkout, paths: list[str], mes
         git_answer(workspace.root, "add", "--", *paths)
         git_answer(workspace.root, "commit", "--quiet", "--no-verify", "--only", "-m", message, "--", *paths)
     return ref_commit(checkout.root, "HEAD")
-
+''', (
+    "foundation.text foundation.files foundation.jsonio lab.workspace lab.system lab.git "
+    "lab.provenance campaigns.campaign "
+))
 # endregion
 
 # region campaigns/conduct.py
@@ -35231,6 +37028,11 @@ def commit_notes(workspace: Workspace, checkout: Checkout, paths: list[str], mes
 # git used here resets, cleans or overwrites a tree: the branch pointer moves by `git switch`, which refuses where a file would be
 # lost, and each evaluated commit stays alive under refs/kaizen/<campaign>/<variant>.
 # =============================================================================
+section("campaigns.conduct", r'''
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 LONGEST_LESSON = 1000
 PASSED = "passed"
@@ -35316,7 +37118,7 @@ def keep_variant(workspace: Workspace, name: str, variant: str, simplify: bool, 
             message = f"HEAD does not contain {variant}, which is {found.commit[:12]}"
             raise RefusedError(message, f"check it out first: git switch --detach {found.commit[:12]}", "other_commit")
         runs = run_names(replicate["runs"]["candidate"])
-        check_recorded(campaign, FolderStore(workspace), runs)
+        check_recorded(campaign, run_store(workspace), runs)
         ref = variant_ref(checkout, campaign.id, variant, found.commit)
         how = SIMPLIFIED if simplify else KEPT
         taught = [{"variant": variant, "verdict": how, "lesson": lesson}]
@@ -35426,17 +37228,26 @@ def go_back(checkout: Checkout, leader: Version) -> None:
     git_answer(checkout.root, "switch", "--quiet", "--no-overwrite-ignore", *place, seconds=COPY_SECONDS)
 
 
-def add_note(campaign: Campaign, text: str, variant: str) -> JsonObject:
-    """Records a note, of *variant* or, for '', of the campaign; the body. Raises InputError (`no_variant`), UsageError, RefusedError."""
+def add_note(campaign: Campaign, text: str, variant: str, accepted_by: str = "") -> JsonObject:
+    """Records a note, of *variant* or, for '', of the campaign; the body.
+
+    With it *accepted_by* settles the breaches of integrity that there are. Raises InputError (`no_variant`), UsageError, RefusedError.
+    """
     refuse_closed(campaign)
     text = checked_lesson(text)
     if not text:
         raise UsageError("the note is empty")
     if variant:
         known_variant(campaign_state(campaign), variant)
+    if accepted_by:
+        record(campaign, "accepted", what=INTEGRITY_ACCEPTED, by=accepted_by)
     body: JsonObject = record(campaign, "note", text=text, variant=variant or None)["body"]
     return body
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.locks lab.workspace "
+    "lab.runfolder lab.git lab.provenance lab.worktrees lab.preflight campaigns.campaign "
+    "campaigns.state campaigns.measuring campaigns.notes "
+))
 # endregion
 
 # region campaigns/standing.py
@@ -35445,6 +37256,9 @@ def add_note(campaign: Campaign, text: str, variant: str) -> JsonObject:
 #
 # Of the holdout nothing is here but how many looks there were and what they answered.
 # =============================================================================
+section("campaigns.standing", r'''
+import math
+from collections.abc import Mapping, Sequence
 
 BUDGET_NAMES = ("variants", "evaluations", "usd", "hours")
 FAILED_BELOW = 0.5  # mean score of an item, of the range, below which it is a failure
@@ -35478,26 +37292,12 @@ def mean_score(scores: Mapping[str, Sequence[float]]) -> float | None:
     return math.fsum(means) / len(means) if means else None
 
 
-def look_mde(state: CampaignState) -> float | None:
-    """The smallest gain that the next look sees four times out of five, at its level; None before the noise is known or without a look."""
-    noise, holdout, level = state.noise or {}, state.contract["holdout"], state.look_count.next_level
-    if noise.get("se_pass") is None or level is None or not noise.get("items"):
-        return None
-    floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], float(noise.get("run_variance") or 0.0))
-    units = int(holdout.get("clusters") or holdout["cases"])
-    return floor.mde_at(units, int(state.contract["looks"]["trials"]), level)
-
-
 def is_look_due(state: CampaignState) -> bool:
     """Whether the leader has gained enough for a look, and none has asked about this very leader."""
     asked = {(each.get("leader_commit"), each.get("reference_commit")) for each in state.looks}
     is_new = (state.leader.commit, state.reference.commit) not in asked
-    return is_new and look_is_due(state.leader_gain()[0], look_mde(state), state.look_count.left)
-
-
-def is_overfit(state: CampaignState) -> bool:
-    """Whether looks have twice said no to a gain that they would have seen; until that is recorded."""
-    return overfit_suspected(state.noes, state.leader_gain()[0], look_mde(state))
+    count = state.look_count
+    return is_new and look_is_due(state.leader_gain()[0], state.look_mde(count.next_level), count.left)
 
 
 def is_unresolved(state: CampaignState) -> bool:
@@ -35529,7 +37329,7 @@ def campaign_counts(state: CampaignState, dev_score: float | None, signs: Sequen
         can_afford_more=not is_unresolved(state),
         equal_crashes=state.equal_crashes,
         taints=state.taints,
-        integrity=tuple(str(each.get("kind")) for each in state.integrity if not each.get("variant")),
+        integrity=tuple(str(each.get("kind")) for each in state.unsettled()),
         is_stop_file="STOP" in signs,
     )
 
@@ -35559,7 +37359,7 @@ def situation_document(state: CampaignState, dev_score: float | None) -> JsonObj
         "luck_line": state.luck_line(),
         "variants": len(state.screened()),
         "expected_false_keeps": state.false_keeps(),
-        "looks": {"left": count.left, "done": count.done, "yes": count.yes, "next_level": count.next_level, "mde": look_mde(state)},
+        "looks": {**count._asdict(), "mde": state.look_mde(count.next_level)},
         "left": budget_left(state),
     }
     told: JsonObject = rounded_floats(found)
@@ -35630,7 +37430,11 @@ def memory_document(campaign: Campaign, state: CampaignState, failures: list[Jso
 def state_is_kept(decision: str) -> bool:
     """True for a decision that made a variant the leader."""
     return decision in ("kept", "simplified")
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.system lab.runstore "
+    "lab.execution campaigns.campaign campaigns.rules campaigns.ideas campaigns.state "
+    "campaigns.measuring "
+))
 # endregion
 
 # region campaigns/next_step.py
@@ -35641,11 +37445,16 @@ def state_is_kept(decision: str) -> bool:
 # holds decides: a person is needed, a run is at work, one was interrupted or tainted, the tree is not a commit, something has
 # not been measured yet, a promising variant wants fresh trials, a variant wants a decision, a look is due, a rule says stop.
 # =============================================================================
+section("campaigns.next_step", r'''
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
 
 MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
 DIAGNOSTIC_ITEMS = 5
 PATHS_TOLD = 10
 IN_TREE = (BASELINE_RUN, DIAGNOSTIC_RUN, SCREENING)  # purposes of runs that take place in the tree at hand
+NEED_GIT = ("keep", "discard", "propose", "checkout")  # actions that make commits or move HEAD
 STOP_ACTION, HUMAN_ACTION, CLOSE_ACTION, PROPOSE = "stop", "human", "close", "propose"
 
 
@@ -35656,6 +37465,7 @@ class Facts(NamedTuple):
     tree: JsonObject
     open_runs: dict[str, str]
     contains_leader: bool
+    has_changes: bool  # HEAD follows the leader, and more than notes differ
     contains: dict[str, bool]  # by variant that waits for a decision: whether HEAD contains it
 
 
@@ -35669,9 +37479,9 @@ class Step(NamedTuple):
     idea: str = ""
 
 
-def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
+def read_facts(workspace: Workspace, campaign: Campaign, state: CampaignState) -> Facts:
     """The facts of now."""
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     runs = [run for run, body in state.runs.items() if body.get("state") in (None, BROKEN_OFF)]
     open_runs = {}
@@ -35682,10 +37492,12 @@ def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
             open_runs[run] = "missing"
     tree = tree_document(workspace)
     if tree["head"] is None:
-        return Facts(signs, tree, open_runs, False, {})
+        return Facts(signs, tree, open_runs, False, False, {})
     checkout = read_checkout(workspace.root)
     waiting = {each.name: contains_commit(checkout, each.commit) for each in state.undecided()}
-    return Facts(signs, tree, open_runs, contains_commit(checkout, state.leader.commit), waiting)
+    follows = contains_commit(checkout, state.leader.commit)
+    has_changes = follows and bool(variant_paths(workspace, campaign, checkout, state.leader.commit))
+    return Facts(signs, tree, open_runs, follows, has_changes, waiting)
 
 
 # --- The list --------------------------------------------------------------------------
@@ -35733,8 +37545,9 @@ class Steps:
         if lost:
             return Step(HUMAN_ACTION, self.status, f"integrity: {listed(lost, 3)} of the journal cannot be read")
         if "integrity" in self.stops:
-            worst = self.state.integrity[-1]
-            return Step(HUMAN_ACTION, self.status, f"integrity: {visible(str(worst.get('message') or worst.get('kind')), 300)}")
+            worst = self.state.unsettled()[-1]
+            what = visible(str(worst.get("message") or worst.get("kind")), 300)
+            return Step(HUMAN_ACTION, self.status, f"integrity: {what}; a person settles it: kaizen note TEXT --accept-integrity NAME")
         return None
 
     def at_work(self) -> "Step | None":
@@ -35750,18 +37563,32 @@ class Steps:
         return self.state.runs[run].get("commit") == tree["head"] and not tree["dirty"] and not tree["obstacle"]
 
     def interrupted(self) -> "Step | None":
-        """A run was broken off: the same command goes on."""
-        for run, state in self.facts.open_runs.items():
-            body = self.state.runs[run]
+        """A run was broken off, or not judged: the same command goes on."""
+        for run, body in self.state.runs.items():
             purpose, variant = str(body.get("purpose")), str(body.get("variant"))
-            if state == DONE or self.is_decided(variant):
-                continue
-            if purpose in IN_TREE and self.is_here(run):
-                return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} was interrupted", variant)
-            again = self.same_command(purpose, variant)
+            is_open = run in self.facts.open_runs and self.facts.open_runs[run] != DONE
+            if purpose == SCREENING and not self.is_judged(run, variant):
+                return self.resume(run, variant, str(body.get("commit")))
+            if is_open and purpose == BASELINE_RUN and self.state.baseline is None and self.is_here(run):
+                return self.resume(run, variant, str(body.get("commit")))
+            again = self.same_command(purpose, variant) if is_open else []
             if again:
                 return Step("resume", again, f"{run}, a {purpose} run, was interrupted: the same command goes on with it", variant)
         return None
+
+    def is_judged(self, run: str, variant: str) -> bool:
+        """True when the screen *run* has its verdict, is not the last of its variant, or is tainted, which is another step's matter."""
+        found = self.state.variants[variant]
+        is_last = found.runs[-1:] == [run]
+        return not is_last or bool(found.decision) or found.verdict != UNJUDGED or self.state.runs[run].get("state") == TAINTED
+
+    def resume(self, run: str, variant: str, commit: str) -> "Step | None":
+        """Goes on with *run* where it can be; None in a tree that is not clean, which comes first."""
+        if self.is_here(run):
+            return Step("resume", ["kaizen", "resume", run], f"{run} of {visible(variant, 60)} has no verdict yet: it goes on", variant)
+        if self.facts.tree["dirty"] or self.facts.tree["obstacle"] or not commit:
+            return None
+        return self.go_to(commit, f"{run} of {visible(variant, 60)} was interrupted, and goes on from its own commit")
 
     def is_decided(self, variant: str) -> bool:
         """True for a variant that was decided about."""
@@ -35805,7 +37632,7 @@ class Steps:
         """Baseline, noise floor, whether the effect can be seen at all, drift."""
         state = self.state
         if state.baseline is None:
-            if self.facts.tree["head"] != state.leader.head:
+            if self.facts.has_changes or not self.facts.contains_leader:
                 return self.go_to(state.leader.head, "the baseline is measured at the commit with which the campaign opened")
             seen = [body for body in state.runs.values() if body.get("purpose") == DIAGNOSTIC_RUN and body.get("state") == DONE]
             if not seen:
@@ -35881,9 +37708,6 @@ class Steps:
 
     def look(self) -> "Step | None":
         """The leader has gained enough for a question to the holdout."""
-        if is_overfit(self.state):
-            why = "two looks said no to a gain that they would have seen: development items may have been learnt by heart"
-            return Step(CLOSE_ACTION, ["kaizen", "campaign", "close", *self.named], why)
         if not is_look_due(self.state):
             return None
         why = f"the leader has gained {self.state.leader_gain()[0]:+.3g} over the reference, enough for a look to see"
@@ -35908,7 +37732,7 @@ class Steps:
                 why = f"a plateau: go on in a new session that knows nothing but this; {why}"
             return Step(PROPOSE, ["kaizen", "idea", "list", *self.named], why)
         tested = {each.commit for each in self.state.variants.values()} | {each.head for each in self.state.versions.values()}
-        if head in tested:
+        if head in tested or not self.facts.has_changes:
             why = f"make {ideas[0]} ({visible(self.state.ideas[ideas[0]]['title'], 80)}), commit it, and ask again"
             return Step(PROPOSE, ["kaizen", "idea", "list", "--status", OPEN_IDEA, *self.named], why, idea=ideas[0])
         why = f"the commit at hand was not measured yet: {visible(self.state.ideas[ideas[0]]['title'], 80)}"
@@ -35934,11 +37758,11 @@ class NextStep(NamedTuple):
 def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     """What is next in *campaign*. Raises RefusedError when its files were changed."""
     state = campaign_state(campaign)
-    facts = read_facts(workspace, state)
-    scores = leader_scores(FolderStore(workspace), state)
+    facts = read_facts(workspace, campaign, state)
+    scores = leader_scores(run_store(workspace), state)
     dev_score = mean_score(scores)
     stops = campaign_stops(state, dev_score, facts.signs)
-    step = Steps(campaign, state, facts, stops).first()
+    step = where_git_writes(workspace, campaign, state, Steps(campaign, state, facts, stops).first())
     code = {STOP_ACTION: EXIT_NO, CLOSE_ACTION: EXIT_NO, HUMAN_ACTION: EXIT_HUMAN, "guide": EXIT_HUMAN}.get(step.action, EXIT_DONE)
     document: JsonObject = {
         "schema": 1,
@@ -35960,6 +37784,17 @@ def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     return NextStep(step, code, document)
 
 
+def where_git_writes(workspace: Workspace, campaign: Campaign, state: CampaignState, step: Step) -> Step:
+    """*step*, or where it needs commits and none can be made here, the way to a clone in which they can."""
+    if step.action not in NEED_GIT:
+        return step
+    obstacle = git_write_obstacle(read_checkout(workspace.root))
+    if obstacle is None:
+        return step
+    words = ["kaizen", "lab", "open", "--campaign", campaign.id, "--from", state.leader.head]
+    return Step("clone", words, f"{obstacle.message}: go on in the clone of {campaign.id}")
+
+
 def command_line(words: list[str]) -> str:
     """*words* as one line for a shell."""
     import shlex
@@ -35979,13 +37814,279 @@ def fitted(document: JsonObject, outside: int) -> JsonObject:
         else:
             memory[longest].pop(0)  # oldest first
     return document
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.provenance lab.preflight campaigns.campaign campaigns.rules campaigns.state "
+    "campaigns.measuring campaigns.screening campaigns.conduct campaigns.standing "
+))
+# endregion
 
+# region campaigns/closing.py
+# =============================================================================
+# The end of a campaign: one last look, then the holdout is opened once, and retired.
+#
+# What is claimed rests on looks that said yes alone. Each is a paired estimate of two versions that were measured at the same
+# time; the claim is their sum, and its lower bound the sum of the bounds, each at the level of its look: it holds unless one of them
+# is wrong, the chance of which the levels limit together. Where the answers of a look were not kept nothing but its yes is known.
+# =============================================================================
+section("campaigns.closing", r'''
+import math
+import os
+from typing import NamedTuple
+
+NOTHING_CLAIMED = "nothing is claimed"
+PLAIN_CONFIDENCE = 0.95
+
+
+class Closed(NamedTuple):
+    """The body of the event, the answer of the last look ('' for none), and what should be known besides."""
+
+    body: JsonObject
+    last_look: str
+    notes: list[str]
+
+
+def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool = True) -> Closed:
+    """Takes the last look when there is something to claim, opens the holdout, retires it, and closes the campaign *name*.
+
+    Raises RefusedError for what forbids a look or a commit, and Interrupted: the same call then goes on. Nothing is asked twice.
+    """
+    campaign = load_campaign(workspace, name)
+    refuse_closed(campaign)
+    with deciding(workspace, name):  # whatever forbids the end is told before a look is spent
+        pass
+    answer = last_look(workspace, campaign) if with_look else ""
+    with deciding(workspace, name) as (campaign, state, checkout):
+        looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
+        claim = claim_of(campaign, state, looks)
+        retired = retire(campaign, state.reference.commit)
+        paths = write_notes(workspace, campaign, state.lessons)
+        head = commit_notes(workspace, checkout, paths, f"kaizen: lessons of {campaign.id}")
+        body = record(
+            campaign,
+            "closed",
+            reason=reason,
+            headline=headline_of(state, claim),
+            claim=claim,
+            looks=looks,
+            leader=state.leader.variant,
+            reference=state.reference.variant,
+            reference_commit=state.reference.commit,
+            head=head,
+            retired=retired,
+        )["body"]
+    notes = [] if retired else ["the sealed place could not be told that its holdout is retired; the ledger in the store says so"]
+    return Closed(body, answer, notes)
+
+
+def last_look(workspace: Workspace, campaign: Campaign) -> str:
+    """The answer of the look that closing takes; '' when there is nothing to claim, none is left, or this was asked."""
+    state = campaign_state(campaign)
+    asked = [(each.get("leader_commit"), each.get("reference_commit")) for each in state.looks if each.get("answer") != "void"]
+    is_asked = (state.leader.commit, state.reference.commit) in asked or state.leader.commit == state.reference.commit
+    left = state.look_count.left
+    if is_retired(campaign) or state.unsettled() or is_asked or not look_is_due(state.leader_gain()[0], None, left, is_closing=True):
+        return ""
+    return take_look(workspace, campaign, is_closing=True)
+
+
+# --- What is opened --------------------------------------------------------------------
+
+
+def look_store(campaign: Campaign, look: int) -> RunStore:
+    """The runs of the look number *look*, in the sealed place."""
+    folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(look))
+    return run_store(Workspace(folder, folder, {}))
+
+
+def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
+    """What the answers of a look say, in units of the metric, more being better.
+
+    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
+    """
+    told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
+    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
+    try:
+        obstacle = sealed_obstacle(campaign)
+        if obstacle:
+            raise obstacle
+        clusters, store = cluster_names(open_sealed(campaign).values()), look_store(campaign, int(look["look"]))
+        runs = {store.read(run)["commit"]["hash"]: run for run in store.ids()}
+        leader, reference = (arm_scores(store, runs[look[f"{side}_commit"]]) for side in ("leader", "reference"))
+    except KaizenError as error:
+        return {**told, **unknown, "reason": error.reason}
+    except KeyError:
+        return {**told, **unknown, "reason": "not_kept"}
+    trials = int(state.contract["looks"]["trials"])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
+    width, level = score_width(state.contract), float(look["level"])
+    terms = variance, (trials, trials), passes
+    found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
+    numbers = {
+        "leader_score": mean_score(leader), "reference_score": mean_score(reference),
+        "gain": found.gain, "se": found.se, "bound": confirmed_bound(found), "estimate": confirmed_gain(found, level),
+    }
+    low, high = plain.interval_low, plain.interval_high
+    scaled = {key: None if value is None else value * width for key, value in numbers.items()}
+    interval = None if low is None or high is None else [low * width, high * width]
+    return {**told, "n": found.n, "units": found.units, **scaled, "interval": interval, "reason": found.reason}
+
+
+def score_width(contract: JsonObject) -> float:
+    """The width of the range of the score; 1 where there is none."""
+    metric = contract["metric"]
+    low, high = metric.get("minimum"), metric.get("maximum")
+    return 1.0 if low is None or high is None else float(high - low)
+
+
+def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
+    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
+
+    Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
+    """
+    if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
+        return None
+
+    def total(key: str) -> float | None:
+        values = [look[key] for look in looks]
+        return None if None in values else math.fsum(values)
+
+    ses = [look["se"] for look in looks]
+    se = None if None in ses else math.sqrt(math.fsum(value * value for value in ses))
+    sums = {key: total(key) for key in ("bound", "estimate", "gain", "level")}
+    return {**sums, "se": se, "looks": [look["look"] for look in looks]}
+
+
+def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
+    """One sentence: the lower bound, then the estimate; or that nothing is claimed."""
+    if claim is None:
+        why = " (the record has breaches of integrity)" if state.unsettled() else ""
+        return NOTHING_CLAIMED + why
+    name, metric = state.reference.variant, state.contract["metric"]["name"]
+    if claim["bound"] is None or claim["estimate"] is None:
+        return f"{name} is better in {metric} than the baseline; by how much is not known, because the answers of a look were not kept"
+    text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
+    return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
+''', (
+    "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore lab.runfolder "
+    "campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed campaigns.state "
+    "campaigns.measuring campaigns.looking campaigns.notes campaigns.conduct campaigns.standing "
+))
+# endregion
+
+# region campaigns/marks.py
+# =============================================================================
+# What campaigns say of runs: idea, stage, verdict, leader, reference, luck line.
+# =============================================================================
+section("campaigns.marks", r'''
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class KnownCampaigns(NamedTuple):
+    """The states of campaigns by id, and in a sentence what is wrong with those that cannot be trusted."""
+
+    states: dict[str, CampaignState]
+    problems: list[str]
+
+
+def known_campaigns(workspace: Workspace, documents: Iterable[JsonObject]) -> KnownCampaigns:
+    """The campaigns that the runs of *documents* belong to."""
+    states: dict[str, CampaignState] = {}
+    problems = []
+    for name in dict.fromkeys(str(each["campaign"]["id"]) for each in documents if each.get("campaign")):
+        try:
+            states[name] = campaign_state(load_campaign(workspace, name))
+        except KaizenError as error:
+            problems.append(f"{name}: {error.message}")
+    return KnownCampaigns(states, problems)
+
+
+def run_mark(states: dict[str, CampaignState], document: JsonObject) -> JsonObject | None:
+    """{campaign, stage, idea, label, z, gain, fresh_gain, verdict, decision} of a run; None outside of campaigns.
+
+    `stage` is what the run was for. z and gain are those of the step it belongs to; None where there is none, or not yet.
+    """
+    own = document.get("campaign")
+    if not own:
+        return None
+    mark: JsonObject = {"campaign": own["id"], "stage": own["purpose"], "idea": own.get("idea") or None, "label": own.get("label") or None}
+    unknown: JsonObject = dict.fromkeys(("z", "gain", "fresh_gain", "verdict", "decision"))
+    state = states.get(str(own["id"]))
+    variant = state.variants.get(str(document["variant"])) if state else None
+    if variant is None:
+        return {**mark, **unknown}
+    body = step_body(variant, str(document["id"])) or {}
+    fresh = variant.replicate or {}
+    found = {"z": body.get("z"), "gain": body.get("gain"), "fresh_gain": fresh.get("gain"), "verdict": body.get("verdict")}
+    is_last = document["id"] == variant.runs[-1] if variant.runs else False
+    verdict = variant.verdict if is_last else found["verdict"]
+    told: JsonObject = rounded_floats({**mark, **found, "verdict": verdict, "decision": variant.decision or None})
+    return told
+
+
+def step_body(variant: CampaignVariant, run: str) -> JsonObject | None:
+    """The screen or replication of *variant* that the run *run* belongs to."""
+    if variant.screen and variant.screen.get("run") == run:
+        return variant.screen
+    if variant.replicate and run in run_names(variant.replicate["runs"]["candidate"]):
+        return variant.replicate
+    return None
+
+
+def campaign_marks(name: str, state: CampaignState) -> JsonObject:
+    """{id, leader, reference, luck_line, variants}: the lines beside which the runs of a campaign are read."""
+    gain, se = state.leader_gain()
+    lines = {
+        "id": name,
+        "leader": {"variant": state.leader.variant, "commit": state.leader.commit, "gain_over_reference": gain, "se": se},
+        "reference": {"variant": state.reference.variant, "commit": state.reference.commit},
+        "luck_line": state.luck_line(),
+        "variants": len(state.screened()),
+    }
+    told: JsonObject = rounded_floats(lines)
+    return told
+
+
+def best_of(state: CampaignState) -> str:
+    """The variant whose screen gained most; '' before one was screened."""
+    screened = [each for each in state.screened() if each.screen and each.screen.get("gain") is not None]
+    return max(screened, key=lambda each: float((each.screen or {})["gain"])).name if screened else ""
+
+
+def luck_note(states: dict[str, CampaignState], documents: Iterable[JsonObject]) -> str:
+    """That one of two runs is the screen of the best of many, and how much luck alone gives such a one; '' when neither is."""
+    for document in documents:
+        own = document.get("campaign")
+        state = states.get(str(own["id"])) if own else None
+        line = state.luck_line() if state else None
+        if own and state and line and own["purpose"] == "screen" and document["variant"] == best_of(state):
+            number = len(state.screened())
+            return f"{document['variant']} is the best of {number} variants; the best of as many useless ones seems to gain {line:+.4g}"
+    return ""
+
+
+def guard_states(states: dict[str, CampaignState], a: JsonObject, b: JsonObject) -> list[JsonObject]:
+    """The guards of the replication that two runs are the sides of; [] for any other two."""
+    replications = [each.replicate for state in states.values() for each in state.variants.values() if each.replicate]
+    for body in replications:
+        sides = [run_names(body["runs"][side]) for side in ("candidate", "leader")]
+        if any(left["id"] in sides[0] and right["id"] in sides[1] for left, right in ((a, b), (b, a))):
+            return list(body.get("guards") or [])
+    return []
+''', (
+    "foundation.errors foundation.jsonio lab.workspace campaigns.campaign campaigns.state "
+    "campaigns.conduct "
+))
 # endregion
 
 # region exporters/rows.py
 # =============================================================================
 # What exports are made of: the trials of a stage, joined, in the order of its file.
 # =============================================================================
+section("exporters.rows", r'''
+from collections.abc import Iterator
+from typing import NamedTuple
 
 
 class StageSource(NamedTuple):
@@ -36080,13 +38181,18 @@ def deciding_text(result: JsonObject) -> str:
     """'asked_first: no consent; total: …' of the entries that decided; '' for a pass."""
     texts = [f"{entry['id']}: {entry['reason']}" for entry in deciding_entries(result)]
     return "; ".join(texts) or ("" if result["outcome"] == "pass" else str(result.get("reason") or "nothing was checked"))
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.case runs.observation "
+))
 # endregion
 
 # region exporters/junit.py
 # =============================================================================
 # JUnit XML for CI systems: one test case a case, or of one stage one a trial.
 # =============================================================================
+section("exporters.junit", r'''
+import re
+from collections.abc import Iterator
 
 # XML 1.0 cannot hold these characters at all, escaped or not. Compiled when it is used: that takes 5 ms.
 NOT_XML = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -36187,13 +38293,19 @@ def junit_stage_lines(source: StageSource, tally: Tallied, name: str) -> Iterato
     if hidden:
         yield junit_case(f"{len(counts.hidden_cases)} holdout cases", group, "skipped", "counted in the rates, not shown")[1]
     yield "  </testsuite>\n"
-
+''', (
+    "foundation.jsonio exporters.rows "
+))
 # endregion
 
 # region exporters/tables.py
 # =============================================================================
 # Results as CSV, JSON Lines and Markdown, made one trial at a time.
 # =============================================================================
+section("exporters.tables", r'''
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 CSV_COLUMNS = (
     "stage", "case_id", "trial", "split", "evaluator", "type", "severity", "status", "score", "value", "reason",
@@ -36294,13 +38406,18 @@ def left_out_notes(tally: Tallied) -> list[str]:
     notes = [f"{hidden} {'is' if cases == 1 else 'are'} counted and not shown"]
     left_out = f"{counted(gone, 'trial')} of cases that the dataset no longer holds {'was' if gone == 1 else 'were'} left out"
     return (notes if cases else []) + ([left_out] if gone else [])
-
+''', (
+    "foundation.text foundation.jsonio foundation.shapes exporters.rows "
+))
 # endregion
 
 # region importers/yaml_values.py
 # =============================================================================
 # Values of YAML that stand on a line or in brackets: a cursor over the lines reads them.
 # =============================================================================
+section("importers.yaml_values", r'''
+import re
+from typing import Any, NoReturn
 
 YAML_DEPTH = 60  # levels; each takes a few frames of Python's stack
 YAML_NODES = 1_000_000  # values that a document may unfold to
@@ -36524,7 +38641,9 @@ class YamlValues:
         if SURROGATE.search(made):
             self.refuse("holds half of a surrogate pair", "write the whole character")
         return made
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio "
+))
 # endregion
 
 # region importers/yaml_subset.py
@@ -36540,6 +38659,9 @@ class YamlValues:
 # number that readers of YAML take for different ones (012, 1_000, .nan), and whatever else
 # is not in the list above.
 # =============================================================================
+section("importers.yaml_subset", r'''
+import re
+from typing import Any
 
 YAML_HEADER = re.compile(r"[|>](?:([+-])([1-9])?|([1-9])([+-])?)?[ \t]*(?:[ \t]#.*)?\Z")
 
@@ -36803,13 +38925,19 @@ def folded_lines(lines: list[str]) -> str:
         parts.append(line)
         blanks, was_further = 0, is_further
     return text + "".join(parts)
-
+''', (
+    "foundation.text foundation.jsonio importers.yaml_values "
+))
 # endregion
 
 # region importers/gathered.py
 # =============================================================================
 # What an importer finds in a file: cases, checks, answers, what became of each part.
 # =============================================================================
+section("importers.gathered", r'''
+import os
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 MAPPED, APPROXIMATED, DROPPED = "mapped", "approximated", "dropped"
 MAX_IMPORT_BYTES = 64 << 20
@@ -36942,13 +39070,18 @@ def file_inside(folder: str, name: str) -> str:
             "outside_folder",
         )
     return path
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.case "
+    "evaluators.outcomes evaluators.envelope "
+))
 # endregion
 
 # region importers/patterns.py
 # =============================================================================
 # Regular expressions of JavaScript, as Python's `re` writes them with the flag a.
 # =============================================================================
+section("importers.patterns", r'''
+import re
 
 JS_GROUP = re.compile(r"\(\?<([A-Za-z_$][\w$]*)>")
 JS_NAMED_REFERENCE = re.compile(r"k<([A-Za-z_$][\w$]*)>")
@@ -37005,13 +39138,19 @@ def python_escape(pattern: str, place: int, in_set: bool) -> tuple[str, int]:
     if character in JS_KEPT_ESCAPES or not character.isalpha():
         return "\\" + character, place + 1
     return character, place + 1  # JavaScript takes any other letter for itself, \Z for a Z
-
+''', (
+    "importers.gathered "
+))
 # endregion
 
 # region importers/promptfoo_checks.py
 # =============================================================================
 # promptfoo's assertions as entries: the table of what each becomes, and what differs.
 # =============================================================================
+section("importers.promptfoo_checks", r'''
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 PF_TEMPLATE = re.compile(r"\{\{-?\s*([A-Za-z_$][\w$]*(?:\.[\w$]+)*)\s*-?\}\}")
 PF_TEMPLATE_MARKS = re.compile(r"\{\{|\{%|\{#")
@@ -37490,13 +39629,19 @@ def core_entry(check: PromptfooCheck) -> JsonObject:
     if check.negates:
         entry = {**entry, "negate": True}
     return checked_entry(entry)
-
+''', (
+    "foundation.errors foundation.jsonio evaluators.registry importers.yaml_subset "
+    "importers.gathered importers.patterns "
+))
 # endregion
 
 # region importers/promptfoo_entries.py
 # =============================================================================
 # The assertions of one promptfoo test as named entries: sets, weights, thresholds.
 # =============================================================================
+section("importers.promptfoo_entries", r'''
+import math
+from typing import Any
 
 
 class PromptfooEntries:
@@ -37601,13 +39746,19 @@ class PromptfooEntries:
         told = "a number of checks out of all that were mapped, without weights and parts of a score"
         self.gathered.note(APPROXIMATED, f"{what} -> at_least", place, told)
         self.entries.append(("assert-set", {"type": "at_least", "n": min(needed, len(children)), "of": children, **envelope}))
-
+''', (
+    "foundation.text foundation.jsonio evaluators.registry importers.gathered "
+    "importers.promptfoo_checks "
+))
 # endregion
 
 # region importers/tables.py
 # =============================================================================
 # Tables of cases: CSV and JSON Lines, with a map from columns to the fields of a case.
 # =============================================================================
+section("importers.tables", r'''
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 MAPPED_FIELDS = tuple(name for name in CASE_FIELDS if name not in ("evaluators", "source"))
 NESTED_FIELDS = ("input", "context", "expected", "metadata")
@@ -37772,7 +39923,10 @@ def add_entries(case: JsonObject, entries: Iterable[tuple[str, JsonObject]]) -> 
 def same_case(left: JsonObject, right: JsonObject) -> bool:
     """True when two cases say the same, their source, notes and owner aside."""
     return json_equal(*({key: value for key, value in case.items() if key not in ("source", "notes", "owner")} for case in (left, right)))
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.case "
+    "importers.gathered "
+))
 # endregion
 
 # region importers/promptfoo_suite.py
@@ -37783,6 +39937,11 @@ def same_case(left: JsonObject, right: JsonObject) -> bool:
 # Prompts and providers are the agent, not the case: they are told in issue.md, and one stage is
 # run for each. Files that the configuration names are read as data, below its own folder alone.
 # =============================================================================
+section("importers.promptfoo_suite", r'''
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 PF_IS_CODE = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go)(?::[^/]*)?\Z")
 AGENT_PART = "is part of the agent, not of a case; told in issue.md"
@@ -38137,13 +40296,19 @@ def split_or_text(value: str) -> Any:
         return split_values(value)
     except ImportDropped:
         return value
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio importers.yaml_values "
+    "importers.yaml_subset importers.gathered importers.promptfoo_checks importers.promptfoo_entries "
+    "importers.tables "
+))
 # endregion
 
 # region importers/inspect_log.py
 # =============================================================================
 # Inspect's logs in JSON: samples as cases, scorers as entries, recorded answers.
 # =============================================================================
+section("importers.inspect_log", r'''
+from typing import Any
 
 INSPECT_TARGET = {"$case": "/expected"}
 INSPECT_JUDGE = "asks a judge command with a rubric of ours; severity info until one is there"
@@ -38306,13 +40471,16 @@ def call_arguments(arguments: Any) -> Any:
         return parse_json(arguments) if isinstance(arguments, str) else arguments
     except JsonError:
         return arguments
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio importers.gathered importers.tables "
+))
 # endregion
 
 # region importers/openai_evals.py
 # =============================================================================
 # Samples of OpenAI's evals: JSON Lines with `input` and `ideal`.
 # =============================================================================
+section("importers.openai_evals", r'''
 
 EVAL_EXPECTED = {"$case": "/expected"}
 # --eval: (the entry, what differs)
@@ -38358,13 +40526,18 @@ def ideal_value(ideal: object, place: str) -> object:
         return parse_json(ideal)
     except JsonError as error:
         raise InputError(f"{place}: 'ideal' is no JSON: {error.message}", "import with --eval match or includes", "invalid_file") from None
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio importers.gathered importers.tables "
+))
 # endregion
 
 # region importers/destination.py
 # =============================================================================
 # Writes what was gathered: a new improvement, or more cases for one that is there.
 # =============================================================================
+section("importers.destination", r'''
+import os
+from typing import NamedTuple
 
 RECORDED_SUFFIX = ".recorded.jsonl"
 IMPORTED_FROM = """
@@ -38478,7 +40651,11 @@ def write_import(gathered: Gathered, destination: Destination, shared: list[Json
         create_file(improvement.path(recorded), "".join(encode_compact(masked_answer(answer)) + "\n" for answer in gathered.answers))
         written.append(recorded)
     return written
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+    "cases.improvement cases.case cases.dataset cases.evaluation_file cases.scaffold "
+    "importers.gathered importers.tables "
+))
 # endregion
 
 # region web/page.py
@@ -38490,7 +40667,6 @@ def write_import(gathered: Gathered, destination: Destination, shared: list[Json
 # an escape could still run nothing. Colours follow the system or the switch in the corner,
 # which is plain CSS and needs no storage.
 # =============================================================================
-
 PAGE_HTML = r"""<!doctype html>
 <html lang="en">
 <head>
@@ -38738,6 +40914,11 @@ for (const each of document.querySelectorAll("button[data-copy]")) {
   each.addEventListener("click", () => copyFrom(each));
 }
 """
+section("web.page", r'''
+import hashlib
+import re
+from typing import Any
+
 
 PLACEHOLDER = re.compile(r"\$([a-z_]+)\b")
 # < and > end a script or a comment, & begins a character reference, U+2028 and U+2029 end a line of old JavaScript.
@@ -38790,7 +40971,9 @@ def page_frame(title: str, kind: str, css: str, js: str) -> tuple[str, str, str]
     before, rest = PAGE_HTML.split("$content")
     between, after = rest.split("$data")
     return fill_template(before, values), fill_template(between, values), fill_template(after, values)
-
+''', (
+    "foundation.text foundation.jsonio "
+))
 # endregion
 
 # region web/evidence.py
@@ -38801,6 +40984,12 @@ def page_frame(title: str, kind: str, css: str, js: str) -> tuple[str, str, str]
 # over each file notes byte offsets and outcomes; after that the lines of a case are read when
 # its turn comes, and nothing holds more than one of them.
 # =============================================================================
+section("web.evidence", r'''
+import json
+import os
+import re
+from collections.abc import Container, Iterator
+from typing import IO, Any, NamedTuple
 
 # The engine writes these two keys first; a line that begins otherwise is parsed whole.
 LINE_HEAD = re.compile(rb'\s*\{\s*"case_id"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"trial"\s*:\s*(\d{1,9})\s*[,}]')
@@ -39002,7 +41191,9 @@ class StageEvidence:
         """Closes both files."""
         self.observations.close()
         self.results.close()
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio "
+))
 # endregion
 
 # region web/case_data.py
@@ -39015,6 +41206,9 @@ class StageEvidence:
 # 1 JSON, 2 the end of a text. Texts and steps that come again within a case (its trials are
 # much alike) are written once and named by number.
 # =============================================================================
+section("web.case_data", r'''
+import re
+from typing import Any, NamedTuple
 
 PageText = str | list[Any]
 PooledText = PageText | int
@@ -39240,7 +41434,9 @@ def case_detail(case: Case, stages: dict[str, StageEvidence], limits: TextLimits
         for role, stage in stages.items()
     }
     return {**case_facts(case, limits), "trials": trials, "texts": pool.texts, "steps": pool.steps}
-
+''', (
+    "foundation.jsonio cases.case evaluators.paths web.evidence "
+))
 # endregion
 
 # region web/review_words.py
@@ -39250,6 +41446,9 @@ def case_detail(case: Case, stages: dict[str, StageEvidence], limits: TextLimits
 # A value that was not measured is "not measured", never 0; a rate stands with its n, its
 # interval and the counts of planned trials it rests on.
 # =============================================================================
+section("web.review_words", r'''
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 NOT_MEASURED = "not measured"
 VERDICTS = {"eligible": "Eligible", "rejected": "Rejected", "manual_review": "Manual review", None: "One stage measured"}
@@ -39443,13 +41642,17 @@ def hidden_sentence(count: int, opened: int) -> str:
 def hidden_count(case_ids: Iterable[str], holdout: frozenset[str]) -> int:
     """How many of *case_ids* must not be shown."""
     return sum(1 for case_id in case_ids if case_id in holdout)
-
+''', (
+    "foundation.text foundation.jsonio policy.derived "
+))
 # endregion
 
 # region web/review_html.py
 # =============================================================================
 # The parts of the review page that need no JavaScript: sentence, numbers, reasons.
 # =============================================================================
+section("web.review_html", r'''
+from typing import Any, NamedTuple
 
 STATIC_CASES = 200  # regressions listed in plain HTML, for a reader without JavaScript
 REASON_CASES = 8
@@ -39684,7 +41887,9 @@ def provenance_html(comparison: JsonObject, stages: dict[str, tuple[JsonObject, 
     parts.append(table_html("Fingerprints", [], prints, "provenance"))
     parts += [f"<p>{html_text(line)}</p>" for line in lines]
     return "\n".join(parts)
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words "
+))
 # endregion
 
 # region web/review_markdown.py
@@ -39694,6 +41899,9 @@ def provenance_html(comparison: JsonObject, stages: dict[str, tuple[JsonObject, 
 # Text we did not write is shown as it is and does nothing: no markup, no link, no mention
 # that pings a person, no reference that shows up in another issue.
 # =============================================================================
+section("web.review_markdown", r'''
+import re
+from typing import Any, NamedTuple
 
 MAX_COMMENT = 60_000  # characters; GitHub refuses comments above 65,536
 MAX_LISTED = 50
@@ -39845,7 +42053,9 @@ def markdown_document(
     if left_out:
         body += [f"{counted(left_out, 'list')} of cases left out here for length; review.html has every case.", ""]
     return "\n".join([*head, *body, *tail])
-
+''', (
+    "foundation.text foundation.jsonio web.review_words "
+))
 # endregion
 
 # region web/reliability_section.py
@@ -39855,6 +42065,7 @@ def markdown_document(
 # The shapes are SVG made here; whatever they show stands beside them as text, so they are
 # hidden from screen readers.
 # =============================================================================
+section("web.reliability_section", r'''
 
 STRIP_ROWS = 12  # dots in the tallest column of the strip; above, a dot stands for several cases
 STRIP_COLUMNS = 41  # places for differences from -1 to 1
@@ -40006,13 +42217,19 @@ def reliability_markdown(entry: JsonObject | None) -> list[str]:
     if entry is None or not entry["n"]:
         return []
     return [sure_sentence(entry, entry["settings"]), *[text for text in (smallest_effect_text(entry), settle_text(entry)) if text]]
-
+''', (
+    "foundation.text foundation.jsonio policy.reliability policy.reliability_words web.page "
+    "web.review_html "
+))
 # endregion
 
 # region web/verdict_section.py
 # =============================================================================
 # What a review says of verdicts: how many of each, and how the judges stand.
 # =============================================================================
+section("web.verdict_section", r'''
+from collections import Counter
+from typing import NamedTuple
 
 
 class VerdictView(NamedTuple):
@@ -40059,7 +42276,9 @@ def verdict_sentences(view: VerdictView | None) -> list[str]:
         shown = ", ".join(f"{count[name]:,} {visible(name, 60)}" for name in view.order if count[name])
         told.append(f"Verdicts of {visible(view.judge)} on the {role}: {shown or 'none'}.")
     return [*told, *view.sentences]
-
+''', (
+    "foundation.text web.page web.review_html "
+))
 # endregion
 
 # region web/review.py
@@ -40071,7 +42290,6 @@ def verdict_sentences(view: VerdictView | None) -> list[str]:
 # an inert block of JSON for each case, parsed when the case is opened. Cases of the holdout
 # appear in neither file.
 # =============================================================================
-
 REVIEW_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$verdict:</span> $because</h1>
@@ -41022,6 +43240,10 @@ start();
 addEventListener("hashchange", start);
 document.addEventListener("DOMContentLoaded", () => { if (filters.query) drawList(); }, { once: true });
 """
+section("web.review", r'''
+import os
+from typing import IO, NamedTuple
+
 
 ROLES = ("baseline", "candidate")
 GROUP_ORDER = {group.key: number for number, group in enumerate(GROUPS)}
@@ -41248,7 +43470,11 @@ def review_markdown(review: ReviewData) -> str:
     names = {role: review.stages[role].stage for role in stages}
     sure = [*reliability_markdown(review.reliability), *verdict_sentences(review.verdicts)]
     return markdown_document(review.comparison, review.name, names, rows, hidden, review.decision, review.decide_command, sure)
-
+''', (
+    "foundation.text foundation.files foundation.jsonio cases.case cases.decision web.page "
+    "web.evidence web.case_data web.review_words web.review_html web.review_markdown "
+    "web.reliability_section web.verdict_section "
+))
 # endregion
 
 # region web/pareto_page.py
@@ -41257,7 +43483,6 @@ def review_markdown(review: ReviewData) -> str:
 #
 # The shapes are SVG made here; every value they show stands in the tables as text.
 # =============================================================================
-
 PARETO_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
@@ -41309,6 +43534,9 @@ main > .card { margin-bottom: 1.25rem; }
   .variants tr > :last-child:nth-child(5) { grid-column: 1 / -1; }
 }
 """
+section("web.pareto_page", r'''
+import math
+
 PARETO_TICKS = 4
 NAMED_POINTS = 24  # variants named in the picture; more would only cover each other, the table has them all
 
@@ -41417,7 +43645,9 @@ def latency_text(entry: JsonObject) -> str:
     low, high = entry["latency_interval_ms"]
     limits = [word if limit is None else duration(limit / 1000) for limit, word in ((low, "no lower limit"), (high, "no upper limit"))]
     return f"{duration(entry['latency_p95_ms'] / 1000)} ({' to '.join(limits)})"
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words web.review_html "
+))
 # endregion
 
 # region web/dashboard_data.py
@@ -41429,6 +43659,11 @@ def latency_text(entry: JsonObject) -> str:
 # A history that is broken is read as far as it can be, and `problems` says what is wrong. Ids that
 # are of the holdout in any run leave this module nowhere: they are only counted.
 # =============================================================================
+section("web.dashboard_data", r'''
+import os
+from collections.abc import Callable
+from itertools import compress, pairwise
+from typing import NamedTuple
 
 # Characters that stand for themselves in JSON and in a script element; states beyond these get a rarer one of four bytes.
 PLAIN_CHARACTERS = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"&<>\\')
@@ -41620,7 +43855,10 @@ def position_spans(positions: list[int]) -> list[int]:
         else:
             spans += [position, 1]
     return spans
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio history.ledger history.archive "
+    "history.reading history.validation "
+))
 # endregion
 
 # region web/dashboard_words.py
@@ -41630,6 +43868,8 @@ def position_spans(positions: list[int]) -> list[int]:
 # Every number was archived with the run that it is of; none is computed here, and none of two
 # cohorts are put together.
 # =============================================================================
+section("web.dashboard_words", r'''
+from typing import NamedTuple
 
 NAMED_REGRESSIONS = 6
 
@@ -41836,7 +44076,9 @@ def stated_text(row: JsonObject) -> str:
     if decision is None or decision["status"] == "pending":
         return "pending"
     return f"{decision['status'].replace('_', ' ')} by {visible(decision['decided_by'] or 'nobody named', 60)}"
-
+''', (
+    "foundation.text foundation.jsonio web.review_words web.dashboard_data "
+))
 # endregion
 
 # region web/dashboard_plot.py
@@ -41847,6 +44089,11 @@ def stated_text(row: JsonObject) -> str:
 # the champion's line goes through the runs of a band and never into the next. What each mark
 # means is told by its shape. Every value stands in the table of runs as text.
 # =============================================================================
+section("web.dashboard_plot", r'''
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
 
 # Drawn around the middle of a mark, in pixels.
 MARK_SHAPES = {
@@ -42062,7 +44309,9 @@ def board_plot(rows: list[JsonObject]) -> str:
         "<li>vertical line: 95 % interval</li><li>letters: cohorts; no line leads from one to another</li>"
         f"{missing}</ul></figcaption></figure>"
     )
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words web.pareto_page web.dashboard_words "
+))
 # endregion
 
 # region web/dashboard.py
@@ -42072,7 +44321,6 @@ def board_plot(rows: list[JsonObject]) -> str:
 # The page is whole without JavaScript but for the map of cases × runs, which the script draws
 # from one character a cell. The same history, and the same open decisions, give the same bytes.
 # =============================================================================
-
 DASHBOARD_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span><span class="verdict-word">$word:</span> $sentence</h1>
@@ -42452,6 +44700,8 @@ function drawMap(data) {
   frame.scrollLeft = frame.scrollWidth;
 }
 """
+section("web.dashboard", r'''
+
 
 SHOWN_PROBLEMS = 20
 SHOWN_DECISIONS = 6
@@ -42746,7 +44996,10 @@ def decision_html_of(row: JsonObject) -> str:
     why += [f"recorded from inside {visible(decision['via'], 40)}"] if decision.get("via") else []
     why += [f"promoted {day(at)}" for at in row["promoted_at"]]
     return " ".join(parts + [f"<small>{html_text('; '.join(why))}</small>"] * bool(why))
-
+''', (
+    "foundation.text foundation.jsonio web.page web.review_words web.review_html web.dashboard_data "
+    "web.dashboard_words web.dashboard_plot "
+))
 # endregion
 
 # region web/campaign_words.py
@@ -42756,6 +45009,8 @@ def decision_html_of(row: JsonObject) -> str:
 # Gains are in points (hundredths of the metric's range) where the metric has a range, else in its
 # own units. A bet is never worded as a claim.
 # =============================================================================
+section("web.campaign_words", r'''
+from typing import NamedTuple
 
 VERDICT_TONES = {
     "confirmed": "good", "kept": "good", "simplified": "good", "promising": "calm", "worse": "bad", "guard_failed": "bad", "void": "bad",
@@ -42893,13 +45148,16 @@ def again_commands(story: JsonObject) -> list[str]:
     found = [f"kaizen campaign status --campaign {story['campaign']} --json", f"kaizen log --system {story['system']} --json"]
     found += [f"kaizen show {run}" for each in story["variants"][-1:] for run in each["runs"][-1:]]
     return found
-
+''', (
+    "foundation.text foundation.jsonio campaigns.story web.review_words "
+))
 # endregion
 
 # region web/campaign_markdown.py
 # =============================================================================
 # The report of a campaign as Markdown.
 # =============================================================================
+section("web.campaign_markdown", r'''
 
 
 def campaign_markdown(story: JsonObject) -> str:
@@ -42941,7 +45199,9 @@ def tried_lines(story: JsonObject) -> list[str]:
         found = [each["variant"], *gains, each["verdict"], each["lesson"] or ""]
         lines.append(f"| {' | '.join(map(markdown_text, found))} |")
     return lines
-
+''', (
+    "foundation.jsonio campaigns.story web.review_markdown web.campaign_words "
+))
 # endregion
 
 # region web/campaign_report.py
@@ -42952,7 +45212,6 @@ def tried_lines(story: JsonObject) -> list[str]:
 # fresh trials put it afterwards, and the luck line: how good the best of so many useless variants
 # would look. Every value in it stands in the table as text.
 # =============================================================================
-
 CAMPAIGN_HTML = r"""<section class="verdict tone-$tone" aria-labelledby="sentence">
 <p class="eyebrow">$name</p>
 <h1 id="sentence"><span class="sign sign-$tone" aria-hidden="true"></span>$sentence</h1>
@@ -43051,6 +45310,9 @@ main > .card, main > .columns { margin-bottom: 1.25rem; }
 }
 @media screen and (max-width: 46rem) { .tries { height: 14rem; } .tries-frame { grid-template-columns: 2.8rem minmax(0, 1fr); } }
 """
+section("web.campaign_report", r'''
+import math
+
 TRIED = "figures splits tried"
 LATER = "opened at the close"
 TRY_WIDTH = 26  # pixels a variant has at least; beyond the width of the page the picture scrolls
@@ -43243,7 +45505,1204 @@ def tried_table(story: JsonObject) -> str:
             ]
         )
     return table_html("Variants", ["Variant", "Screen, one pass", "Fresh trials", "Verdict", "Lesson"], rows, TRIED)
+''', (
+    "foundation.text foundation.jsonio campaigns.story web.page web.review_words web.review_html "
+    "web.pareto_page web.campaign_words "
+))
+# endregion
 
+# region skills/bundle.py
+# =============================================================================
+# The skills as they lie in a checkout, and whether a copy of them has the same content.
+#
+#     .claude-plugin/marketplace.json  .agents/plugins/marketplace.json     what the clients read
+#     plugins/kaizen/skills/<name>/    .agents/skills/improve-agent/        the skills
+# =============================================================================
+section("skills.bundle", r'''
+import os
+
+MARKETPLACE_FILE = os.path.join(".claude-plugin", "marketplace.json")
+PLUGIN_FOLDER = os.path.join("plugins", "kaizen")
+PORTABLE_SKILL = os.path.join(".agents", "skills", "improve-agent")
+SKILL_FILE = "SKILL.md"
+
+
+def bundle_root() -> str | None:
+    """The checkout whose kaizen.py is running; None for a copy of the program that stands alone, in a skill or a cache."""
+    folder = os.path.dirname(os.path.realpath(own_path()))
+    return folder if os.path.isfile(os.path.join(folder, MARKETPLACE_FILE)) else None
+
+
+def needed_root() -> str:
+    """The checkout. Raises InputError (`not_a_checkout`)."""
+    root = bundle_root()
+    if root is None:
+        place = shown_path(own_path())
+        message = f"{place}: is a copy of the program without the skills beside it, so there is nothing here to install"
+        raise InputError(message, "run the kaizen.py at the top of a checkout of Kaizen", "not_a_checkout")
+    return root
+
+
+def skill_folders(root: str) -> dict[str, str]:
+    """{name: absolute folder} of the skills in the checkout *root*."""
+    folder = os.path.join(root, PLUGIN_FOLDER, "skills")
+    found = {name: os.path.join(folder, name) for name in list_folder(folder)}
+    found[os.path.basename(PORTABLE_SKILL)] = os.path.join(root, PORTABLE_SKILL)
+    return {name: path for name, path in found.items() if os.path.isfile(os.path.join(path, SKILL_FILE))}
+
+
+def folder_digests(folder: str) -> dict[str, str]:
+    """{path relative to *folder*: SHA-256} of its regular files, without what Python keeps beside a program."""
+    found = {}
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            path = os.path.join(place, name)
+            if os.path.isfile(path) and not os.path.islink(path):
+                found[os.path.relpath(path, folder)] = sha256_hex(read_bytes(path))
+    return found
+
+
+def differing_files(one: dict[str, str], other: dict[str, str]) -> list[str]:
+    """The paths that only one of two folders has, or that differ between them, sorted."""
+    return sorted({path for path, _ in one.items() ^ other.items()})
+''', (
+    "foundation.errors foundation.files foundation.identity foundation.jsonio "
+))
+# endregion
+
+# region skills/clients.py
+# =============================================================================
+# Claude Code and Codex, driven by their own commands to take and give back the plugin.
+#
+# Their settings and caches are never written, only read. A client answers by exit code and JSON; what it tells
+# people is not read, but for one sentence of Codex, and the first line of an error, to pass it on.
+# A plugin that its user has disabled stays disabled: both clients would switch it on again
+# when told to install it, so the state is read first.
+# =============================================================================
+section("skills.clients", r'''
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+MARKETPLACE = "kaizen"
+PLUGIN = f"{MARKETPLACE}@{MARKETPLACE}"
+INSTALLED, REFRESHED, DISABLED, REMOVED = "installed", "refreshed", "disabled", "removed"
+NOT_INSTALLED, NOT_FOUND, FAILED, CURRENT, DIFFERENT = "not_installed", "not_found", "failed", "current", "different"
+LEFT_ALONE = "disabled by you; left alone"
+PARSED_LIMIT = 1 << 22  # bytes of an answer
+
+
+class ClientError(Exception):
+    """A client could not do what it was asked; the text is the first line of its error."""
+
+
+class Plugin(NamedTuple):
+    """The plugin as a client has it: version, whether it is on, the folder its sessions read, the client's own complaint ('')."""
+
+    version: str
+    is_enabled: bool
+    folder: str
+    problem: str
+
+
+class ClientOutcome(NamedTuple):
+    """What became of one client: its status, a sentence, the version it has now ('' for none)."""
+
+    status: str
+    text: str
+    version: str = ""
+
+
+class Caller:
+    """One client's program, asked within a common time limit."""
+
+    def __init__(self, program: str, seconds: float) -> None:
+        self.program = program
+        self.deadline = monotonic_seconds() + seconds
+
+    def ended(self, *words: str) -> Ended:
+        """How the program ended when called with *words*, nothing on its standard input. Raises ClientError."""
+        environment = {name: value for name, value in os.environb.items() if name != b"RUST_BACKTRACE"}
+        left = self.deadline - monotonic_seconds()
+        try:
+            ended = run_program([self.program, *words], environment=environment, timeout_seconds=max(left, 0.1), stdout_limit=PARSED_LIMIT)
+        except CannotStart as error:
+            raise ClientError(f"{shown_path(self.program)} cannot be started: {error}") from None
+        if ended.end != EXITED:
+            raise ClientError(f"`{' '.join(words[:3])}` did not end in time" if ended.end == "timeout" else f"it was ended: {ended.end}")
+        return ended
+
+    def done(self, *words: str) -> bytes:
+        """What it printed when it was called with *words* and succeeded. Raises ClientError."""
+        ended = self.ended(*words)
+        if ended.exit_code:
+            raise ClientError(first_line(ended))
+        return ended.stdout
+
+    def parsed(self, kind: type, *words: str) -> Any:
+        """Its answer to *words*, strict JSON of *kind*. Raises ClientError."""
+        try:
+            value = parse_json(self.done(*words).decode("utf-8"))
+        except (JsonError, UnicodeDecodeError):
+            value = None
+        if not isinstance(value, kind):
+            raise ClientError(f"`{' '.join(words[:3])}` did not answer in the JSON that it should")
+        return value
+
+
+def first_line(ended: Ended) -> str:
+    """The first line of what a client that failed said, without the mark in front of it."""
+    lines = (ended.stderr.strip() or ended.stdout.strip()).decode("utf-8", "replace").splitlines()
+    told = next((line for line in lines if line.strip() and not line.startswith("WARNING")), "")
+    return visible(told.strip().lstrip("✘✗×⨯ ").removeprefix("Error: ") or f"exit code {ended.exit_code}, without a word", 300)
+
+
+def rows_where(rows: Any, **fields: object) -> list[JsonObject]:
+    """Those objects of the list *rows* whose *fields* have these values."""
+    known = rows if isinstance(rows, list) else []
+    return [row for row in known if isinstance(row, dict) and all(row.get(key) == value for key, value in fields.items())]
+
+
+def text_at(row: JsonObject, *keys: str) -> str:
+    """The text at the place *keys* of *row*; '' when there is none."""
+    value: Any = row
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
+
+
+def is_same_folder(one: str, other: str) -> bool:
+    """True when both paths, links resolved, are one."""
+    return bool(one) and os.path.realpath(one) == os.path.realpath(other)
+
+
+# --- Claude Code -------------------------------------------------------------------------
+
+
+def claude_plugin(caller: Caller) -> Plugin | None:
+    """The plugin as the user of Claude Code has it; None when not at all. Raises ClientError."""
+    rows = rows_where(caller.parsed(list, "plugin", "list", "--json"), id=PLUGIN, scope="user")
+    if not rows:
+        return None
+    errors = [each for each in rows[0].get("errors") or [] if isinstance(each, str)]
+    folder = text_at(rows[0], "readFromFolder") or text_at(rows[0], "installPath")
+    return Plugin(text_at(rows[0], "version"), rows[0].get("enabled") is not False, folder, visible(errors[0], 300) if errors else "")
+
+
+def claude_markets(caller: Caller) -> list[JsonObject]:
+    """The entries called kaizen of its marketplaces. Raises ClientError."""
+    return rows_where(caller.parsed(list, "plugin", "marketplace", "list", "--json"), name=MARKETPLACE)
+
+
+def install_claude(caller: Caller, root: str) -> ClientOutcome:
+    """Makes Claude Code load the plugin of the checkout *root*. Raises ClientError."""
+    markets = claude_markets(caller)
+    moved = ""
+    if not any(row.get("source") == "directory" and is_same_folder(text_at(row, "path"), root) for row in markets):
+        caller.done("plugin", "marketplace", "add", root)
+        moved = next((text_at(row, "path") or text_at(row, "url") or "another source" for row in markets), "")
+    before = claude_plugin(caller)
+    caller.done("plugin", "update" if before else "install", PLUGIN)
+    after = claude_plugin(caller)
+    if after is None:
+        raise ClientError("the plugin is not listed after it was installed")
+    if after.problem:
+        raise ClientError(after.problem)
+    if not after.is_enabled:
+        return ClientOutcome(DISABLED, f"{LEFT_ALONE}; to have it: claude plugin enable {PLUGIN}", after.version)
+    return placed(before, after, moved)
+
+
+def placed(before: Plugin | None, after: Plugin, moved: str, other: int = 0) -> ClientOutcome:
+    """The outcome of an installation: what is there now, what was *before*, and how many files were *other* ones."""
+    notes = [f"was {before.version}"] if before and before.version != after.version else []
+    notes += [f"{counted(other, 'file')} replaced"] if before and other else []
+    notes += [f"was taken from {visible(moved)}"] if moved else []
+    told = f"{REFRESHED if before else INSTALLED} {visible(after.version)}{f' ({listed(notes)})' if notes else ''}"
+    return ClientOutcome(REFRESHED if before else INSTALLED, told, after.version)
+
+
+def remove_claude(caller: Caller) -> ClientOutcome:
+    """Takes the plugin from Claude Code, and its marketplace when nothing else comes from there. Raises ClientError."""
+    was_there = claude_plugin(caller) is not None
+    if was_there:
+        caller.done("plugin", "uninstall", PLUGIN)
+    rows = caller.parsed(list, "plugin", "list", "--json")
+    others = [text_at(row, "id") for row in rows if isinstance(row, dict) and text_at(row, "id").endswith(f"@{MARKETPLACE}")]
+    markets = claude_markets(caller)
+    if markets and not others:
+        caller.done("plugin", "marketplace", "remove", MARKETPLACE)
+    return removed_outcome(was_there or bool(markets), others)
+
+
+def removed_outcome(was_there: bool, others: list[str]) -> ClientOutcome:
+    """The outcome of a removal; *others* are plugins that keep the marketplace."""
+    kept = f"; its marketplace stays: {listed(map(visible, others))} comes from there" if others else ""
+    return ClientOutcome(REMOVED, f"removed{kept}") if was_there else ClientOutcome(NOT_INSTALLED, f"not installed{kept}")
+
+
+# --- Codex -------------------------------------------------------------------------------
+
+
+def codex_plugin(caller: Caller) -> Plugin | None:
+    """The plugin as Codex has it; None when not at all. Raises ClientError."""
+    rows = rows_where(codex_list(caller), pluginId=PLUGIN)
+    if not rows or rows[0].get("installed") is False:
+        return None
+    version = text_at(rows[0], "version") or "local"
+    home = os.environ.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
+    folder = os.path.join(home, "plugins", "cache", MARKETPLACE, MARKETPLACE, version)
+    return Plugin(version, rows[0].get("enabled") is not False, folder, "")
+
+
+def codex_list(caller: Caller) -> Any:
+    """Its plugins from the marketplace kaizen. Raises ClientError."""
+    return caller.parsed(dict, "plugin", "list", "-m", MARKETPLACE, "--json").get("installed")
+
+
+def refuse_old_codex(caller: Caller) -> None:
+    """Raises ClientError for a Codex that knows no plugins."""
+    if caller.ended("plugin", "--help").exit_code:
+        raise ClientError("this Codex knows no plugins; upgrade it (0.142.3 or newer)")
+
+
+def install_codex(caller: Caller, root: str) -> ClientOutcome:
+    """Makes Codex copy the plugin of the checkout *root*, and compares what it copied. Raises ClientError."""
+    refuse_old_codex(caller)
+    add = ("plugin", "marketplace", "add", root, "--json")
+    added, moved = caller.ended(*add), ""
+    if added.exit_code and b"different source" in added.stderr:
+        caller.done("plugin", "marketplace", "remove", MARKETPLACE)
+        added, moved = caller.ended(*add), "another checkout"
+    if added.exit_code:
+        raise ClientError(first_line(added))
+    before = codex_plugin(caller)
+    if before and not before.is_enabled:
+        how = f'enabled = true under [plugins."{PLUGIN}"] in its config.toml'
+        return ClientOutcome(DISABLED, f"{LEFT_ALONE}; to have it: {how}", before.version)
+    source = folder_digests(os.path.join(root, PLUGIN_FOLDER))
+    stale = differing_files(folder_digests(before.folder), source) if before else []
+    kept = keep_edits(root, before, stale) if before else ""
+    answer = caller.parsed(dict, "plugin", "add", PLUGIN, "--json")
+    after = codex_plugin(caller)
+    if after is None:
+        raise ClientError("the plugin is not listed after it was installed")
+    folder = text_at(answer, "installedPath") or after.folder
+    other = differing_files(folder_digests(folder), source)
+    if other:
+        told = f"its copy differs from the checkout in {listed(map(visible, other), 3)}"
+        raise ClientError(f"{told}; remove {shown_path(folder)} and try again")
+    outcome = placed(before, after, moved, len(stale))
+    told = f"{outcome.text}; what it had and this checkout does not know is kept in {shown_path(kept)}"
+    return outcome._replace(text=told) if kept else outcome
+
+
+def keep_edits(root: str, before: Plugin, stale: list[str]) -> str:
+    """Keeps those of the *stale* files of Codex's copy that its user changed; the folder they lie in, '' when there are none.
+
+    The copy is about to be replaced. A file that the checkout's history knows, byte for byte, is an older one of ours.
+    """
+    present = [path for path in stale if os.path.isfile(os.path.join(before.folder, path))]
+    edited = [path for path in present if not is_known_to_git(root, os.path.join(before.folder, path))]
+    if not edited:
+        return ""
+    home = before.folder.rsplit(os.path.join("", "plugins", "cache", ""), 1)[0]
+    mark = sha256_hex("".join(sha256_hex(read_bytes(os.path.join(before.folder, path))) for path in edited))
+    kept = os.path.join(home, "kaizen-replaced", f"{before.version}-{mark[:12]}")
+    for path in edited:
+        target = os.path.join(kept, path)
+        make_folder(os.path.dirname(target))
+        if not os.path.lexists(target):
+            copy_file(os.path.join(before.folder, path), target)
+    return kept
+
+
+def is_known_to_git(root: str, path: str) -> bool:
+    """True when the repository at *root* holds the content of the file *path*."""
+    try:
+        name = ask_git(["hash-object", "--no-filters", "--", path], root).stdout.decode("ascii", "replace").strip()
+        return bool(name) and ask_git(["cat-file", "-e", name], root).exit_code == 0
+    except CannotStart:
+        return False
+
+
+def remove_codex(caller: Caller) -> ClientOutcome:
+    """Takes the plugin from Codex, and its marketplace when nothing else comes from there. Raises ClientError."""
+    refuse_old_codex(caller)
+    was_there = codex_plugin(caller) is not None
+    caller.done("plugin", "remove", PLUGIN)  # first: removing the marketplace leaves the plugin behind
+    others = [text_at(row, "pluginId") for row in codex_list(caller) or [] if isinstance(row, dict) and row.get("pluginId") != PLUGIN]
+    if not others:
+        was_there = caller.ended("plugin", "marketplace", "remove", MARKETPLACE).exit_code == 0 or was_there  # 1: there is none
+    return removed_outcome(was_there, others)
+
+
+# --- Either ------------------------------------------------------------------------------
+
+
+class Client(NamedTuple):
+    """A coding agent: its program, how it is called, and what is done with it."""
+
+    program: str
+    title: str
+    plugin: Callable[[Caller], Plugin | None]
+    install: Callable[[Caller, str], ClientOutcome]
+    remove: Callable[[Caller], ClientOutcome]
+
+
+CLIENTS = (
+    Client("claude", "Claude Code", claude_plugin, install_claude, remove_claude),
+    Client("codex", "Codex", codex_plugin, install_codex, remove_codex),
+)
+
+
+def each_client(act: Callable[[Client, Caller], ClientOutcome], seconds: float) -> dict[str, ClientOutcome]:
+    """{client: what *act* made of it}, each on its own and within *seconds*; one that fails hinders no other."""
+    found = {}
+    for client in CLIENTS:
+        program = find_program(client.program, os.getcwd())
+        try:
+            found[client.program] = act(client, Caller(program, seconds)) if program else ClientOutcome(NOT_FOUND, "not found on PATH")
+        except ClientError as error:
+            found[client.program] = ClientOutcome(FAILED, f"failed: {error}")
+    return found
+
+
+def plugin_outcome(client: Client, caller: Caller, root: str | None, version: str) -> ClientOutcome:
+    """What *client* has, compared with the checkout *root* by content, or by *version* where there is none. Raises ClientError."""
+    if client.program == "codex":
+        refuse_old_codex(caller)
+    plugin = client.plugin(caller)
+    if plugin is None:
+        return ClientOutcome(NOT_INSTALLED, "not installed")
+    shown = visible(plugin.version)
+    if plugin.problem:
+        return ClientOutcome(FAILED, f"failed: {plugin.problem}", plugin.version)
+    if not plugin.is_enabled:
+        return ClientOutcome(DISABLED, f"{shown}, disabled by you", plugin.version)
+    same = plugin.version == version
+    if root and os.path.isdir(plugin.folder):
+        same = not differing_files(folder_digests(plugin.folder), folder_digests(os.path.join(root, PLUGIN_FOLDER)))
+    if same:
+        return ClientOutcome(CURRENT, f"{shown}, up to date", plugin.version)
+    return ClientOutcome(DIFFERENT, f"{shown}, not what this program ({version}) brings", plugin.version)
+''', (
+    "foundation.clock foundation.text foundation.files foundation.jsonio foundation.process "
+    "foundation.git skills.bundle "
+))
+# endregion
+
+# region skills/project_copies.py
+# =============================================================================
+# Copies of the skill folders in a repository: `.agents/skills`, `.claude/skills`.
+#
+# A copy holds a note, `kaizen-copy.json`: the version it is of, and the digest of each file as it
+# was copied. A copy whose files are no longer those has been changed by somebody, and is never
+# overwritten or removed; a folder without a note is not ours.
+# =============================================================================
+section("skills.project_copies", r'''
+import os
+
+COPY_NOTE = "kaizen-copy.json"
+COPY_PLACES = (os.path.join(".agents", "skills"), os.path.join(".claude", "skills"))
+EDITED, FOREIGN, ORIGINAL = "changed_by_you", "not_ours", "original"
+
+
+def copy_folders(project: str, names: "list[str] | dict[str, str]") -> list[tuple[str, str]]:
+    """[(name of a skill, where its copy lies in *project*)], all places."""
+    return [(name, os.path.join(project, place, name)) for place in COPY_PLACES for name in names]
+
+
+def copied_skills(project: str) -> list[str]:
+    """The names of the skills of which *project* has a copy with our note."""
+    found = set()
+    for place in COPY_PLACES:
+        folder = os.path.join(project, place)
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        found |= {name for name in names if os.path.isfile(os.path.join(folder, name, COPY_NOTE))}
+    return sorted(found)
+
+
+def copy_note(folder: str) -> JsonObject | None:
+    """The note of the copy *folder*; None when it has none that can be read."""
+    try:
+        note = read_json_object(os.path.join(folder, COPY_NOTE))
+    except InputError:
+        return None
+    return note if isinstance(note.get("files"), dict) and isinstance(note.get("version"), str) else None
+
+
+def copy_outcome(folder: str, source: dict[str, str] | None) -> tuple[ClientOutcome, list[str]]:
+    """(what the copy *folder* is, compared with the digests *source*; the files that somebody changed). None: nothing to compare with."""
+    if not os.path.lexists(folder):
+        return ClientOutcome(NOT_INSTALLED, "not there"), []
+    note, found = copy_note(folder), folder_digests(folder)
+    found.pop(COPY_NOTE, None)
+    if found == source:
+        return ClientOutcome(CURRENT if note and note["files"] == source else DIFFERENT, f"{VERSION}, up to date", VERSION), []
+    if note is None:
+        return ClientOutcome(FOREIGN, "is there already and not made by Kaizen; left alone: move it away to have ours"), []
+    edited = differing_files(found, note["files"])
+    shown = visible(note["version"])
+    if edited:
+        told = f"{shown}, changed by you and left alone ({listed(map(visible, edited), 3)}); remove the folder to have ours"
+        return ClientOutcome(EDITED, told, note["version"]), edited
+    if source is None and note["version"] == VERSION:
+        return ClientOutcome(CURRENT, f"{shown}, unchanged", note["version"]), []
+    return ClientOutcome(DIFFERENT, f"{shown}, not what this program ({VERSION}) brings", note["version"]), []
+
+
+def install_copy(origin: str, folder: str) -> ClientOutcome:
+    """Makes *folder* a copy of the skill *origin*, unless somebody changed it. Raises InputError or RefusedError."""
+    if is_same_folder(origin, folder):
+        return ClientOutcome(ORIGINAL, "is the skill itself")
+    source = folder_digests(origin)
+    outcome, _ = copy_outcome(folder, source)
+    if outcome.status in (EDITED, FOREIGN, CURRENT):
+        return outcome
+    before = copy_note(folder) or {"files": {}, "version": ""}
+    present = folder_digests(folder)
+    replaced = [path for path in {**before["files"], **source} if present.get(path) != source.get(path)]
+    for path in replaced:
+        target = os.path.join(folder, path)
+        discard_unfinished(target)  # ours, and unchanged: copy_outcome has looked
+        if path in source:
+            make_folder(os.path.dirname(target))
+            copy_file(os.path.join(origin, path), target)
+    write_json(os.path.join(folder, COPY_NOTE), {"version": VERSION, "files": source})
+    if not before["version"]:
+        return ClientOutcome(INSTALLED, f"installed {VERSION} ({counted(len(source), 'file')})", VERSION)
+    was = f", was {visible(before['version'])}" if before["version"] != VERSION else ""
+    return ClientOutcome(REFRESHED, f"refreshed {VERSION} ({counted(len(replaced), 'file')}{was})", VERSION)
+
+
+def remove_copy(folder: str) -> ClientOutcome:
+    """Removes the copy *folder*, unless somebody changed it. Raises InputError."""
+    outcome, _ = copy_outcome(folder, None)
+    if outcome.status in (EDITED, FOREIGN, NOT_INSTALLED):
+        return outcome
+    remove_folder(folder)
+    return ClientOutcome(REMOVED, "removed")
+
+
+def failed_copy(error: KaizenError) -> ClientOutcome:
+    """The outcome of a copy that could not be written."""
+    return ClientOutcome(FAILED, f"failed: {error.message}")
+''', (
+    "foundation.errors foundation.text foundation.files foundation.identity foundation.jsonio "
+    "skills.bundle skills.clients "
+))
+# endregion
+
+# region skills/upgrading.py
+# =============================================================================
+# After an upgrade, installed skills are refreshed once, by a command of a person.
+#
+# `skills install` leaves a note beside the kaizen.py that it installed from: the version it was. When
+# a newer kaizen.py in the same checkout finds an older note, it lets the clients that have the
+# plugin take the new one, within a few seconds and after the command's own answer, and
+# writes down that it tried. It never does so for a program: not in CI, not inside a coding agent or
+# its sandbox, not without a terminal. A failure is one line that says what to type.
+# =============================================================================
+section("skills.upgrading", r'''
+import os
+import sys
+
+UPGRADE_SECONDS = 20.0  # for each client, two of which take 8 s as a rule
+# Set where no person waits: CI services, coding agents, their sandboxes.
+UNATTENDED = ("CI", "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "KAIZEN_NO_REFRESH")
+
+
+def note_installed(root: str) -> None:
+    """Writes down that the skills of this version were installed from *root*; a checkout that cannot be written has no note."""
+    try:
+        write_json(os.path.join(root, UPGRADE_NOTE), {"version": VERSION})
+    except KaizenError:
+        pass
+
+
+def forget_installed(root: str) -> None:
+    """Removes the note, if there is one."""
+    discard_unfinished(os.path.join(root, UPGRADE_NOTE))
+
+
+def refresh_client(client: Client, caller: Caller, root: str) -> ClientOutcome:
+    """Lets *client* take the plugin of *root* if it has one already. Raises ClientError."""
+    plugin = client.plugin(caller)
+    if plugin is None:
+        return ClientOutcome(NOT_INSTALLED, "not installed; left alone")
+    return client.install(caller, root)
+
+
+def refresh_clients(root: str) -> dict[str, ClientOutcome]:
+    """{client: what became of it}, of those that have the plugin already; the others stay as they are."""
+    return each_client(lambda client, caller: refresh_client(client, caller, root), UPGRADE_SECONDS)
+
+
+def refresh_after_upgrade() -> str:
+    """Refreshes once after an upgrade; what to tell the person, '' for nothing. Never raises for what a client or the disk says."""
+    root = bundle_root() if os.path.basename(sys.argv[0]) == "kaizen.py" else None
+    path = os.path.join(root or "", UPGRADE_NOTE)
+    if not root or not os.path.isfile(path) or any(os.environ.get(name) for name in UNATTENDED) or not sys.stderr.isatty():
+        return ""
+    try:
+        before = read_json_object(path).get("version")
+        if before == VERSION:
+            return ""
+        note_installed(root)  # first, so that it is tried once, whatever happens
+        outcomes = refresh_clients(root)
+    except KaizenError:
+        return ""
+    failed = [f"{client}: {each.text}" for client, each in outcomes.items() if each.status == FAILED]
+    if failed:
+        return f"the skills in your coding agents are still those of {before}: {'; '.join(failed)}. Try: kaizen skills refresh"
+    if all(each.status in (NOT_INSTALLED, NOT_FOUND, DISABLED) for each in outcomes.values()):
+        return ""
+    return f"the skills in your coding agents are now {VERSION}; start a new session there"
+''', (
+    "foundation.errors foundation.files foundation.identity foundation.jsonio skills.bundle "
+    "skills.clients "
+))
+# endregion
+
+# region skills/guide_files.py
+# =============================================================================
+# What the guide finds in files of a system, and the statements of people beside them.
+#
+#     kaizen/systems/<id>/guide/
+#         traces.jsonl      {"id", "source": production|synthetic|expert|regression, "input", …}   what was read
+#         notes.jsonl       {"trace", "note", "by", "at"}            open coding: the first thing that went wrong
+#         labels.json       {"labels": [{"id", "definition", "example", "traces", "decision", "commit"}], "named_by", "at"}
+#         metric.json       {"min_effect", "guards", "no_guards_because", "chance"}
+#         split.json        {"holdout_file", "sha256", "by"}         cases kept outside the repository
+#         ratings.jsonl     {"case_id", "rater", "label"}            two people, or one person twice, on the same cases
+#         grader.jsonl      {"case_id", "human", "grader"}           pass or fail, by a person and by the grader
+#         statements.jsonl  {"step", "by", "at", "via", "text", "count"}   written by `kaizen guide confirm` alone
+#
+# The files are notes of a system: they decide no score, and no run is bound to them.
+# =============================================================================
+section("skills.guide_files", r'''
+import os
+import re
+from typing import Any, NamedTuple
+
+GUIDE_FOLDER = "guide"
+STATEMENTS_FILE = "statements.jsonl"
+
+
+class GuideView:
+    """A system seen through its files, each read once and only when a step asks for it."""
+
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self.workspace = workspace
+        self.name = name
+        self.store = run_store(workspace)
+        self.known: dict[str, Any] = {}
+        self.system: System = load_system(workspace, name)
+        self.folder = os.path.join(self.system.folder, GUIDE_FOLDER)
+
+    def shown(self, file: str) -> str:
+        """How the guide's *file* is called in what is printed."""
+        return shown_path(os.path.join(self.folder, file))
+
+    def lines(self, file: str) -> list[JsonObject]:
+        """The objects in the guide's JSON Lines *file*; none when it is not there. Raises InputError."""
+        path = os.path.join(self.folder, file)
+        if file not in self.known:
+            self.known[file] = [line.value for line in read_json_lines(path)] if os.path.exists(path) else []
+        found: list[JsonObject] = self.known[file]
+        return found
+
+    def document(self, file: str) -> JsonObject:
+        """The object in the guide's *file*; an empty one when it is not there. Raises InputError."""
+        path = os.path.join(self.folder, file)
+        if file not in self.known:
+            self.known[file] = read_json_object(path) if os.path.exists(path) else {}
+        found: JsonObject = self.known[file]
+        return found
+
+    def sections(self) -> dict[str, str]:
+        """{heading in small letters: what stands below it} of system.md."""
+        parts = re.split(r"^#{1,6} +(.*?) *#*$", self.system.text, flags=re.MULTILINE)
+        return {name.casefold(): text.strip() for name, text in zip(parts[1::2], parts[2::2], strict=True)}
+
+    def labels(self) -> list[JsonObject]:
+        """The failure labels, in their order. Raises InputError."""
+        found = self.document("labels.json").get("labels")
+        return [each for each in found if isinstance(each, dict) and each.get("id")] if isinstance(found, list) else []
+
+    def cases(self) -> dict[str, Case]:
+        """The cases that are not of the holdout. Raises InputError."""
+        if "" not in self.known:
+            self.known[""] = load_items(self.workspace, self.system).cases
+        found: dict[str, Case] = self.known[""]
+        return found
+
+    def runs(self) -> list[JsonObject]:
+        """run.json of the runs of the system that can be read, oldest first."""
+        if "runs" not in self.known:
+            self.known["runs"] = [run for run in read_runs(self.store, self.name) if run["state"] != UNREADABLE]
+        found: list[JsonObject] = self.known["runs"]
+        return found
+
+    def campaign(self) -> Campaign | None:
+        """The newest campaign of the system; None when there is none. Raises RefusedError."""
+        if "campaign" not in self.known:
+            found = [load_campaign(self.workspace, name) for name in campaign_ids(self.workspace)]
+            self.known["campaign"] = next((each for each in reversed(found) if each.system == self.name), None)
+        campaign: Campaign | None = self.known["campaign"]
+        return campaign
+
+    def statement(self, step: str) -> JsonObject | None:
+        """What somebody stated last about *step*; None when nobody did. Raises InputError."""
+        found = [line for line in self.lines(STATEMENTS_FILE) if line.get("step") == step and line.get("by")]
+        return found[-1] if found else None
+
+
+class Statement(NamedTuple):
+    """What a person said about a step of the guide; `read` is how many they read, None where that is no question."""
+
+    step: str
+    by: str
+    text: str
+    read: int | None
+    via: str
+
+
+def add_statement(view: GuideView, statement: Statement) -> JsonObject:
+    """Appends *statement* to those of the system, with the time, and returns the line. Raises InputError."""
+    line: JsonObject = {"step": statement.step, "by": statement.by, "at": utc_now(), "via": statement.via, "text": statement.text}
+    if statement.read is not None:
+        line["count"] = statement.read
+    path = os.path.join(view.folder, STATEMENTS_FILE)
+    view.lines(STATEMENTS_FILE)  # what cannot be read is not appended to
+    before = read_text(path) if os.path.exists(path) else ""
+    if before and not before.endswith("\n"):
+        raise InputError(f"{shown_path(path)}: does not end in a line end", "put back what Kaizen wrote")
+    make_folder(view.folder)
+    write_file(path, f"{before}{encode_compact(line)}\n")
+    return line
+''', (
+    "foundation.errors foundation.clock foundation.files foundation.jsonio cases.case lab.workspace "
+    "lab.system lab.runfolder lab.execution lab.reading campaigns.campaign "
+))
+# endregion
+
+# region skills/guide_steps.py
+# =============================================================================
+# The eighteen steps to a measurement that can be trusted, and which are done.
+#
+# Each step looks at files alone and says: done, not done, or unknown (None) where no file can show
+# it. Unknown is never done. What only a person can say counts when a person has said it,
+# with name and time (`kaizen guide confirm`). The list: docs/skills.md.
+# =============================================================================
+section("skills.guide_steps", r'''
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+MINIMUM_TRACES, MINIMUM_NOTES, QUIET_NOTES = 50, 30, 20
+MAXIMUM_LABELS, MINIMUM_CASES_DONE, CASES_A_LABEL = 8, 30, 5
+MINIMUM_RATED, MINIMUM_KAPPA = 20, 0.6
+MINIMUM_GRADED, MINIMUM_RATE = 50, 0.8
+MINIMUM_READ = 10
+TOO_EASY = 0.9
+LABEL_DECISIONS = ("eval", "fixed", "later")
+StepFinding = tuple["bool | None", str]  # done, evidence
+
+
+class GuideStep(NamedTuple):
+    """A step: id, title, what looks for it, what to do next; `is_stated`: a person's statement is enough for it."""
+
+    id: str
+    title: str
+    look: Callable[[GuideView], StepFinding]
+    command: str
+    is_stated: bool = False
+
+
+def tally(values: Iterable[object]) -> str:
+    """'40 production, 23 synthetic'."""
+    return listed(f"{number} {visible(str(value), 40)}" for value, number in Counter(values).most_common())
+
+
+def look_goal(view: GuideView) -> StepFinding:
+    sections = view.sections()
+    missing = [name for name in ("goal", "non-goals", "owner") if not sections.get(name)]
+    return not missing, f"system.md lacks {listed(missing)}" if missing else f"owner: {visible(sections['owner'], 60)}"
+
+
+def look_boundary(view: GuideView) -> StepFinding:
+    is_mutable = glob_test(view.system.mutable)
+    files = sum(map(is_mutable, files_below(view.workspace.root, ""))) if view.system.mutable else 0
+    smoke = [run["id"] for run in view.runs() if (run.get("counts") or {}).get("ok")]
+    found = f"{counted(files, 'mutable file')}; " + (f"{smoke[0]} answered" if smoke else "no run has answered yet")
+    return bool(files and smoke), found
+
+
+def look_traces(view: GuideView) -> StepFinding:
+    sources = {str(line["id"]): line.get("source") for line in view.lines("traces.jsonl") if line.get("id")}
+    known = [source for source in sources.values() if source in SOURCE_KINDS]
+    told = f"{counted(len(known), 'trace')} with a source{': ' + tally(known) if known else ''}"
+    return len(known) >= MINIMUM_TRACES, f"{told}; {len(sources) - len(known)} without" if len(known) < len(sources) else told
+
+
+def look_notes(view: GuideView) -> StepFinding:
+    traces = {str(line["id"]) for line in view.lines("traces.jsonl") if line.get("id")}
+    noted: list[str] = []
+    for line in view.lines("notes.jsonl"):
+        if line.get("note") and line.get("by") and str(line.get("trace")) in traces and str(line["trace"]) not in noted:
+            noted.append(str(line["trace"]))
+    told = f"{counted(len(noted), 'trace')} of {len(traces)} noted by a person"
+    kinds = [{str(each["id"]) for each in view.labels() if trace in (each.get("traces") or ())} for trace in noted]
+    if len(noted) < MINIMUM_NOTES or not view.labels():
+        return len(noted) >= MINIMUM_NOTES, told
+    new = [number for number, found in enumerate(kinds) if found - set().union(*kinds[:number])]
+    quiet = len(noted) - 1 - new[-1] if new else len(noted)
+    return quiet >= QUIET_NOTES or len(noted) == len(traces), f"{told}; no new kind in the last {quiet}"
+
+
+def look_labels(view: GuideView) -> StepFinding:
+    labels = view.labels()
+    traces = {str(line["id"]) for line in view.lines("traces.jsonl") if line.get("id")}
+    thin = [str(each["id"]) for each in labels if not (each.get("definition") and each.get("example") in traces and each.get("traces"))]
+    named = view.document("labels.json").get("named_by")
+    told = f"{counted(len(labels), 'label')}"
+    told += f"; without definition, example or traces: {listed(map(visible, thin), 3)}" if thin else ""
+    told += f", named by {visible(str(named), 60)}" if named else "; no person has named them"
+    return 0 < len(labels) <= MAXIMUM_LABELS and not thin and bool(named), told
+
+
+def look_choice(view: GuideView) -> StepFinding:
+    labels = view.labels()
+    open_bugs = [each for each in labels if each.get("decision") == "fixed" and not each.get("commit")]
+    undecided = [each for each in labels if each.get("decision") not in LABEL_DECISIONS]
+    told = tally(each.get("decision") or "undecided" for each in labels) or "no labels"
+    told += f"; {len(open_bugs)} to be fixed without a commit" if open_bugs else ""
+    return any(each.get("decision") == "eval" for each in labels) and not undecided and not open_bugs, told
+
+
+def look_metric(view: GuideView) -> StepFinding:
+    metric, campaign = view.system.metric, view.campaign()
+    draft = campaign.contract if campaign else view.document("metric.json")
+    told = f"{visible(metric.name, 60)}, {metric.aggregation}, {'higher' if metric.is_higher_better else 'lower'} is better"
+    effect, guards = draft.get("min_effect"), draft.get("guards")
+    has_effect, has_guards = is_number(effect) and float(str(effect)) > 0, isinstance(guards, list)
+    told += f"; smallest gain worth having {effect}" if has_effect else "; no smallest gain worth having (min_effect)"
+    has_reason = bool(guards) or bool(draft.get("no_guards_because")) or campaign is not None
+    told += f"; {counted(len(guards or ()), 'guard')}" if has_guards and has_reason else "; no guards, and no word why not"
+    return has_effect and has_guards and has_reason, told
+
+
+def look_cases(view: GuideView) -> StepFinding:
+    cases = [case.document for case in view.cases().values()]
+    questions = Counter(canonical_json([case["input"], case.get("context")]) for case in cases)
+    twice = sum(number - 1 for number in questions.values())
+    unsourced = sum(not case.get("source") for case in cases)
+    secrets = sum(bool(redact_evidence([case.get(key) for key in ("input", "context", "expected")])[1]) for case in cases)
+    tags = Counter(tag for case in cases for tag in set(case.get("tags", ())))
+    chosen = [str(each["id"]) for each in view.labels() if each.get("decision") == "eval"]
+    thin = [label for label in chosen if tags[label] < CASES_A_LABEL]
+    faults = {"repeated": twice, "without a source": unsourced, "with a secret in it": secrets}
+    told = [f"{counted(len(cases), 'development case')}", *[f"{number} {what}" for what, number in faults.items() if number]]
+    told += [f"fewer than {CASES_A_LABEL} for {listed(map(visible, thin), 3)}"] if thin else []
+    told += [] if chosen else ["no label is chosen yet"]
+    is_done = len(cases) >= MINIMUM_CASES_DONE and not any(faults.values()) and bool(chosen) and not thin
+    return is_done, "; ".join(told) + "; personal data and both sides of each label are for a person to check"
+
+
+def look_split(view: GuideView) -> StepFinding:
+    campaign, split = view.campaign(), view.document("split.json")
+    if campaign:
+        holdout = campaign.contract["holdout"]
+        return True, f"{counted(holdout['cases'], 'case')} sealed when {campaign.id} opened, level {holdout['level']}"
+    path = split.get("holdout_file")
+    if not isinstance(path, str) or not path:
+        return False, f"{view.shown('split.json')} names no holdout_file, and no campaign has sealed one"
+    if os.path.commonpath([os.path.realpath(path), os.path.realpath(view.workspace.root)]) == os.path.realpath(view.workspace.root):
+        return False, "the holdout lies inside the repository"
+    if not os.path.isfile(path):
+        return None, "the holdout cannot be seen from here, as it may be in a sandbox"
+    same = sha256_hex(read_bytes(path)) == split.get("sha256")
+    return same, "the holdout lies outside the repository, as it was split" if same else "the holdout is not the one that was split"
+
+
+def look_ratings(view: GuideView) -> StepFinding:
+    by_rater: dict[str, dict[str, str]] = {}
+    for line in view.lines("ratings.jsonl"):
+        if line.get("rater") and line.get("case_id") and isinstance(line.get("label"), str):
+            by_rater.setdefault(str(line["rater"]), {})[str(line["case_id"])] = str(line["label"])
+    raters = sorted(by_rater)
+    pairs = [(len(by_rater[a].keys() & by_rater[b].keys()), a, b) for i, a in enumerate(raters) for b in raters[i + 1 :]]
+    if not pairs:
+        return False, f"{counted(len(raters), 'rater')}; two are needed, or one person twice under two names"
+    both, a, b = max(pairs)
+    kappa = kappa_of([(by_rater[a][case], by_rater[b][case]) for case in sorted(by_rater[a].keys() & by_rater[b].keys())])
+    told = f"{visible(a, 40)} and {visible(b, 40)} on {counted(both, 'case')}: "
+    if kappa.kappa is None:
+        return False if both < MINIMUM_RATED else None, f"{told}kappa cannot be computed ({kappa.reason})"
+    return both >= MINIMUM_RATED and kappa.kappa >= MINIMUM_KAPPA, f"{told}kappa {kappa.kappa:.2f}"
+
+
+def look_grader(view: GuideView) -> StepFinding:
+    lines = {str(line.get("case_id")): (line.get("human"), line.get("grader")) for line in view.lines("grader.jsonl")}
+    seen = Counter(pair for pair in lines.values() if set(pair) <= {"pass", "fail"})
+    told, rates = f"{counted(seen.total(), 'graded case')}", []
+    for side, name in (("pass", "true passes"), ("fail", "true fails")):
+        right, planned = seen[(side, side)], seen[(side, "pass")] + seen[(side, "fail")]
+        interval = wilson_interval(right, planned)
+        rates.append(right / planned if planned else None)
+        told += f"; {name} {right} of {planned}" + (f" ({interval.low:.0%} to {interval.high:.0%})" if interval else "")
+    if seen.total() < MINIMUM_GRADED or None in rates:
+        return False, told
+    return all(rate is not None and rate >= MINIMUM_RATE for rate in rates), told
+
+
+def stub_run(view: GuideView, name: str) -> JsonObject | None:
+    """The newest complete run of the variant stub-*name*; None when there is none."""
+    found = [run for run in view.runs() if run["variant"] == f"stub-{name}" and run["state"] in (DONE, "incomplete")]
+    return found[-1] if found else None
+
+
+def run_value(view: GuideView, run: JsonObject) -> float | None:
+    """What *run* scored, None when that is not available."""
+    value = measured(view.store, run, OWN_METRIC).get("value")
+    return None if value is None else float_or_none(value)
+
+
+def look_contract(view: GuideView) -> StepFinding:
+    if view.system.kind != EVAL_KIND:
+        return True, "the engine itself is the eval of this kind of system"
+    runs = {name: stub_run(view, name) for name in ("crash", "nan", "slow")}
+    missing = [f"stub-{name}" for name, run in runs.items() if run is None]
+    lucky = [f"stub-{name}" for name, run in runs.items() if run and run.get("counts", {}).get("ok")]
+    told = [f"not run: {listed(missing)}"] if missing else []
+    told += [f"scored as if nothing had happened: {listed(lucky)}"] if lucky else []
+    told += ["wrong and repeated ids crash a run: the engine sees to it"]
+    return not missing and not lucky, "; ".join(told)
+
+
+def look_stubs(view: GuideView) -> StepFinding:
+    metric, chance = view.system.metric, view.document("metric.json").get("chance")
+    best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
+    runs = {name: stub_run(view, name) for name in ("perfect", "empty", "shuffled", "hostile")}
+    values = {name: run_value(view, run) if run else None for name, run in runs.items()}
+    shown = {name: f"{value:g}" if value is not None else "unknown" if runs[name] else "not run" for name, value in values.items()}
+    told = listed(f"{name} {each}" for name, each in shown.items())
+    if None in values.values():
+        return False, told
+    if not is_number(chance) or best is None or floor is None:
+        return None, f"{told}; what the floor and chance are is not said (chance in metric.json, minimum and maximum in system.md)"
+    run = runs["shuffled"] or {}
+    n, width = measured(view.store, run, OWN_METRIC).get("n") or 0, abs(best - floor)
+    interval = wilson_interval(abs(float(str(chance)) - floor) / width * n, n)
+    reach = {name: abs((value if value is not None else floor) - floor) / width for name, value in values.items()}
+    high = interval.high if interval else 1.0
+    wrong = [name for name, value in (("perfect", best), ("empty", floor)) if values[name] != value]
+    wrong += [name for name in ("shuffled", "hostile") if reach[name] > high]
+    return not wrong, f"{told}; not as it should be: {listed(wrong)}" if wrong else f"{told}; chance is {chance}"
+
+
+def look_transcripts(view: GuideView) -> StepFinding:
+    said = view.statement("G14")
+    diagnostics = [run for run in view.runs() if run["diagnostic"] and not str(run["variant"]).startswith("stub-")]
+    told = f"{counted(len(diagnostics), 'diagnostic run')}"
+    if not diagnostics:
+        return False, told
+    read = said.get("count") if said else None
+    if not is_whole(read):
+        return None, f"{told}; only a person can say that the grades are right (with --count)"
+    return int(str(read)) >= MINIMUM_READ, f"{told}; {read} transcripts read"
+
+
+def look_noise(view: GuideView) -> StepFinding:
+    campaign = view.campaign()
+    if campaign is None:
+        return False, "no campaign is open, in which noise is measured: first G16 and G17"
+    state = campaign_state(campaign)
+    if state.noise is None:
+        return False, "the noise has not been measured; then: kaizen plan"
+    mde, accepted = state.mde(), state.noise.get("accepted")
+    told = f"smallest gain that can be seen: {'unknown' if mde is None else f'{mde:.3g}'}"
+    return not is_unresolved(state), f"{told}; accepted: {visible(str(accepted))}" if accepted else told
+
+
+def look_headroom(view: GuideView) -> StepFinding:
+    metric = view.system.metric
+    full = [run for run in view.runs() if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
+    full = [run for run in full if not str(run["variant"]).startswith("stub-")]
+    value = run_value(view, full[0]) if full else None
+    best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
+    if value is None or best is None or floor is None:
+        return (False, "no full run yet") if not full else (None, f"{full[0]['id']}: the range of the metric is not known")
+    share, lost = abs(value - floor) / abs(best - floor), {line["item"] for line in answered_lines(view.store, full[0])}
+    for run in full:
+        lost -= {line["item"] for line in answered_lines(view.store, run) if line["score"] != metric.worst}
+    told = f"{full[0]['id']}: {percent(round(share * 10000), 10000, 1)} of the range; {counted(len(lost), 'case')} at the worst always"
+    return share < TOO_EASY and not lost, told
+
+
+def look_open(view: GuideView) -> StepFinding:
+    campaign = view.campaign()
+    return campaign is not None, f"{campaign.id} is {'closed' if campaign.is_closed() else 'open'}" if campaign else "no campaign yet"
+
+
+def look_afterwards(view: GuideView) -> StepFinding:
+    text = view.sections().get("afterwards", "")
+    return bool(text), f"system.md: {visible(text, 80)}" if text else "system.md lacks a section Afterwards"
+
+
+GUIDE_STEPS = (
+    GuideStep("G1", "State the decision, the users, the cost of each error", look_goal,
+              "write ## Goal, ## Non-goals, ## Owner in {system}"),
+    GuideStep("G2", "Draw the boundary and try the system once", look_boundary,
+              "kaizen run --system {id} --variant smoke --diagnostic --max-items 1"),
+    GuideStep("G3", "Gather traces, real ones first", look_traces,
+              "list them in {guide}/traces.jsonl, each with its source"),
+    GuideStep("G4", "Open coding: a person notes what went wrong first", look_notes,
+              "show the next trace, record the note in {guide}/notes.jsonl"),
+    GuideStep("G5", "Axial coding: at most 8 failure labels", look_labels,
+              "write {guide}/labels.json, let the owner name the labels"),
+    GuideStep("G6", "Choose what to measure; fix plain bugs now", look_choice,
+              "write the decision of each label into {guide}/labels.json"),
+    GuideStep("G7", "Metric, guards, smallest gain worth having", look_metric,
+              "write {guide}/metric.json"),
+    GuideStep("G8", "Cases: sourced, labelled, once each", look_cases,
+              "add cases to the dataset that {system} names"),
+    GuideStep("G9", "Split before tuning; the holdout leaves the repository", look_split,
+              "write {guide}/split.json", True),
+    GuideStep("G10", "Two raters on the same cases", look_ratings,
+              "record both in {guide}/ratings.jsonl; below 0.6, rewrite the criterion"),
+    GuideStep("G11", "The grader agrees with people", look_grader,
+              "record 50 cases in {guide}/grader.jsonl", True),
+    GuideStep("G12", "The eval survives crash, NaN and delay", look_contract,
+              "kaizen run --system {id} --variant stub-crash --diagnostic"),
+    GuideStep("G13", "Known answers: perfect, empty, shuffled, hostile", look_stubs,
+              "kaizen run --system {id} --variant stub-perfect --diagnostic"),
+    GuideStep("G14", "Read every transcript of a small run", look_transcripts,
+              'kaizen guide confirm G14 --system {id} --by NAME --count N --because "…"'),
+    GuideStep("G15", "Baseline, noise, plan", look_noise,
+              "kaizen noise --system {id}"),
+    GuideStep("G16", "Neither too easy nor impossible", look_headroom,
+              'kaizen guide confirm G16 --system {id} --by NAME --because "…"', True),
+    GuideStep("G17", "Open the campaign", look_open,
+              "kaizen campaign open --system {id} --sealed DIR --min-effect X"),
+    GuideStep("G18", "Afterwards: failures become cases", look_afterwards,
+              "write ## Afterwards in {system}"),
+)
+
+
+def guide_rows(view: GuideView) -> list[JsonObject]:
+    """[{id, title, done, evidence, command, stated}] of all steps; `done` is None where files cannot show it."""
+    places = {"id": view.name, "system": view.shown("../system.md"), "guide": view.shown("")}
+    return [step_row(view, step, step.command.format(**places)) for step in GUIDE_STEPS]
+
+
+def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
+    """The row of one step; what cannot be read is not done, and the evidence says why."""
+    said = None
+    try:
+        said = view.statement(step.id)
+        done, evidence = step.look(view)
+    except KaizenError as error:
+        done, evidence = False, error.message
+    if said:
+        evidence += f"; {visible(str(said['by']), 60)} on {visible(str(said.get('at')), 30)}: {visible(str(said.get('text')))}"
+        done = True if step.is_stated else done
+    shown = "" if done else command
+    return {"id": step.id, "title": step.title, "done": done, "evidence": evidence, "command": shown, "stated": bool(said)}
+''', (
+    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
+    "foundation.shapes foundation.redact stats.intervals stats.agreement cases.case lab.system "
+    "lab.runstore lab.reading campaigns.state campaigns.standing skills.guide_files "
+))
+# endregion
+
+# region skills/surroundings.py
+# =============================================================================
+# What Kaizen finds around it, what that forbids, and what to ask the user for.
+#
+# Permissions do not tell of a sandbox, so what has to be written is tried: an empty folder is made and
+# removed. Which client drives is read from the variables that it sets; whether somebody is there
+# to be asked cannot be seen, so what to grant is told for both.
+# =============================================================================
+section("skills.surroundings", r'''
+import os
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+GOOD, LIMITED, BLOCKED, UNKNOWN = "good", "limited", "blocked", "unknown"
+VERSION_SECONDS = 10.0
+CLAUDE_CODE, CODEX = "claude-code", "codex"
+
+
+class Surrounding(NamedTuple):
+    """One thing that was looked at: its state, what was found, what to do ('' for nothing)."""
+
+    id: str
+    state: str
+    found: str
+    todo: str = ""
+
+
+def is_writable(folder: str) -> bool:
+    """True when a folder could be made in *folder*; it is removed again."""
+    import tempfile
+
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".kaizen-probe-", dir=folder))
+    except OSError:
+        return False
+    return True
+
+
+def check_python() -> Surrounding:
+    """The interpreter; that it runs this is all it needs."""
+    return Surrounding("python", GOOD, f"{sys.version.split()[0]}, {shown_path(sys.executable)}")
+
+
+def check_engine() -> Surrounding:
+    """The program itself."""
+    return Surrounding("kaizen", GOOD, f"{VERSION}, sha256 {own_digest()}, {shown_path(own_path())}")
+
+
+def check_git() -> Surrounding:
+    """Git, the repository around the current folder, and whether commits can be made in it."""
+    told = f"git {'.'.join(map(str, git_version()))}"
+    checkout = read_checkout(".")
+    shown = shown_path(checkout.root)
+    obstacle = git_write_obstacle(checkout)
+    if obstacle:
+        todo = "kaizen lab open, then work, commit and run in the clone that it makes"
+        return Surrounding("git", LIMITED, f"{told}; {obstacle.message}", todo)
+    problem = checkout_obstacle(checkout)
+    if problem:
+        return Surrounding("git", BLOCKED, f"{told}; {problem.message}", problem.hint)
+    if git_ended(".", "var", "GIT_COMMITTER_IDENT").exit_code:
+        todo = "git config user.name NAME, git config user.email ADDRESS"
+        return Surrounding("git", LIMITED, f"{told}; it does not know who commits", todo)
+    branch = visible(checkout.branch or "a detached HEAD", 60)
+    return Surrounding("git", GOOD, f"{told}; repository {shown}, on {branch}, can be committed to")
+
+
+def check_workspace() -> Surrounding:
+    """The workspace of the lab, its systems, and whether its store can be written."""
+    workspace = find_workspace()
+    systems = system_ids(workspace)
+    store = workspace.store_folder
+    place = store if os.path.isdir(store) else workspace.path("kaizen")
+    told = f"{shown_path(workspace.path('kaizen'))} with {counted(len(systems), 'system')}{': ' if systems else ''}{listed(systems, 5)}"
+    if not is_writable(place):
+        todo = "grant writing to the workspace (see: grants)"
+        return Surrounding("workspace", BLOCKED, f"{told}; {shown_path(place)} cannot be written", todo)
+    return Surrounding("workspace", GOOD, told)
+
+
+def check_scratch() -> Surrounding:
+    """The folder for temporary files, which every run needs."""
+    import tempfile
+
+    try:
+        return Surrounding("scratch", GOOD, shown_path(tempfile.gettempdir()))
+    except OSError:
+        return Surrounding("scratch", BLOCKED, "no folder for temporary files can be written", "grant writing (see: grants), or set TMPDIR")
+
+
+def check_network() -> Surrounding:
+    """Whether a sandbox says that there is no network; nothing is asked of any host."""
+    if os.environ.get("CODEX_SANDBOX_NETWORK_DISABLED"):
+        todo = "an agent or judge that calls a model cannot run here: grant the network (see: grants), or let the user run it"
+        return Surrounding("network", LIMITED, "Codex's sandbox allows no connections, also not to this machine", todo)
+    return Surrounding("network", UNKNOWN, "not tried: Kaizen itself needs none")
+
+
+def check_driver(agent: str) -> Surrounding:
+    """Which coding agent started this, as it says by its variables."""
+    if not agent:
+        return Surrounding("driver", GOOD, "no coding agent that makes itself known")
+    if agent == CODEX:
+        told = "Codex: a call comes back after 30 s and is polled; a process that nobody waits for is ended"
+    elif agent == CLAUDE_CODE:
+        told = "Claude Code: a call ends after 2 minutes, at most 10 when asked for; headless, what no rule allows is denied"
+    else:
+        told = agent
+    return Surrounding("driver", LIMITED, told, "long runs: kaizen run, then kaizen next or kaizen resume RUN, as often as needed")
+
+
+def check_clients() -> list[Surrounding]:
+    """The clients on PATH with their versions."""
+    found = []
+    for client in CLIENTS:
+        program = find_program(client.program, os.getcwd())
+        if not program:
+            found.append(Surrounding(client.program, UNKNOWN, f"{client.title} is not on PATH"))
+            continue
+        try:
+            told = Caller(program, VERSION_SECONDS).done("--version").decode("utf-8", "replace").strip()
+            found.append(Surrounding(client.program, GOOD, f"{visible(told, 60)}, {shown_path(program)}", ""))
+        except ClientError as error:
+            found.append(Surrounding(client.program, LIMITED, f"{shown_path(program)}: {error}", "see whether it starts by hand"))
+    return found
+
+
+def surroundings(agent: str) -> list[Surrounding]:
+    """All checks, in the order in which they matter; *agent* is the coding agent that drives, '' for none."""
+    lookers: list[tuple[str, Callable[[], Surrounding]]] = [
+        ("python", check_python),
+        ("kaizen", check_engine),
+        ("git", check_git),
+        ("workspace", check_workspace),
+        ("scratch", check_scratch),
+        ("network", check_network),
+    ]
+    return [*[looked(name, look) for name, look in lookers], check_driver(agent), *check_clients()]
+
+
+def looked(name: str, look: Callable[[], Surrounding]) -> Surrounding:
+    """What *look* found; an error of it as a check that is not good."""
+    try:
+        return look()
+    except KaizenError as error:
+        state = LIMITED if error.reason == "no_workspace" else BLOCKED
+        return Surrounding(name, state, error.message, error.hint)
+
+
+def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
+    """{client: what its user can grant}, with the paths of this program and repository in it."""
+    import shlex
+
+    engine = f'python3 "{os.path.realpath(own_path())}"'
+    root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
+    rules = ["Bash(git add *)", "Bash(git commit *)", "Bash(git switch *)", f"Bash({engine} *)"]
+    writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
+    return {
+        "claude": [
+            f"interactive: answer its questions; or start it with --allowedTools {shlex.join(rules)}",
+            f"headless: claude -p … --allowedTools {shlex.join(rules)}",
+            "that rule lets `kaizen run` start the project's own programs without a question",
+        ],
+        "codex": [
+            "interactive: workspace-write is enough; kaizen lab open stands in for commits",
+            "headless: codex exec --sandbox workspace-write …, from the top of the repository",
+            f"commits in the repository itself: -c {shlex.quote(writable)}",
+            "network: -c sandbox_workspace_write.network_access=true",
+        ],
+    }
+
+
+def read_root() -> str:
+    """The top of the repository around the current folder; the folder itself when there is none."""
+    try:
+        return read_checkout(".").root
+    except KaizenError:
+        return os.getcwd()
+''', (
+    "foundation.errors foundation.text foundation.files foundation.identity foundation.process "
+    "lab.workspace lab.system lab.git lab.provenance skills.clients "
+))
 # endregion
 
 # region commands/table.py
@@ -43253,10 +46712,14 @@ def tried_table(story: JsonObject) -> str:
 #     @command("gate", "Prints the recommendation, for CI.", [IMPROVEMENT, Argument("--junit", "FILE", "…")], "kaizen gate refund")
 #     def command_gate(args: Namespace) -> Answer: ...
 #
-# Help, the docs table and completion come from this table. To add a command: one file in
-# commands/, nothing else. A command returns an Answer; `cli.main` prints it, as text or as
-# one JSON document.
+# The docs table and completion come from this table; help needs no more of it than what
+# `places` tells. To add a command: one file in commands/, nothing else. A command
+# returns an Answer; `cli.main` prints it, as text or as one JSON document.
 # =============================================================================
+section("commands.table", r'''
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 
 class Answer(NamedTuple):
@@ -43301,7 +46764,7 @@ class Command(NamedTuple):
     rest: str
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {}  # those of the modules that have been read; see `command_named`
 IMPROVEMENT = Argument("improvement", "IMPROVEMENT", "folder of the improvement, or its name under improvements/")
 OR_RUNS = IMPROVEMENT._replace(text=f"{IMPROVEMENT.text}; left out when runs are named", options={"nargs": "?"})
 
@@ -43319,12 +46782,91 @@ def command(
 
     return register
 
+
+def command_named(name: str) -> Command:
+    """The command *name*, its module read if need be. Raises KeyError."""
+    load_section(places("COMMANDS")[name][0])
+    return COMMANDS[name]
+''', (
+    "foundation.jsonio "
+))
+# endregion
+
+# region commands/arguments.py
+# =============================================================================
+# Kinds of arguments of several commands: counts, numbers of a unit, a run of a system.
+# =============================================================================
+section("commands.arguments", r'''
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+
+MOST_ITEMS = 2**31 - 1
+
+def count_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
+    return int(text)
+
+
+def positive_number(unit: str) -> Callable[[str], float]:
+    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
+
+    def number_argument(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = 0.0
+        if not 0 < value < 1e7:
+            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
+        return value
+
+    return number_argument
+
+
+def items_argument(text: str) -> int:
+    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
+        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
+    return int(text)
+
+
+def gain_argument(text: str) -> float:
+    """*text* as a finite number. Raises ArgumentTypeError."""
+    try:
+        found = float_or_none(float(text))
+    except ValueError:
+        found = None
+    if found is None:
+        raise ArgumentTypeError(f"{quoted(text)} is not a number")
+    return found
+
+
+SYSTEM_ARGUMENTS = [
+    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
+    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
+    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
+    Argument("--description", "D", "with --system: more about it", {"default": ""}),
+    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
+    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
+    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
+    Argument("--idea", "I", "in a campaign: the idea that is tried, as `kaizen idea add` called it", {"default": ""}),
+    Argument("--label", "L", "in a campaign: the failure label that the hypothesis names", {"default": ""}),
+    Argument("--predict", "P", "in a campaign: the gain that is expected, in units of the metric", {"type": gain_argument}),
+]
+''', (
+    "foundation.text foundation.jsonio commands.table "
+))
 # endregion
 
 # region commands/context.py
 # =============================================================================
 # What most commands begin with: the files loaded, the stages assessed.
 # =============================================================================
+section("commands.context", r'''
+import os
+import sys
+from typing import NamedTuple
 
 
 class Project(NamedTuple):
@@ -43357,6 +46899,8 @@ def diagnose(text: str) -> None:
 def load_project(argument: str) -> Project:
     """The improvement that *argument* names, loaded and checked. Raises BreachesError with all breaches."""
     if argument.startswith(RUN_PREFIX):
+        load_section("lab.engine_eval")
+
         evidence = run_evidence(argument)
         known, cases, evaluators = loaded_evidence(evidence)
         return Project(evidence, known, cases, evaluators, derived_metrics(known, cases.cases))
@@ -43386,6 +46930,8 @@ def compared_project(argument: str | None, baseline: str, candidates: list[str])
     if argument is not None or len(named) <= len(candidates):
         hint = "write --baseline run:ID --candidate run:ID, and no improvement"
         raise UsageError(f"{RUN_PREFIX}ID takes the place of IMPROVEMENT, for baseline and candidate alike", hint)
+    load_section("lab.engine_eval")
+
     for stage in named:
         run_evidence(stage)
     stages = [stage[len(RUN_PREFIX) :] for stage in named]
@@ -43436,6 +46982,8 @@ def tallied_stage(project: Project, stage: str) -> tuple[StageTally, StageState]
 
 def assess(project: Project, baseline: str, candidate: str) -> Assessment:
     """Compares two stages; stale or unlike evidence goes into the document as rule 1."""
+    load_section("policy.recommendation")
+
     if baseline == candidate:
         raise InputError(f"baseline and candidate are both stage '{baseline}'", "name two different stages")
     stages: dict[str, tuple[StageTally, JsonObject]] = {}
@@ -43504,13 +47052,20 @@ def decision_of(improvement: Improvement) -> Decision | None:
     """The decision file as read; None when there is none."""
     path = improvement.path("decision.yaml")
     return read_decision(path) if os.path.exists(path) else None
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.redact cases.improvement "
+    "cases.dataset cases.evaluation_file cases.decision evaluators.judge evaluators.suite "
+    "evaluators.stage_results policy.comparison policy.derived "
+))
 # endregion
 
 # region commands/openings.py
 # =============================================================================
 # The log of what touches the holdout: openings, exports and seals, proposals.
 # =============================================================================
+section("commands.openings", r'''
+import os
+from collections.abc import Iterator
 
 OPTIMIZER_LOG = "optimizer-log.jsonl"
 OPENING = "holdout_opened"
@@ -43540,13 +47095,17 @@ def record_opening(improvement: Improvement, by_command: str) -> None:
 def holdout_openings(improvement: Improvement) -> int:
     """How often the holdout was opened so far."""
     return sum(1 for _ in holdout_events(improvement, OPENING))
-
+''', (
+    "foundation.clock foundation.jsonio foundation.journals cases.improvement "
+))
 # endregion
 
 # region commands/verdicts.py
 # =============================================================================
 # What `judge`, `agreement` and the review share: the results of a stage as written.
 # =============================================================================
+section("commands.verdicts", r'''
+from collections.abc import Iterator, Mapping
 
 
 def checked_results(project: Project, stage: str, ignoring_standing: bool = False) -> tuple[JsonObject, list[tuple[str, str]]]:
@@ -43607,13 +47166,19 @@ def verdict_view(project: Project, stages: dict[str, str], assessment: Assessmen
 def counts_text(counts: Mapping[str, int], order: list[str]) -> str:
     """'12 approve, 3 reject': *counts* in *order*, what is not there left out."""
     return ", ".join(f"{counts[name]:,} {visible(name, 60)}" for name in order if counts.get(name)) or "none"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.judge_block evaluators.standing "
+    "evaluators.stage_results policy.verdict policy.agreement_words web.verdict_section "
+    "commands.context "
+))
 # endregion
 
 # region commands/reporting.py
 # =============================================================================
 # What several commands tell of a comparison: the lines, the page, the pending decision.
 # =============================================================================
+section("commands.reporting", r'''
+import os
 
 BASELINE = Argument("--baseline", "S", "stage that stands for before (baseline), or run:ID", {"default": "baseline"})
 CANDIDATE = Argument("--candidate", "S", "stage that stands for after (candidate), or run:ID", {"default": "candidate"})
@@ -43768,13 +47333,21 @@ def recommendation_lines(comparison: JsonObject, hidden: frozenset[str]) -> list
                 )
             )
     return lines + [f"  note: {note}" for note in comparison["notes"]]
-
+''', (
+    "foundation.text foundation.files foundation.jsonio cases.improvement cases.decision "
+    "evaluators.stage_results policy.derived policy.reliability web.review commands.table "
+    "commands.context commands.openings commands.verdicts "
+))
 # endregion
 
 # region commands/check_runner.py
 # =============================================================================
 # `kaizen run --check`: tries one case, shows what goes in and out, says what is wrong.
 # =============================================================================
+section("commands.check_runner", r'''
+import os
+import re
+from typing import NamedTuple
 
 SHOWN = 1000  # characters of each text
 ANSWER_SHAPE = 'print one JSON object: {"output": …}; what is for people belongs on standard error'
@@ -43966,48 +47539,21 @@ def wrong_keys(stdout: bytes) -> list[str]:
             if near:
                 found.append(f"key {quoted(key)}: did you mean '{near}'?")
     return found or [f"put what the agent answered under \"output\"; known keys are {listed(sorted(ANSWER_FIELDS), 20)}"]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio foundation.redact foundation.process "
+    "runs.observation runs.cuts runs.protocol runs.plan runs.kept_files runs.workers runs.plain "
+    "runs.persistent runs.bridge commands.table "
+))
 # endregion
 
 # region commands/run_system.py
 # =============================================================================
 # `kaizen run --system ID`: a scored run of the commit at hand; and `kaizen resume`.
 # =============================================================================
+section("commands.run_system", r'''
+from argparse import Namespace
 
-MOST_ITEMS = 2**31 - 1
 LONGEST_VARIANT = 200
-
-
-def items_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 2,147,483,647. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or not 1 <= int(text) <= MOST_ITEMS:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to {MOST_ITEMS:,}")
-    return int(text)
-
-
-def gain_argument(text: str) -> float:
-    """*text* as a finite number. Raises ArgumentTypeError."""
-    try:
-        found = float_or_none(float(text))
-    except ValueError:
-        found = None
-    if found is None:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number")
-    return found
-
-
-SYSTEM_ARGUMENTS = [
-    Argument("--system", "ID", "a run of this system of the lab, in place of IMPROVEMENT and all above", {"default": ""}),
-    Argument("--variant", "NAME", "with --system: name of the idea that the commit at hand tries", {"default": ""}),
-    Argument("--title", "T", "with --system: one line that says what is tried (default: the variant's name)", {"default": ""}),
-    Argument("--description", "D", "with --system: more about it", {"default": ""}),
-    Argument("--hypothesis", "H", "with --system: if …, then …, because …", {"default": ""}),
-    Argument("--diagnostic", "", "with --system: only to look; the run can never be the best one"),
-    Argument("--max-items", "N", "with --system: only the first N items; the run can never be the best one", {"type": items_argument}),
-    Argument("--idea", "I", "in a campaign: the idea that is tried, as `kaizen idea add` called it", {"default": ""}),
-    Argument("--label", "L", "in a campaign: the failure label that the hypothesis names", {"default": ""}),
-    Argument("--predict", "P", "in a campaign: the gain that is expected, in units of the metric", {"type": gain_argument}),
-]
 
 
 def run_of_system(args: Namespace, others: list[str]) -> Answer:
@@ -44043,7 +47589,7 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
     workspace = find_workspace()
-    own = FolderStore(workspace).read(args.run).get("campaign")
+    own = run_store(workspace).read(args.run).get("campaign")
     if own:
         return screened_answer(resume_in_campaign(workspace, load_campaign(workspace, own["id"]), args.run, bool(args.restart)))
     return outcome_answer(resume_run(workspace, args.run, bool(args.restart)))
@@ -44115,13 +47661,18 @@ def screened_answer(screened: Screened) -> Answer:
     lines = [sentence, *[f"  note: {note}" for note in notes], *[f"  {line.strip()}" for line in answer.lines]]
     kept = answer._replace(message=sentence, lines=lines, data={**answer.data, "screen": body})
     return kept._replace(code=EXIT_DONE, reason=verdict, next=following) if is_judged else kept
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.execution campaigns.campaign campaigns.measuring campaigns.screening commands.table "
+))
 # endregion
 
 # region commands/system_noise.py
 # =============================================================================
 # `kaizen noise --system` and `kaizen plan --system`: what a campaign can see.
 # =============================================================================
+section("commands.system_noise", r'''
+from argparse import Namespace
 
 CANNOT = {
     "unresolvable": "the noise hides twice the effect that is wanted, whatever the variants do",
@@ -44229,13 +47780,18 @@ def plan_words(plan: JsonObject, basis: PlanBasis) -> list[str]:
             lines.append(f"{'cost' if unit else 'time'}: {told[0]} an item, {told[1]} a proposal, {told[2]} in all")
     lines += [f"cannot succeed: {CANNOT[reason]}" for reason in plan["cannot_succeed"]]
     return [*lines, "* the items of this system"]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.definition lab.execution "
+    "campaigns.campaign campaigns.state campaigns.measuring campaigns.noise_floor commands.table "
+))
 # endregion
 
 # region commands/lab_log.py
 # =============================================================================
 # `kaizen log` and `kaizen show`: the recorded runs of the lab, and one of them.
 # =============================================================================
+section("commands.lab_log", r'''
+from argparse import ArgumentTypeError, Namespace
 
 RUNS_SHOWN = 30
 FAILURES_SHOWN = 5
@@ -44299,7 +47855,7 @@ def command_log(args: Namespace) -> Answer:
     workspace = find_workspace()
     if args.system and args.system not in system_ids(workspace):
         load_system(workspace, args.system)
-    store, choice = FolderStore(workspace), log_choice(args)
+    store, choice = run_store(workspace), log_choice(args)
     documents = read_runs(store, args.system, args.variant)
     limit = args.limit if args.limit is not None else 0 if args.json else RUNS_SHOWN
     if args.rank:
@@ -44314,12 +47870,17 @@ def command_log(args: Namespace) -> Answer:
     else:
         shown = [log_row(store, document, choice) for document in (documents[-limit:] if limit else documents)]
     best = best_runs(workspace, {row["system"] for row in shown})
+    by_id = {document["id"]: document for document in documents}
+    campaigns = known_campaigns(workspace, [by_id[row["id"]] for row in shown])
     for row in shown:
         row["is_best"] = row["id"] in best
-    lines = [visible(log_line(row, bool(args.rank)), None) for row in shown]
+        row["campaign"] = run_mark(campaigns.states, by_id[row["id"]])
+    marks = [campaign_marks(name, state) for name, state in campaigns.states.items()]
+    lines = [log_line(row, bool(args.rank)) for row in shown]
+    lines += [line for mark in marks for line in mark_lines(mark)] + [f"cannot be trusted: {problem}" for problem in campaigns.problems]
     message = log_message(documents, shown, bool(args.rank))
-    lines.append(message)
-    return Answer(0, "listed", message, lines, {"count": len(documents), "runs": []}, rows=shown)
+    data = {"count": len(documents), "campaigns": marks, "runs": []}
+    return Answer(0, "listed", message, [*(visible(line, None) for line in lines), message], data, rows=shown)
 
 
 def log_choice(args: Namespace) -> Choice:
@@ -44354,12 +47915,34 @@ def log_line(row: JsonObject, is_ranked: bool) -> str:
     further = [listed(kinds)] if kinds else []
     further += [UNRANKED_WORDS.get(reason, reason.replace("_", " "))] if reason else []
     further += [row["verdict"]] if row["verdict"] not in (None, "unjudged") else []
+    further += mark_words(row["campaign"]) if row.get("campaign") else []
     further += ["best run"] if row["is_best"] else []
     further += [dollars(row["cost_usd"])] if row["cost_usd"] is not None else []
     further += [duration(row["seconds"])] if row["seconds"] is not None else []
     return "  ".join(
         [*place, f"{row['id']:<6}", str(row["commit"])[:7], f"{title:<{TITLE_WIDTH}}", number_words(row["result"]), ", ".join(further)]
     )
+
+
+def mark_words(mark: JsonObject) -> list[str]:
+    """What a campaign says of a run: stage, idea, label, z, verdict."""
+    z = f"z {mark['z']:+.2f}" if mark["z"] is not None else ""
+    verdict = str(mark["verdict"] or "").replace("_", " ")
+    named = [visible(str(mark[name]), 40) if mark[name] else "" for name in ("idea", "label")]
+    return [word for word in (f"{mark['campaign']} {mark['stage']}", *named, z, verdict) if word]
+
+
+def mark_lines(mark: JsonObject) -> list[str]:
+    """Reference, leader and luck line of a campaign, a row each."""
+    leader, reference, name = mark["leader"], mark["reference"], mark["id"]
+    gain = leader["gain_over_reference"]
+    over = "not known" if gain is None else f"{gain:+.4g} over the reference on fresh trials"
+    luck = "not known" if mark["luck_line"] is None else f"{mark['luck_line']:+.4g}, the best of {mark['variants']} useless variants"
+    return [
+        f"{name + ' reference':<16}  {str(reference['commit'])[:7]}  {visible(reference['variant'], TITLE_WIDTH)}",
+        f"{name + ' leader':<16}  {str(leader['commit'])[:7]}  {visible(leader['variant'], TITLE_WIDTH)}, {over}",
+        f"{name + ' luck line':<16}  {luck}",
+    ]
 
 
 def number_words(result: JsonObject) -> str:
@@ -44401,8 +47984,8 @@ def log_message(documents: list[JsonObject], shown: list[JsonObject], is_ranked:
 def command_show(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    document = store.read(args.run)
+    store = run_store(workspace)
+    document = store.read_whole(args.run)
     good, items = good_score(workspace, document), open_items(workspace, document)
     worst = worst_answers(store, document, good)
     failures = [shown_answer(line, items.may_name(line["item"])) for line in worst[: args.failures]]
@@ -44498,16 +48081,25 @@ def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
         lines.append(f"    {visible(line['item'], 60)}{nth}  {line['status'].replace('_', ' ')}{reason}{number}")
         lines += [f"      {key}: {visible(line[key], 200)}" for key in ("feedback", "output") if key in line]
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio stats.aggregates lab.workspace lab.system "
+    "lab.runstore lab.runfolder lab.aggregation lab.reading campaigns.marks commands.table "
+    "commands.run_system "
+))
 # endregion
 
 # region commands/campaign_words.py
 # =============================================================================
 # What the commands of a campaign share: how it is named, and what is found.
 # =============================================================================
+section("commands.campaign_words", r'''
+from argparse import Namespace
+from typing import NamedTuple
 
 OF_CAMPAIGN = Argument("--campaign", "C", "which campaign (the one that is open)", {"default": ""})
 OF_SYSTEM = Argument("--system", "ID", "the open campaign of this system", {"default": ""})
+
+INTEGRITY_REASONS = ("broken_chain", "contract_changed", "ledger_changed")
 
 
 class Found(NamedTuple):
@@ -44522,37 +48114,29 @@ def campaign_named(args: Namespace) -> Found:
     workspace = find_workspace()
     return Found(workspace, find_campaign(workspace, args.system, args.campaign))
 
+
+def integrity_answer(error: RefusedError) -> Answer:
+    """That a person has to look, for the *error* of a record that was changed; any other is raised."""
+    if error.reason not in INTEGRITY_REASONS:
+        raise error
+    data = {"action": "human", "command": [], "why": error.message, "should_continue": False, "stop": ["integrity"]}
+    return Answer(EXIT_HUMAN, "integrity", f"the record cannot be trusted: {error.message}", [], data, error.hint)
+''', (
+    "foundation.errors lab.workspace campaigns.campaign commands.table "
+))
 # endregion
 
 # region commands/run.py
 # =============================================================================
 # `kaizen run`: has a runner answer the cases of an improvement and records what it did.
 # =============================================================================
+section("commands.run", r'''
+import os
+import re
+from argparse import ArgumentTypeError, Namespace
 
 NOTABLE_MS = 1000.0  # below which nobody asks for the slowest case
 SPLITS_ON_COMMAND_LINE = ["development", "regression", "challenge", "holdout"]
-
-
-def count_argument(text: str) -> int:
-    """*text* as a whole number from 1 to 1,000, which is also what threads a system can be trusted to give. Raises ArgumentTypeError."""
-    if not text.isascii() or not text.isdigit() or len(text) > 4 or not 1 <= int(text) <= 1000:
-        raise ArgumentTypeError(f"{quoted(text)} is not a whole number from 1 to 1,000")
-    return int(text)
-
-
-def positive_number(unit: str) -> Callable[[str], float]:
-    """What reads a text as a number of *unit* above 0; that raises ArgumentTypeError."""
-
-    def number_argument(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < 1e7:
-            raise ArgumentTypeError(f"{quoted(text)} is not a number of {unit} above 0")
-        return value
-
-    return number_argument
 
 
 def retry_reasons(text: str) -> tuple[str, ...]:
@@ -44630,6 +48214,8 @@ STAGE_ARGUMENTS = [
 def command_run(args: Namespace) -> Answer:
     """Runs the stage; exit 4 when trials have no usable evidence, 130 when interrupted."""
     if args.system:
+        load_section("commands.run_system")
+
         return run_of_system(args, improvement_options(args))
     beyond = [argument.name for argument in SYSTEM_ARGUMENTS if getattr(args, argument.name[2:].replace("-", "_"))]
     if beyond:
@@ -44648,6 +48234,8 @@ def command_run(args: Namespace) -> Answer:
     if args.shard:
         args.shard = "{}/{}".format(*parse_shard(args.shard, os.environ))
     if args.check:
+        load_section("commands.check_runner")
+
         return checked_runner(run_request(args, project, args.stage or "check", REFUSE))
     if args.estimate:
         return estimate_answer(args, project)
@@ -44844,13 +48432,20 @@ def run_again(args: Namespace, options: list[str]) -> str:
     if args.rest:
         words += ["--", *redact_arguments(args.rest, environment_secrets(os.environ))]
     return visible(" ".join(map(quote, words)), None)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.redact "
+    "foundation.progress runs.observation runs.plan runs.journal runs.tally runs.budget runs.shards "
+    "runs.estimate runs.bridge commands.table commands.arguments commands.context "
+))
 # endregion
 
 # region commands/judging.py
 # =============================================================================
 # What commands that evaluate have in common: leave for judges and programs.
 # =============================================================================
+section("commands.judging", r'''
+import os
+from argparse import Namespace
 
 SHOWN_JUDGE_FAILURES = 3
 ALLOW_PROGRAMS = Argument("--allow-programs", "", "let evaluators of type command and program start programs")
@@ -44879,6 +48474,8 @@ def leave_of(args: Namespace, project: Project) -> Leave:
         return Leave(None, False, args.allow_programs, args.jobs)
     if JUDGE not in types:
         raise UsageError("no evaluator is of type judge, so there is nothing to ask one", "see: kaizen evaluators judge")
+    load_section("runs.bridge")
+
     cwd = os.getcwd()
     check_runner(command, cwd)
     return Leave(JudgeCommand(command, cwd, args.persistent, args.timeout, args.retries), args.rejudge, args.allow_programs, args.jobs)
@@ -44917,13 +48514,20 @@ def judging_data(meta: JsonObject) -> JsonObject:
 def unanswered_questions(meta: JsonObject) -> int:
     """How many questions about a stage no judge has answered."""
     return sum(int(rubric["unanswered"]) for rubric in meta.get("judges", {}).values())
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio runs.judges evaluators.judge "
+    "evaluators.outside commands.table commands.arguments commands.context "
+))
 # endregion
 
 # region commands/feedback.py
 # =============================================================================
 # `kaizen feedback`: what an optimizer may learn; of the holdout only a count.
 # =============================================================================
+section("commands.feedback", r'''
+import os
+from argparse import Namespace
+from collections.abc import Iterator
 
 FEEDBACK_FILE = "feedback.json"
 SEALED = "feedback_exported"
@@ -45017,13 +48621,19 @@ def stage_trials(project: Project, stage: str) -> Iterator[tuple[JsonObject, Jso
     observed = iter_observations(improvement.stage_file(stage))
     for line, result in zip(observed, read_json_lines(improvement.stage_file(stage, RESULTS)), strict=True):
         yield line.value, result.value
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "runs.observation evaluators.stage_results policy.holdout policy.feedback commands.table "
+    "commands.context commands.openings "
+))
 # endregion
 
 # region commands/replaying.py
 # =============================================================================
 # Kept observations evaluated by other evaluators; nothing is run, nothing written.
 # =============================================================================
+section("commands.replaying", r'''
+import os
 
 
 def project_under(improvement: Improvement, path: str, own_place: bool = True) -> Project:
@@ -45076,13 +48686,23 @@ def replayed_tally(project: Project, stage: str) -> StageTally:
             cases.setdefault(key[0], CaseTally()).add(result, project.derived.names_of(key[0]))
     repetitions = max([repetitions_of(project.improvement, stage) or 1, *(trial for _, trial in seen)])
     return StageTally(stage, repetitions, cases, list(unknown))
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio cases.improvement cases.dataset "
+    "cases.evaluation_file runs.observation evaluators.suite evaluators.outside "
+    "evaluators.stage_results policy.comparison policy.derived policy.recommendation "
+    "commands.context "
+))
 # endregion
 
 # region commands/history.py
 # =============================================================================
 # `kaizen history init`, `record`, `promote`: what is kept, and how.
 # =============================================================================
+section("commands.history", r'''
+import os
+from argparse import Namespace
+from collections.abc import Callable
+from typing import NamedTuple
 
 HISTORY = Argument("--history", "DIR", "the history (default: the nearest kaizen-history/ from here upwards)")
 RUN = Argument("run", "RUN", "a run: its id or the beginning of it, its number, its label, or 'champion'")
@@ -45187,6 +48807,8 @@ def recorded_project(args: Namespace) -> Project:
     if args.run:
         args.stage = args.run
         if args.baseline and args.baseline.startswith(RUN_PREFIX):
+            load_section("lab.engine_eval")
+
             run_evidence(args.baseline)
             args.baseline = args.baseline.removeprefix(RUN_PREFIX)
     return load_project(RUN_PREFIX + args.run if args.run else args.improvement)
@@ -45402,13 +49024,144 @@ def decision_file(improvement: Improvement) -> tuple[Decision | None, Source]:
     if read_bytes(path) != content:
         raise RefusedError(f"{shown_path(path)}: changed while it was read", "try again", "changed_while_recorded")
     return decision, Source("decision.yaml", content=content)
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "cases.case cases.dataset cases.labels cases.decision runs.observation evaluators.stage_results "
+    "policy.recommendation history.ledger history.archive history.reading history.recording "
+    "history.promotion commands.table commands.context commands.reporting "
+))
+# endregion
 
+# region commands/decide.py
+# =============================================================================
+# `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
+# =============================================================================
+section("commands.decide", r'''
+import os
+from argparse import Namespace
+
+# Environment variables that coding agents set for the programs they start.
+CODING_AGENTS = (
+    ("CLAUDECODE", "claude-code"),
+    ("CODEX_SANDBOX", "codex"),
+    ("CODEX_THREAD_ID", "codex"),
+    ("CODEX_SANDBOX_NETWORK_DISABLED", "codex"),
+    ("CURSOR_AGENT", "cursor"),
+    ("GEMINI_CLI", "gemini-cli"),
+    ("OPENCODE", "opencode"),
+)
+
+
+@command(
+    "decide",
+    "Records a person's decision about the evidence that was reviewed last.",
+    [
+        IMPROVEMENT,
+        Argument("--status", "S", f"the decision: {', '.join(DECIDED)}", {"choices": DECIDED, "required": True}),
+        Argument("--by", "NAME", "who decides", {"required": True}),
+        Argument("--because", "TEXT", "why", {"required": True}),
+        Argument("--condition", "TEXT", "a condition (repeatable), with accepted_with_conditions", {"action": "append", "default": []}),
+    ],
+    'kaizen decide refund --status accepted --by "Ada" --because "both regressions are wording only"',
+)
+def command_decide(args: Namespace) -> Answer:
+    """Writes decision.yaml."""
+    if not args.by.strip() or not args.because.strip():
+        raise UsageError("--by and --because must not be empty", "say who decides, and why")
+    if (args.status == "accepted_with_conditions") != bool(args.condition):
+        raise UsageError("--condition goes with --status accepted_with_conditions, and that with at least one --condition")
+    project = load_project(args.improvement)
+    improvement = project.improvement
+    reviewed = improvement.path("comparison.json")
+    if not os.path.exists(reviewed):
+        raise RefusedError(
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
+        )
+    document, assessment = assess_reviewed(project)
+    refuse_stale(assessment, improvement, "decide")
+    evidence = assessment.comparison["evidence"]
+    if document.get("evidence") != evidence:
+        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
+        raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
+    decision = Decision(
+        args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
+    )
+    write_decision(decision)
+    lines = [f"{args.status} by {visible(args.by)}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
+    lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
+    following = f"kaizen promote {improvement.argument()}" if args.status != "rejected" else ""
+    data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
+    return Answer(0, "decided", lines[0], lines, data, following)
+
+
+def calling_agent() -> str:
+    """The coding agent from inside which this program was started, '' when none is known."""
+    return next((name for variable, name in CODING_AGENTS if os.environ.get(variable)), "")
+''', (
+    "foundation.errors foundation.clock foundation.text cases.decision commands.table "
+    "commands.context commands.reporting "
+))
+# endregion
+
+# region commands/guide.py
+# =============================================================================
+# `kaizen guide confirm`: what only a person can say about a step of the guide.
+# =============================================================================
+section("commands.guide", r'''
+from argparse import Namespace
+
+SYSTEM_OPTION = Argument("--system", "ID", "the system (the only one, when there is one)", {"default": ""})
+
+
+def guide_system(workspace: Workspace, name: str) -> str:
+    """*name*, or the only system of *workspace*. Raises UsageError."""
+    known = system_ids(workspace)
+    if not name and len(known) != 1:
+        raise UsageError("which system?", f"--system ID; there are: {', '.join(known)}" if known else "make one: kaizen create system ID")
+    return name or known[0]
+
+
+@command(
+    "guide confirm",
+    "Records what a person said about a step of the guide that no file can show: who, when, in which words.",
+    [
+        Argument("step", "STEP", "G1 … G18", {"choices": [step.id for step in GUIDE_STEPS], "metavar": "STEP"}),
+        SYSTEM_OPTION,
+        Argument("--by", "NAME", "who says it", {"required": True}),
+        Argument("--because", "TEXT", "what they said", {"required": True}),
+        Argument("--count", "N", "how many transcripts they read (G14)", {"type": int, "default": None}),
+    ],
+    'kaizen guide confirm G14 --system refunds --by "Ann" --count 12 --because "read all 12; two grades were wrong and are fixed"',
+    group="skills",
+)
+def command_guide_confirm(args: Namespace) -> Answer:
+    """Appends the statement."""
+    if not args.by.strip() or not args.because.strip():
+        raise UsageError("--by and --because must not be empty", "say who says it, and what")
+    if args.count is not None and args.count < 0:
+        raise UsageError("--count: is at least 0")
+    workspace = find_workspace()
+    view = GuideView(workspace, guide_system(workspace, args.system))
+    line = add_statement(view, Statement(args.step, args.by, args.because, args.count, calling_agent()))
+    message = f"{args.step}: recorded what {visible(args.by, 60)} said, in {view.shown(STATEMENTS_FILE)}"
+    lines = [message, *([f"  recorded from inside a coding agent: {line['via']}"] if line["via"] else [])]
+    return Answer(0, "recorded", message, lines, {"statement": line}, f"kaizen doctor --guide --system {view.name}")
+''', (
+    "foundation.errors foundation.text lab.workspace lab.system skills.guide_files "
+    "skills.guide_steps commands.table commands.decide "
+))
 # endregion
 
 # region commands/agreement.py
 # =============================================================================
 # `kaizen agreement`: does the judge decide like the experts.
 # =============================================================================
+section("commands.agreement", r'''
+import os
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Callable, Container
+from typing import NamedTuple
 
 Said = Callable[[JsonObject], tuple[str | None, str]]
 OF_EVALUATOR = Argument("--of", "EVALUATOR", "the evaluator the labels are about (the judge block, else the only judge)")
@@ -45609,13 +49362,63 @@ def record_agreement(path: str, document: JsonObject) -> None:
     old = read_json_object(path).get("measured") if os.path.exists(path) else []
     kept = [item for item in old if isinstance(item, dict) and item.get("of") != document["of"]] if isinstance(old, list) else []
     write_json(path, {"version": 1, "measured": sorted([*kept, document], key=lambda item: str(item.get("of") or ""))})
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.judge_block "
+    "cases.labels runs.observation evaluators.outcomes evaluators.standing evaluators.stage_results "
+    "policy.verdict policy.agreement policy.agreement_words commands.table commands.context "
+    "commands.verdicts "
+))
+# endregion
 
+# region commands/campaign_close.py
+# =============================================================================
+# `kaizen campaign close`: the last look, what is claimed, and the end.
+# =============================================================================
+section("commands.campaign_close", r'''
+from argparse import Namespace
+
+
+@command(
+    "campaign close",
+    "Takes the last look if there is something to claim, opens the holdout once, retires it, and says what is claimed.",
+    [
+        Argument("--reason", "TEXT", "why it ends (default: asked)", {"default": "asked"}),
+        Argument("--no-look", "", "without a last look, so that nothing more is claimed"),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
+    "kaizen campaign close",
+    group="campaigns",
+)
+def command_campaign_close(args: Namespace) -> Answer:
+    """Afterwards everything that writes is refused."""
+    workspace, campaign = campaign_named(args)
+    body, answer, notes = close_campaign(workspace, campaign.id, without_surrogates(args.reason), not args.no_look)
+    message = f"{campaign.id} is closed: {body['headline']}"
+    lines = [message, *(f"  {look_words(look)}" for look in body["looks"]), *(f"  note: {note}" for note in notes)]
+    told: JsonObject = rounded_floats({"campaign": campaign.id, "last_look": answer or None, "closed": body, "notes": notes})
+    following = f"kaizen campaign report --campaign {campaign.id}"
+    return Answer(0, "closed", message, [visible(line, None) for line in lines], told, following)
+
+
+def look_words(look: JsonObject) -> str:
+    """What a look that said yes had seen."""
+    start = f"look {look['look']}, level {look['level']:.4g}: {look['leader']} over {look['reference']}"
+    if look["gain"] is None or look["se"] is None:
+        return f"{start}: its answers are not there ({str(look['reason']).replace('_', ' ')})"
+    bound = "" if look["bound"] is None else f" at least {look['bound']:+.4g}, estimate {look['estimate']:+.4g};"
+    return f"{start}:{bound} {look['gain']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+''', (
+    "foundation.text foundation.jsonio campaigns.closing commands.table commands.campaign_words "
+))
 # endregion
 
 # region commands/campaign_open.py
 # =============================================================================
 # `kaizen campaign open`: freezes the contract, seals the holdout, commits both.
 # =============================================================================
+section("commands.campaign_open", r'''
+from argparse import Namespace
 
 MANY = {"action": "append", "default": []}
 # Option, its key in the terms, and the least value it may have; 0 is excluded where it would mean nothing.
@@ -45693,13 +49496,19 @@ def opening_answer(reason: str, message: str, contract: JsonObject, notes: list[
     data: JsonObject = {"campaign": contract["campaign"], "commit": commit, "sealed": shown_path(sealed), "contract": contract}
     following = "kaizen next" if commit else "the same command without --dry-run"
     return Answer(0, reason, message, lines, {**data, "words": words, "notes": notes}, following)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace "
+    "campaigns.contract campaigns.admission campaigns.opening commands.table "
+))
 # endregion
 
 # region commands/campaign_report.py
 # =============================================================================
 # `kaizen campaign report`: the story of a campaign, as a page and as Markdown.
 # =============================================================================
+section("commands.campaign_report", r'''
+import os
+from argparse import Namespace
 
 REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
 
@@ -45733,13 +49542,206 @@ def command_campaign_report(args: Namespace) -> Answer:
     lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
     data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
     return Answer(code, reason, headline.sentence, lines, data, f"open {shown_path(html)}")
+''', (
+    "foundation.errors foundation.text foundation.files lab.workspace campaigns.campaign "
+    "campaigns.state campaigns.story web.campaign_words web.campaign_markdown web.campaign_report "
+    "commands.table "
+))
+# endregion
 
+# region commands/campaign_status.py
+# =============================================================================
+# `kaizen campaign list`, `status`: which campaigns there are, and where one stands.
+# =============================================================================
+section("commands.campaign_status", r'''
+from argparse import Namespace
+
+NOISE_TOLD = ("passes", "items", "flip_rate", "se_pass", "run_variance", "mde", "is_resolvable", "accepted")
+
+
+@command(
+    "campaign list",
+    "Lists the campaigns of this workspace.",
+    [],
+    "kaizen campaign list",
+    group="campaigns",
+)
+def command_campaign_list(args: Namespace) -> Answer:
+    """Reads only; a campaign whose files were changed is shown as that."""
+    workspace = find_workspace()
+    rows = [campaign_row(workspace, name) for name in campaign_ids(workspace)]
+    lines = [
+        f"{row['id']:<5} {row['system'] or '':<20} {row['standing']:<9} "
+        f"{counted(row['variants'], 'variant')}, {counted(row['kept'], 'keep')}, looks left {row['looks_left']}"
+        if row["problem"] is None
+        else f"{row['id']:<5} cannot be trusted: {visible(row['problem'], 300)}"
+        for row in rows
+    ]
+    message = counted(len(rows), "campaign")
+    return Answer(0, "listed", message, [*lines, message], {"campaigns": rows})
+
+
+def campaign_row(workspace: Workspace, name: str) -> JsonObject:
+    """What the list tells of one campaign."""
+    row: JsonObject = {"id": name, "system": None, "standing": "unreadable", "variants": 0, "kept": 0, "looks_left": None, "problem": None}
+    try:
+        campaign = load_campaign(workspace, name)
+        state = campaign_state(campaign)
+    except KaizenError as error:
+        return {**row, "problem": error.message}
+    kept = sum(each.keep is not None for each in state.variants.values())
+    row |= {"system": campaign.system, "standing": "closed" if state.closed else "open", "variants": len(state.screened())}
+    return {**row, "kept": kept, "looks_left": state.look_count.left}
+
+
+@command(
+    "campaign status",
+    "Says where a campaign stands and what would stop it; exits 0 to go on, 1 to stop, 3 when a person is needed.",
+    [OF_CAMPAIGN, OF_SYSTEM],
+    "kaizen campaign status --json",
+    group="campaigns",
+)
+def command_campaign_status(args: Namespace) -> Answer:
+    """Reads only."""
+    try:
+        workspace, campaign = campaign_named(args)
+        found = next_step(workspace, campaign)
+        data = status_document(workspace, campaign, found)
+    except RefusedError as error:
+        return integrity_answer(error)
+    message = f"{campaign.id} of {campaign.system}: {found.step.action}, {visible(found.step.why, 300)}"
+    lines = [visible(line, None) for line in campaign_lines(message, data)]
+    return Answer(found.code, found.step.action, message, lines, data, command_line(found.step.command))
+
+
+def status_document(workspace: Workspace, campaign: Campaign, found: NextStep) -> JsonObject:
+    """All that is known of *campaign*, without anything of its holdout but counts."""
+    state = campaign_state(campaign)
+    contract, noise = campaign.contract, state.noise or {}
+    store = run_store(workspace)
+    own = [each for each in read_runs(store, campaign.system) if each["id"] in state.open_runs()]
+    spent = state.spent()
+    document: JsonObject = {
+        "campaign": campaign.id,
+        "system": campaign.system,
+        "epoch": contract["epoch"],
+        "contract_sha256": campaign.events[0]["body"]["contract_sha256"],
+        "baseline": state.baseline,
+        "reference": state.reference._asdict(),
+        "leader": {**state.leader._asdict(), "stored_runs": state.stored},
+        "situation": found.document["situation"],
+        "noise": {key: noise.get(key) for key in NOISE_TOLD},
+        "looks": {**state.look_count._asdict(), "answers": [each.get("answer") for each in state.looks]},
+        "budget": {"allowed": contract["budget"], "used": spent._asdict(), "left": found.document["situation"]["left"]},
+        "drift": {"pending": state.is_drifted, "zs": state.drift_zs},
+        "verdicts": verdict_counts(state),
+        "integrity": integrity_document(workspace, campaign, state),
+        "seal": {key: contract["holdout"][key] for key in ("level", "level_reason", "cases")},
+        "stop": found.document["stop"],
+        "should_continue": found.document["should_continue"],
+        "action": found.step.action,
+        "command": found.step.command,
+        "live": live_runs(store, own),
+        "closed": state.closed,
+    }
+    told: JsonObject = rounded_floats(document)
+    return told
+
+
+def verdict_counts(state: CampaignState) -> JsonObject:
+    """{verdict: how many variants}, in order of appearance."""
+    counts: dict[str, int] = {}
+    for variant in state.screened():
+        counts[variant.verdict] = counts.get(variant.verdict, 0) + 1
+    return counts
+
+
+def integrity_document(workspace: Workspace, campaign: Campaign, state: CampaignState) -> JsonObject:
+    """{events, locked_changed, ledger, sealed_place}: what makes the record or the tree at hand untrustworthy."""
+    changed = []
+    for path, digest in campaign.contract["locked"].items():
+        try:
+            is_same = content_sha256(workspace.path(path)) == digest
+        except (KaizenError, OSError):
+            is_same = False
+        if not is_same:
+            changed.append(path)
+    obstacle = sealed_obstacle(campaign)
+    return {
+        "events": state.integrity,
+        "locked_changed": changed,
+        "ledger": read_ledger(campaign).problem or None,
+        "sealed_place": obstacle.reason if obstacle else "readable",
+    }
+
+
+def campaign_lines(message: str, data: JsonObject) -> list[str]:
+    """The same for people."""
+    situation, looks, noise, integrity = data["situation"], data["looks"], data["noise"], data["integrity"]
+    dev = situation["dev"]
+    gain = "not known" if dev["gain_over_reference"] is None else f"{dev['gain_over_reference']:+.4g} (SE {dev['se']:.2g})"
+    level = f", the next at level {looks['next_level']:.4g}" if looks["next_level"] is not None else ""
+    facts = [
+        ("contract", f"{data['contract_sha256'][:12]}, epoch {data['epoch']}"),
+        ("reference", f"{data['reference']['variant']}, {data['reference']['commit'][:12]}"),
+        ("leader", f"{data['leader']['variant']}, {data['leader']['commit'][:12]}, fresh gain over the reference {gain}"),
+        ("noise", noise_words(noise, situation)),
+        ("luck line", f"{number_or_unknown(situation['luck_line'])}: what the best of {situation['variants']} useless ones seems to gain"),
+        ("variants", listed([f"{number} {verdict.replace('_', ' ')}" for verdict, number in data["verdicts"].items()], 20)),
+        ("false keeps", f"{situation['expected_false_keeps']:.2g} expected if nothing worked"),
+        ("looks", f"{looks['left']} of {looks['number']} left, {looks['yes']} yes{level}"),
+        ("budget", listed(budget_words(data["budget"]))),
+        ("drift", "the leader's trials have to be measured anew" if data["drift"]["pending"] else ""),
+        ("seal", "; ".join(filter(None, [data["seal"]["level"], data["seal"]["level_reason"], integrity["sealed_place"]]))),
+        ("stop", listed([code.replace("_", " ") for code in data["stop"]])),
+        ("at work", listed([f"{each['id']} ({each['answered']} of {each['planned']})" for each in data["live"]])),
+        ("integrity", listed([str(each.get("message")) for each in integrity["events"]], 5)),
+        ("changed", listed(integrity["locked_changed"], 5)),
+        ("ledger", integrity["ledger"] or ""),
+        ("closed", str((data["closed"] or {}).get("headline") or "")),
+    ]
+    return [message, *(f"  {name:<12}  {visible(text, 400)}" for name, text in facts if text)]
+
+
+def number_or_unknown(value: float | None) -> str:
+    """*value* with a sign, or that it is not known."""
+    return "not known" if value is None else f"{value:+.4g}"
+
+
+def noise_words(noise: JsonObject, situation: JsonObject) -> str:
+    """What is known of the noise."""
+    if noise["se_pass"] is None:
+        return "not measured yet"
+    flips = "not known" if noise["flip_rate"] is None else f"{100 * noise['flip_rate']:.3g} % of items flip"
+    mde = situation["noise"]["mde"]
+    seen = "" if mde is None else f", a replication sees gains from {mde:.3g}"
+    return f"{flips}, SE of a pass {noise['se_pass']:.3g}{seen}"
+
+
+def budget_words(budget: JsonObject) -> list[str]:
+    """'16 of 40 variants', 'cost not known'."""
+    words = []
+    for name in BUDGET_NAMES:
+        used, allowed = budget["used"][name], budget["allowed"].get(name)
+        text = "not known" if used is None else dollars(used) if name == "usd" else f"{used:,.6g}"
+        limit = "" if allowed is None else f" of {allowed:,.6g}"
+        words.append(f"{text}{limit} {'' if name == 'usd' and used is not None else name}".rstrip())
+    if budget["used"]["unknown_costs"]:
+        words.append(f"the cost of {counted(budget['used']['unknown_costs'], 'run')} not known")
+    return words
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runfolder lab.watch "
+    "lab.reading campaigns.campaign campaigns.sealed campaigns.state campaigns.standing "
+    "campaigns.next_step commands.table commands.campaign_words "
+))
 # endregion
 
 # region commands/conduct.py
 # =============================================================================
 # `kaizen keep`, `discard`, `note`: what becomes of a variant of a campaign.
 # =============================================================================
+section("commands.conduct", r'''
+from argparse import Namespace
 
 OF_VARIANT = Argument("variant", "V", "name of the variant")
 
@@ -45796,22 +49798,33 @@ def command_discard(args: Namespace) -> Answer:
 @command(
     "note",
     "Adds a note to the journal of a campaign.",
-    [Argument("text", "TEXT", "the note"), Argument("--variant", "V", "the variant it is about", {"default": ""}), OF_CAMPAIGN, OF_SYSTEM],
+    [
+        Argument("text", "TEXT", "the note"),
+        Argument("--variant", "V", "the variant it is about", {"default": ""}),
+        Argument("--accept-integrity", "NAME", "who has looked at the breaches of integrity, and says to go on", {"default": ""}),
+        OF_CAMPAIGN,
+        OF_SYSTEM,
+    ],
     'kaizen note "the judge reads only the first paragraph" --variant v018',
     group="campaigns",
 )
 def command_note(args: Namespace) -> Answer:
     """Records the note."""
     campaign = campaign_named(args).campaign
-    body = add_note(campaign, without_surrogates(args.text), args.variant)
+    body = add_note(campaign, without_surrogates(args.text), args.variant, without_surrogates(args.accept_integrity).strip())
     return Answer(0, "noted", f"noted in {campaign.id}", [], {"campaign": campaign.id, "note": body})
-
+''', (
+    "foundation.text foundation.jsonio campaigns.state campaigns.conduct commands.table "
+    "commands.campaign_words "
+))
 # endregion
 
 # region commands/create_system.py
 # =============================================================================
 # `kaizen create system ID`: a new system of the lab to fill in.
 # =============================================================================
+section("commands.create_system", r'''
+from argparse import Namespace
 
 
 @command(
@@ -45827,14 +49840,15 @@ def command_create_system(args: Namespace) -> Answer:
     message = f"made system {args.id}"
     following = f"git add -A && git commit -m 'system {args.id}', then kaizen run --system {args.id} --variant first"
     return Answer(0, "created", message, [message, *(f"  {name}" for name in files)], {"system": args.id, "files": files}, following)
-
+''', (
+    "foundation.files lab.workspace lab.scaffold commands.table "
+))
 # endregion
 
 # region commands/create_view.py
 # =============================================================================
 # `kaizen create view ID`: a page of answers or of items, to be adapted.
 # =============================================================================
-
 TRACE_VIEW = r"""// A page of what a run of SYSTEM answered, for people to read:
 //
 //     node kaizen/systems/SYSTEM/trace.js kaizen/.kaizen/runs/RUN/items.jsonl > page.html
@@ -45890,6 +49904,10 @@ if (typeof module !== "undefined") {
   }
 }
 """
+section("commands.create_view", r'''
+import os
+from argparse import Namespace
+
 VIEW_TEMPLATES = {"trace": TRACE_VIEW, "dataset-item": ITEM_VIEW}
 
 
@@ -45918,13 +49936,18 @@ def command_create_view(args: Namespace) -> Answer:
     what = "kaizen/.kaizen/runs/RUN/items.jsonl" if args.type == "trace" else system.dataset or "ITEMS.jsonl"
     message = f"made {shown}"
     return Answer(0, "created", message, [message], {"system": system.id, "file": shown}, f"node {shown} {what} > page.html")
-
+''', (
+    "foundation.errors foundation.files lab.workspace lab.system commands.table "
+))
 # endregion
 
 # region commands/dashboard.py
 # =============================================================================
 # `kaizen dashboard`: the history on one page.
 # =============================================================================
+section("commands.dashboard", r'''
+import os
+from argparse import Namespace
 
 
 @command(
@@ -45980,78 +50003,17 @@ def open_decision(history: History, run: HistoryRun, row: JsonObject) -> OpenDec
     if live is not None and live.evidence != row["evidence"]:
         return OpenDecision(row, f"{text}; its improvement has other evidence by now: review and record that", "", True)
     return OpenDecision(row, text, command.format("rejected" if obstacle else "accepted"), bool(obstacle))
-
-# endregion
-
-# region commands/decide.py
-# =============================================================================
-# `kaizen decide`: a person's decision about exactly the evidence that was reviewed.
-# =============================================================================
-
-# Environment variables that coding agents set for the programs they start.
-CODING_AGENTS = (
-    ("CLAUDECODE", "claude-code"),
-    ("CODEX_SANDBOX", "codex"),
-    ("CODEX_THREAD_ID", "codex"),
-    ("CURSOR_AGENT", "cursor"),
-    ("GEMINI_CLI", "gemini-cli"),
-    ("OPENCODE", "opencode"),
-)
-
-
-@command(
-    "decide",
-    "Records a person's decision about the evidence that was reviewed last.",
-    [
-        IMPROVEMENT,
-        Argument("--status", "S", f"the decision: {', '.join(DECIDED)}", {"choices": DECIDED, "required": True}),
-        Argument("--by", "NAME", "who decides", {"required": True}),
-        Argument("--because", "TEXT", "why", {"required": True}),
-        Argument("--condition", "TEXT", "a condition (repeatable), with accepted_with_conditions", {"action": "append", "default": []}),
-    ],
-    'kaizen decide refund --status accepted --by "Ada" --because "both regressions are wording only"',
-)
-def command_decide(args: Namespace) -> Answer:
-    """Writes decision.yaml."""
-    if not args.by.strip() or not args.because.strip():
-        raise UsageError("--by and --because must not be empty", "say who decides, and why")
-    if (args.status == "accepted_with_conditions") != bool(args.condition):
-        raise UsageError("--condition goes with --status accepted_with_conditions, and that with at least one --condition")
-    project = load_project(args.improvement)
-    improvement = project.improvement
-    reviewed = improvement.path("comparison.json")
-    if not os.path.exists(reviewed):
-        raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
-        )
-    document, assessment = assess_reviewed(project)
-    refuse_stale(assessment, improvement, "decide")
-    evidence = assessment.comparison["evidence"]
-    if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
-        raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
-    decision = Decision(
-        args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
-    )
-    write_decision(decision)
-    lines = [f"{args.status} by {visible(args.by)}, about {evidence[:19]}…", f"  the recommendation is {headline(assessment.comparison)}"]
-    lines += [f"  recorded from inside a coding agent: {decision.via}"] if decision.via else []
-    following = f"kaizen promote {improvement.argument()}" if args.status != "rejected" else ""
-    data = {"status": args.status, "evidence": evidence, "via": decision.via, "recommendation": assessment.comparison["recommendation"]}
-    return Answer(0, "decided", lines[0], lines, data, following)
-
-
-def calling_agent() -> str:
-    """The coding agent from inside which this program was started, '' when none is known."""
-    return next((name for variable, name in CODING_AGENTS if os.environ.get(variable)), "")
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.decision "
+    "history.reading history.promotion history.validation web.dashboard_data web.dashboard_words "
+    "web.dashboard commands.table commands.context commands.history "
+))
 # endregion
 
 # region commands/demo.py
 # =============================================================================
 # `kaizen demo`: the whole job on a bundled support agent, in seconds, with no network.
 # =============================================================================
-
 DEMO_AGENT = r'''"""A small support agent for a shop: rules in place of a model, so that it runs anywhere.
 
     python agent.py baseline     the agent as it was
@@ -46152,6 +50114,11 @@ order up, and never before the customer has said yes to it.
 
 **What may change.** The agent's instructions. Not the tools, not the cases.
 """
+section("commands.demo", r'''
+import os
+import sys
+from argparse import Namespace
+
 DEMO_FOLDER = "kaizen-demo"
 DEMO_MARK = ".made-by-kaizen-demo"
 DEMO_NAME = "confirmation-before-action"
@@ -46223,13 +50190,100 @@ def make_demo_folder(folder: str) -> Improvement:
     for name, text in (("test_cases.jsonl", DEMO_CASES), ("evaluation.json", DEMO_EVALUATION), ("issue.md", DEMO_ISSUE)):
         write_file(improvement.path(name), text)
     return improvement
+''', (
+    "foundation.errors foundation.text foundation.files cases.improvement runs.bridge commands.table "
+    "commands.context commands.reporting "
+))
+# endregion
 
+# region commands/doctor.py
+# =============================================================================
+# `kaizen doctor`: what is here and what is blocked; `--guide`: which steps are done.
+# =============================================================================
+section("commands.doctor", r'''
+from argparse import Namespace
+
+MARKS = {True: "done", False: "to do", None: "unknown"}
+
+
+@command(
+    "doctor",
+    "Looks at Python, git, the workspace, the clients and the sandbox, and says what is blocked and what to grant; changes nothing.",
+    [
+        Argument("--guide", "", "say instead which of the 18 steps of the guide are done, from the files alone"),
+        SYSTEM_OPTION,
+    ],
+    "kaizen doctor\nkaizen doctor --guide --system refunds",
+    group="skills",
+)
+def command_doctor(args: Namespace) -> Answer:
+    """Exit code 1 when something is blocked; the guide's always 0, as it only tells."""
+    if args.guide:
+        return guide_answer(args.system)
+    if args.system:
+        raise UsageError("--system goes with --guide")
+    checks = surroundings(calling_agent())
+    blocked = [check for check in checks if check.state == BLOCKED]
+    limited = [check for check in checks if check.state == LIMITED]
+    lines = []
+    for check in checks:
+        lines.append(f"{check.state:<8} {check.id:<10} {check.found}")
+        lines += [f"{'':<19} to do: {check.todo}"] if check.todo else []
+    allowed = grants(checks)
+    for client, told in allowed.items():
+        lines += [f"what to grant to {client}:", *[f"  {each}" for each in told]]
+    message = f"blocked: {listed(each.id for each in blocked)}" if blocked else "nothing is blocked"
+    message += f"; limited: {listed(each.id for each in limited)}" if limited else ""
+    data: JsonObject = {
+        "driver": calling_agent() or None,
+        "blocked": [each.id for each in blocked],
+        "limited": [each.id for each in limited],
+        "checks": [each._asdict() for each in checks],
+        "grants": allowed,
+    }
+    following = next((each.todo for each in [*blocked, *limited] if each.todo), "")
+    return Answer(1 if blocked else 0, "blocked" if blocked else "ready", message, [message, *lines], data, following)
+
+
+def guide_answer(name: str) -> Answer:
+    """The steps with what shows them, and the first that is not done."""
+    view = None
+    try:
+        workspace = find_workspace()
+        known = system_ids(workspace)
+        following = "kaizen create system ID"
+        if known or name:
+            view = GuideView(workspace, guide_system(workspace, name))
+    except InputError as error:
+        if error.reason != "no_workspace":
+            raise
+        following = "kaizen init"
+    if view is None:
+        none = "there is no workspace yet" if following == "kaizen init" else "there is no system yet"
+        blank = {"done": False, "evidence": none, "command": following, "stated": False}
+        rows: list[JsonObject] = [{"id": step.id, "title": step.title, **blank} for step in GUIDE_STEPS]
+    else:
+        rows = guide_rows(view)
+    done = sum(row["done"] is True for row in rows)
+    unknown = sum(row["done"] is None for row in rows)
+    left = next((row for row in rows if row["done"] is not True), None)
+    message = f"{done} of {counted(len(rows), 'step')} done" + (f", {unknown} cannot be seen from the files" if unknown else "")
+    lines = [message, *[f"{MARKS[row['done']]:<8} {row['id']:<4} {row['title']}: {row['evidence']}" for row in rows]]
+    data: JsonObject = {"system": view.name if view else None, "done": done, "of": len(rows)}
+    data.update(step=left["id"] if left else None, steps=rows)
+    return Answer(0, "complete" if not left else "steps_left", message, lines, data, left["command"] if left else "kaizen next")
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.system skills.guide_files "
+    "skills.guide_steps skills.surroundings commands.table commands.decide commands.guide "
+))
 # endregion
 
 # region commands/evaluate.py
 # =============================================================================
 # `kaizen evaluate`: what the evaluators say of every trial of a stage.
 # =============================================================================
+section("commands.evaluate", r'''
+from argparse import Namespace
 
 
 @command(
@@ -46322,13 +50376,19 @@ def evaluated_lines(stage: str, meta: JsonObject, path: str) -> list[str]:
         lines.append(f"  {name:<{width}}  {shown}")
         lines += [f"    {line}" for line in label_lines(meta.get("labels", {}).get(name))]
     return [*lines, *[f"  note: {note}" for note in not_gating_notes(meta)], f"  written to {path}"]
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.progress "
+    "evaluators.label evaluators.standing evaluators.suite evaluators.stage_results policy.derived "
+    "commands.table commands.context commands.judging "
+))
 # endregion
 
 # region commands/evaluators.py
 # =============================================================================
 # `kaizen evaluators`: the catalogue of evaluator types.
 # =============================================================================
+section("commands.evaluators", r'''
+from argparse import Namespace
 
 
 @command(
@@ -46350,13 +50410,26 @@ def command_evaluators(args: Namespace) -> Answer:
         raise UsageError(f"there is no evaluator type {quoted(args.name)}", did_you_mean(args.name, EVALUATORS), "unknown_evaluator")
     kind = EVALUATORS[args.name]
     return Answer(0, "shown", f"{kind.name}: {kind.summary}", type_lines(kind), {"evaluator": type_document(kind)})
-
+''', (
+    "foundation.errors foundation.text evaluators.registry evaluators.envelope evaluators.catalogue "
+    "evaluators.combine evaluators.conduct evaluators.effects evaluators.errors evaluators.fields "
+    "evaluators.files evaluators.integrity evaluators.judge evaluators.label evaluators.leak "
+    "evaluators.limits evaluators.loops evaluators.numbers evaluators.parses evaluators.policy "
+    "evaluators.precedence evaluators.programs evaluators.provenance evaluators.refusal "
+    "evaluators.sequence evaluators.similarity evaluators.state evaluators.structure evaluators.text "
+    "evaluators.tool_schema evaluators.trajectory commands.table "
+))
 # endregion
 
 # region commands/export.py
 # =============================================================================
 # `kaizen export`: results as JUnit, CSV, JSON Lines or Markdown, for other programs.
 # =============================================================================
+section("commands.export", r'''
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
 
 EXPORT_FORMATS = ("junit", "csv", "jsonl", "markdown")
 
@@ -46489,13 +50562,19 @@ def export_texts(
             yield from markdown_lines(source, tally, markdown_text)
     if kind == "junit":
         yield JUNIT_END
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio evaluators.stage_results "
+    "exporters.rows exporters.junit exporters.tables web.review_words web.review_markdown "
+    "commands.table commands.context commands.openings "
+))
 # endregion
 
 # region commands/gate.py
 # =============================================================================
 # `kaizen gate`: the recommendation as an exit code, for CI.
 # =============================================================================
+section("commands.gate", r'''
+from argparse import Namespace
 
 GATE_EXITS = {"eligible": EXIT_DONE, "rejected": EXIT_NO, "manual_review": EXIT_HUMAN}
 JUNIT = Argument("--junit", "FILE", "write a JUnit XML report to FILE")
@@ -46534,13 +50613,18 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
-
+''', (
+    "foundation.errors foundation.files foundation.jsonio exporters.junit web.review commands.table "
+    "commands.context commands.reporting "
+))
 # endregion
 
 # region commands/history_replay.py
 # =============================================================================
 # `kaizen replay-decision` over a history: what would flip.
 # =============================================================================
+section("commands.history_replay", r'''
+import os
 
 
 def replay_history(history: History, path: str, has_evaluators: bool) -> Answer:
@@ -46637,13 +50721,19 @@ def history_flips(history: History, policy: str, replayed: list[JsonObject], fai
     reason = "incomplete" if failed else "flips" if flipped else "stays"
     lines = [visible(line, None) for line in lines]
     return Answer(EXIT_INCOMPLETE if failed else 0, reason, message, lines, data)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "cases.evaluation_file policy.replay history.reading history.restoring commands.table "
+    "commands.context commands.replaying "
+))
 # endregion
 
 # region commands/history_views.py
 # =============================================================================
 # `kaizen history list`, `show`, `diff`, `validate`, `anchor`: reading what was recorded.
 # =============================================================================
+section("commands.history_views", r'''
+from argparse import Namespace
 
 MOVED_SHOWN = 10
 
@@ -46826,27 +50916,22 @@ def command_history_anchor(args: Namespace) -> Answer:
     history = load_history(required_history(args.history))
     digest = anchor_digest(history.entries)
     return Answer(0, "anchored", digest, [digest], {"anchor": digest, "entries": len(history.entries)})
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio history.ledger "
+    "history.archive history.reading history.validation commands.table commands.reporting "
+    "commands.history "
+))
 # endregion
 
 # region commands/idea.py
 # =============================================================================
 # `kaizen idea add`, `list`: hypotheses, written down before they are tried.
 # =============================================================================
+section("commands.idea", r'''
+from argparse import Namespace
 
 IDEA_STATUSES = ("open", "running", "discarded", "kept", "confirmed", "crashed", "parked")
 TEXTS_OF_IDEA = ("hypothesis", "title", "category", "component", "label", "source")
-
-
-def points_argument(text: str) -> float:
-    """*text* as a finite number. Raises ArgumentTypeError."""
-    try:
-        number = float_or_none(float(text))
-    except ValueError:
-        number = None
-    if number is None:
-        raise ArgumentTypeError(f"{quoted(text)} is not a number")
-    return number
 
 
 def tag_counts(workspace: Workspace, system: str) -> dict[str, int]:
@@ -46867,13 +50952,13 @@ def tag_counts(workspace: Workspace, system: str) -> dict[str, int]:
         Argument("--label", "TAG", f"the failures it repairs: a tag of development items, or {NO_LABEL}", {"required": True}),
         Argument("--title", "T", "in a few words (default: the hypothesis)", {"default": ""}),
         Argument("--component", "X", "what of the system it changes", {"default": ""}),
-        Argument("--predict", "POINTS", "gain expected, in points of the score's range", {"type": points_argument}),
+        Argument("--predict", "P", "the gain that is expected, in units of the metric", {"type": gain_argument}),
         Argument("--source", "S", "where it comes from: a trace, a person, an idea", {"default": ""}),
         Argument("--anyway", "", "although it is much like another; recorded"),
         OF_CAMPAIGN,
         OF_SYSTEM,
     ],
-    "kaizen idea add --category prompt --label wrong-date --predict 4 \\\n"
+    "kaizen idea add --category prompt --label wrong-date --predict 0.04 \\\n"
     '  --hypothesis "if the prompt names the time zone, then dates are right, because traces show UTC taken for local"',
     group="campaigns",
 )
@@ -46924,13 +51009,21 @@ def idea_line(row: JsonObject) -> str:
     further += [f"tried as {listed(row['variants'], 5)}"] if row["variants"] else []
     title = visible(row["title"], 60)
     return visible(f"{row['id']:<5} {row['status']:<10} {row['category']:<14} {title:<60}  {listed(further)}".rstrip(), None)
-
+''', (
+    "foundation.text foundation.jsonio lab.workspace lab.system lab.execution campaigns.ideas "
+    "campaigns.state commands.table commands.arguments commands.campaign_words "
+))
 # endregion
 
 # region commands/import_cases.py
 # =============================================================================
 # `kaizen import FORMAT FILE --into NAME`: cases and checks that other tools hold.
 # =============================================================================
+section("commands.import_cases", r'''
+import os
+from argparse import Namespace
+from collections.abc import Callable
+from typing import NamedTuple
 
 
 class ImportFormat(NamedTuple):
@@ -47060,13 +51153,22 @@ def following_step(args: Namespace, improvement: str, gathered: Gathered) -> str
     trials = max((answer.get("trial", 1) for answer in gathered.answers), default=1)
     repetitions = f" --repetitions {trials}" if trials > 1 else ""
     return f"kaizen run {improvement} --stage {args.stage}{repetitions} --replay {improvement}/{args.stage}{RECORDED_SUFFIX}"
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "cases.case importers.gathered importers.tables importers.promptfoo_suite importers.inspect_log "
+    "importers.openai_evals importers.destination commands.table "
+))
 # endregion
 
 # region commands/improvement_files.py
 # =============================================================================
 # What `kaizen validate` asks of each file beside the cases and evaluation.json.
 # =============================================================================
+section("commands.improvement_files", r'''
+import os
+import re
+from collections.abc import Callable
+from typing import NamedTuple
 
 VERSION_1 = Kind(lambda value: is_whole(value) and value == 1, "1, the version this program reads", shows_value=True)
 TRIAL_COUNT = Kind(lambda value: is_whole(value) and 1 <= value <= MAX_TRIALS, f"a whole number from 1 to {MAX_TRIALS:,}", shows_value=True)
@@ -47258,13 +51360,19 @@ def check_other_files(improvement: Improvement, dataset: Dataset, breaches: Brea
         except InputError as error:
             note_unreadable(shown, error, breaches)
     return checked
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.journals "
+    "foundation.shapes cases.improvement cases.dataset cases.evaluation_file cases.labels "
+    "cases.decision runs.observation evaluators.outcomes evaluators.judgements "
+))
 # endregion
 
 # region commands/init.py
 # =============================================================================
 # `kaizen init NAME`: a new improvement to fill in; without a name, a workspace.
 # =============================================================================
+section("commands.init", r'''
+from argparse import Namespace
 
 
 @command(
@@ -47301,13 +51409,19 @@ def workspace_answer() -> Answer:
     message = f"made the workspace {folder}" if made else f"the workspace {folder} is there already; nothing was changed"
     lines = [message, *(f"  {name}" for name in files)]
     return Answer(0, "created" if made else "existing", message, lines, {"workspace": folder, "files": files}, "kaizen create system ID")
-
+''', (
+    "foundation.files cases.scaffold lab.workspace commands.table "
+))
 # endregion
 
 # region commands/judge.py
 # =============================================================================
 # `kaizen judge`: the verdict on one case, or on every trial of a stage.
 # =============================================================================
+section("commands.judge", r'''
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Iterator
 
 STATUS_WORDS = {PASS: "pass", FAIL: "fail", ERROR: "not measured", NOT_APPLICABLE: "does not apply"}
 SHOWN_TRIALS = 10
@@ -47447,13 +51561,19 @@ def row_line(verdict: JsonObject) -> str:
     action = f", action {visible(verdict['recommended_action'])}" if verdict["recommended_action"] else ""
     scores = f"score {share_text(verdict['score'])}, confidence {share_text(verdict['confidence'])}"
     return f"  {shown}: {verdict['verdict']}, {REASON_WORDS[verdict['because']]} ({scores}{action})"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.judge_block evaluators.outcomes "
+    "policy.verdict commands.table commands.context commands.openings commands.verdicts "
+))
 # endregion
 
 # region commands/lab.py
 # =============================================================================
-# `kaizen lab open`, `land`: variants where the repository itself can't be committed to.
+# `kaizen lab open`, `commit`, `land`: variants where nobody can commit to the repository.
 # =============================================================================
+section("commands.lab", r'''
+import os
+from argparse import Namespace
 
 CAMPAIGN = Argument("--campaign", "C", f"what the variant belongs to ({DEFAULT_CAMPAIGN})", {"default": DEFAULT_CAMPAIGN})
 
@@ -47476,7 +51596,7 @@ def command_lab_open(args: Namespace) -> Answer:
     made = "made" if clone.is_new else "is there already:"
     message = f"the clone of {args.campaign} {made} {shown_path(clone.path)}, on branch {clone.branch}, from {clone.opened[:12]}"
     data = {"campaign": args.campaign, "path": shown_path(clone.path), "branch": clone.branch, "opened": clone.opened, "notes": clone.notes}
-    following = f"cd {shown_path(clone.path)}, edit, git commit, kaizen run there, then: kaizen lab land"
+    following = f"cd {shown_path(clone.path)}, edit, kaizen lab commit, kaizen run there, then: kaizen lab land"
     lines = [message, *[f"  note: {note}" for note in clone.notes]]
     return Answer(0, "opened" if clone.is_new else "already_open", message, lines, data, following)
 
@@ -47485,6 +51605,26 @@ def clone_around(workspace: Workspace, checkout: Checkout) -> str:
     """The campaign of the nested clone that *checkout* belongs to; '' outside of one."""
     work = os.path.join(os.path.realpath(workspace.store_folder), WORK_FOLDER, "")
     return checkout.common_dir[len(work) :].split(os.sep)[0] if checkout.common_dir.startswith(work) else ""
+
+
+@command(
+    "lab commit",
+    "Commits all that differs in the clone, or in a work tree that Kaizen made, so that a run can name it; nowhere else.",
+    [Argument("--title", "TEXT", "the idea in one line", {"required": True})],
+    "kaizen lab commit --title 'asks before it acts'",
+    group="lab",
+)
+def command_lab_commit(args: Namespace) -> Answer:
+    """Commits, for agents that may call Kaizen and not git."""
+    title = " ".join(args.title.split())
+    if not title:
+        raise UsageError("--title is empty", "say what the idea is")
+    workspace = find_workspace()
+    tree = read_checkout(workspace.root)
+    commit, paths = commit_tree(tree, title, bool(clone_around(workspace, tree)))
+    message = f"{commit[:12]} holds {counted(len(paths), 'path')}: {listed(list(map(visible, paths)), 5)}"
+    data: JsonObject = {"commit": commit, "branch": tree.branch, "paths": paths}
+    return Answer(0, "committed", message, [message], data, "kaizen run --system ID --variant NAME")
 
 
 @command(
@@ -47542,13 +51682,18 @@ def landed_answer(landed: Landed, dirty: int, outer: Checkout, confirmed: bool |
     data.update(patch=shown_path(landed.patch) if landed.patch else None, uncommitted=dirty, confirmed=confirmed, notes=notes)
     way = f"git merge {visible(landed.branch)}" if landed.branch else f"git apply {shown_path(landed.patch)}"
     return Answer(0, "landed", message, lines, data, f"look at it, then: {way}")
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace "
+    "lab.provenance lab.worktrees lab.landing campaigns.campaign campaigns.state commands.table "
+))
 # endregion
 
 # region commands/lab_compare.py
 # =============================================================================
 # `kaizen compare A B`: what the second run gains over the first, item by item.
 # =============================================================================
+section("commands.lab_compare", r'''
+from argparse import Namespace
 
 ITEMS_SHOWN = 10
 
@@ -47563,8 +51708,8 @@ ITEMS_SHOWN = 10
 def command_compare(args: Namespace) -> Answer:
     """Exits 5 when the runs were not scored alike."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    a, b = store.read(args.a), store.read(args.b)
+    store = run_store(workspace)
+    a, b = store.read_whole(args.a), store.read_whole(args.b)
     hindrances = obstacles(a, b)
     data: JsonObject = {"a": a["id"], "b": b["id"], "comparable": not hindrances, "obstacles": hindrances}
     if hindrances:
@@ -47579,11 +51724,13 @@ def command_compare(args: Namespace) -> Answer:
     rows = [log_row(store, each, Choice()) for each in (a, b)]
     found = compared_runs(store, a, b, open_items(workspace, a))
     sides = dict(zip("ab", (row["result"] for row in rows), strict=True))
-    notes = comparison_notes(a, b, found)
+    states = known_campaigns(workspace, (a, b)).states
+    notes, guards = [*comparison_notes(a, b, found), *filter(None, [luck_note(states, (b, a))])], guard_states(states, a, b)
     message = comparison_sentence(a, b, found)
-    lines = [*(side_line(row) for row in rows), *figure_lines(found), *(f"  note: {note}" for note in notes), message]
+    guarded = [f"  guard {visible(each['metric'], 40)}: {each['outcome'].replace('_', ' ')}" for each in guards]
+    lines = [*(side_line(row) for row in rows), *figure_lines(found), *guarded, *(f"  note: {note}" for note in notes), message]
     lines = [visible(line, None) for line in lines]
-    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "notes": notes})
+    return Answer(0, "compared", message, lines, {**data, "results": sides, **found, "guards": guards, "notes": notes})
 
 
 def side_line(row: JsonObject) -> str:
@@ -47603,6 +51750,8 @@ def figure_lines(found: JsonObject) -> list[str]:
         interval = f"95 % interval {low:+.4g} to {high:+.4g} ({found['method'].replace('_', ' ')})"
         lines.append(f"  gain {found['gain']:+.4g}, SE {found['se']:.4g}, {interval}")
         lines.append(f"  p {found['p']['two_sided']:.4g} either way, {found['p']['better']:.4g} for better (sign-flip test)")
+        evidence = found["e_value"]["better"]
+        lines.append(f"  e-value for better {'beyond measure' if evidence is None else f'{evidence:.4g}'}, valid whenever one stops")
     for name, word in zip(("gained", "lost"), words, strict=True):
         moved = found["moved"][name]
         ids = [visible(item, 40) for item in moved["items"]] + ([f"{moved['unnamed']} not open any more"] if moved["unnamed"] else [])
@@ -47622,7 +51771,10 @@ def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[st
         notes.append(f"the figures are about {paired}, not about {a['metric']['aggregation']}")
     notes += ["fewer than 30: the interval is rough"] if 0 < found["n"] < 30 else []
     return notes
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.reading lab.pairing campaigns.marks commands.table commands.lab_log "
+))
 # endregion
 
 # region commands/label.py
@@ -47632,6 +51784,11 @@ def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[st
 # What the rater sees is the input, the context and what the agent answered: no evaluator's result,
 # no expected value, nobody else's label. Each label is on disk before the next case is shown.
 # =============================================================================
+section("commands.label", r'''
+import os
+import sys
+from argparse import Namespace
+from typing import Any
 
 MAX_RATER = 100
 SHOWN_TEXT = 4000  # characters of a text, until more is asked for
@@ -47914,13 +52071,19 @@ def typed_keys(descriptor: int, prompt: str) -> str:
         return os.read(descriptor, 64).decode("utf-8", "replace")
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "foundation.journals cases.case cases.labels runs.journal web.evidence commands.table "
+    "commands.context commands.openings commands.agreement "
+))
 # endregion
 
 # region commands/measuring.py
 # =============================================================================
 # `kaizen replicate` and `kaizen look`, and what `noise` and `plan` say of a system.
 # =============================================================================
+section("commands.measuring", r'''
+from argparse import Namespace
 
 REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_INCOMPLETE}
 
@@ -47970,13 +52133,18 @@ def command_look(args: Namespace) -> Answer:
     workspace, campaign = campaign_named(args)
     answer = take_look(workspace, campaign)
     return Answer(EXIT_DONE, "looked", "the holdout was asked", [encode_compact({"answer": answer})], {"answer": answer}, "kaizen next")
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio campaigns.state campaigns.replicating "
+    "campaigns.looking commands.table commands.campaign_words "
+))
 # endregion
 
 # region commands/merge.py
 # =============================================================================
 # `kaizen merge`: makes one stage of the shards that several machines have run.
 # =============================================================================
+section("commands.merge", r'''
+from argparse import Namespace
 
 
 @command(
@@ -48002,13 +52170,18 @@ def command_merge(args: Namespace) -> Answer:
     code, reason = (EXIT_INCOMPLETE, "unusable_trials") if unusable else (EXIT_DONE, "merged")
     following = f"kaizen evaluate {args.improvement} --stage {stage}"
     return Answer(code, reason, message, [message, f"  written to {written}"], data, following)
-
+''', (
+    "foundation.errors foundation.text cases.improvement runs.observation runs.shards commands.table "
+    "commands.context "
+))
 # endregion
 
 # region commands/next.py
 # =============================================================================
 # `kaizen next`: the next step of a campaign, for a session that remembers nothing.
 # =============================================================================
+section("commands.next", r'''
+from argparse import Namespace
 
 ENVELOPE_MARGIN = 200  # bytes of punctuation and exit code around the document, at most
 
@@ -48022,8 +52195,11 @@ ENVELOPE_MARGIN = 200  # bytes of punctuation and exit code around the document,
 )
 def command_next(args: Namespace) -> Answer:
     """Reads only; at most 6 kB."""
-    workspace, campaign = campaign_named(args)
-    step, code, document = next_step(workspace, campaign)
+    try:
+        workspace, campaign = campaign_named(args)
+        step, code, document = next_step(workspace, campaign)
+    except RefusedError as error:
+        return integrity_answer(error)
     line = command_line(step.command)
     message = f"{step.action}: {visible(step.why, 200)}"
     around = len(encode_readable([step.action, message, line]).encode()) + ENVELOPE_MARGIN
@@ -48043,13 +52219,19 @@ def next_lines(why: str, action: str, document: JsonObject) -> list[str]:
     lines += [f"  stop: {listed([code.replace('_', ' ') for code in document['stop']])}"] if document["stop"] else []
     lines += [f"  failing: {each['label']} ({each['n']} of {each['of']})" for each in memory["failures_top"][:3]]
     return lines + [f"  lesson: {lesson}" for lesson in memory["lessons"][-3:]]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio campaigns.next_step commands.table "
+    "commands.campaign_words "
+))
 # endregion
 
 # region commands/noise.py
 # =============================================================================
 # `kaizen noise`: the unchanged agent, or the leader of a campaign, against itself.
 # =============================================================================
+section("commands.noise", r'''
+import os
+from argparse import Namespace
 
 SHOWN_UNSTABLE = 10
 NOISE_STAGE = "noise"  # replaced by each call
@@ -48077,6 +52259,8 @@ NOISE_STAGE = "noise"  # replaced by each call
 def command_noise(args: Namespace) -> Answer:
     """Runs, evaluates and counts flips; exits as `run` when trials lack evidence, and 4 when a judge has not answered."""
     if args.system:
+        load_section("commands.system_noise")
+
         return noise_of_system(args)
     if args.improvement is None:
         raise UsageError("there is nothing to run", "name an improvement, or a system with --system ID")
@@ -48188,13 +52372,21 @@ def evaluator_noise_lines(document: JsonObject) -> list[str]:
 def rate_words(rate: float | None) -> str:
     """'12.5 %', 'not measured'."""
     return "not measured" if rate is None else f"{100 * rate:.1f} %"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.improvement runs.journal runs.bridge "
+    "evaluators.judge evaluators.judgements evaluators.standing evaluators.outside "
+    "evaluators.stage_results evaluators.rejudging policy.reliability_words policy.noise "
+    "commands.table commands.arguments commands.context commands.run commands.judging "
+))
 # endregion
 
 # region commands/optimize.py
 # =============================================================================
 # `kaizen optimize`: a program proposes new texts from feedback; none is run.
 # =============================================================================
+section("commands.optimize", r'''
+import os
+from argparse import Namespace
 
 PROPOSAL_FOLDER = "optimization"
 PROPOSAL_FILE = "proposal.json"
@@ -48321,13 +52513,20 @@ def candidate_line(entry: JsonObject) -> str:
         held = f" and {counted(copied['holdout_cases'], 'holdout case')}" if copied["holdout_cases"] else ""
         line += f"; MEMORISED: holds text of {counted(len(copied['cases']), 'open case')}{held}"
     return line
-
+''', (
+    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
+    "foundation.redact foundation.process cases.dataset cases.components policy.optimizer "
+    "commands.table commands.arguments commands.context commands.openings commands.feedback "
+))
 # endregion
 
 # region commands/pareto.py
 # =============================================================================
 # `kaizen pareto`: which variants are worth their money, and the cheapest that will do.
 # =============================================================================
+section("commands.pareto", r'''
+import os
+from argparse import Namespace
 
 PARETO_FILES = {"json": "pareto.json", "html": "pareto.html"}
 VARIANT = Argument(
@@ -48372,6 +52571,8 @@ def weighed_project(args: Namespace) -> Project:
     if args.improvement is None and not runs:
         raise UsageError("IMPROVEMENT is missing", "name an improvement, or runs: --variant NAME=run:ID")
     for run in runs:
+        load_section("lab.engine_eval")
+
         run_evidence(run)
     args.variant = [option.replace(f"={RUN_PREFIX}", "=", 1) for option in args.variant]
     args.baseline = args.baseline.removeprefix(RUN_PREFIX)
@@ -48453,13 +52654,22 @@ def variant_lines(document: JsonObject) -> list[str]:
         lines.append(f"  {visible(entry['name'], 30):<{width}}  {entry['status'].replace('_', ' '):<14}  {', '.join(numbers)}")
         lines += [f"  {'':<{width}}    {visible(reason['text'], 300)} ({reason['code']})" for reason in entry["reasons"]]
     return lines
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio cases.improvement "
+    "evaluators.stage_results policy.comparison policy.objectives web.review_words web.pareto_page "
+    "commands.table commands.context "
+))
 # endregion
 
 # region commands/plan.py
 # =============================================================================
 # `kaizen plan`: how many cases and trials it takes, before they are run.
 # =============================================================================
+section("commands.plan", r'''
+import os
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
+from typing import Any
 
 USUAL_CASES = (20, 50, 100, 200, 500)
 USUAL_TRIALS = (1, 3, 5, 10)
@@ -48528,6 +52738,8 @@ def assumption(name: str, value: str, what: str, default: float) -> Argument:
 def command_plan(args: Namespace) -> Answer:
     """Uses the stages that are there as a pilot; without any, assumptions that it prints."""
     if args.system:
+        load_section("commands.system_noise")
+
         return plan_of_system(args)
     if args.improvement is None:
         raise UsageError("there is nothing to plan", "name an improvement, or a system with --system ID")
@@ -48593,13 +52805,19 @@ def plan_lines(document: JsonObject, cases: list[int], trials: list[int], own: i
         wanted = ", ".join(f"{entry['cases']:,} at {counted(entry['trials'], 'trial')}" for entry in document["needed"])
         lines.append(f"to see a change of {100 * document['effect']:.1f} points: {wanted} (with a tenth more for the exact test)")
     return [*lines, *[f"note: {source}" for source in document["sources"]], *(["* the cases of this improvement"] if own else [])]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio policy.reliability policy.plan "
+    "commands.table commands.arguments commands.context commands.reporting "
+))
 # endregion
 
 # region commands/promote.py
 # =============================================================================
 # `kaizen promote`: the fixed cases become permanent regression tests.
 # =============================================================================
+section("commands.promote", r'''
+import os
+from argparse import Namespace
 
 ACCEPTED = ("accepted", "accepted_with_conditions")
 
@@ -48702,13 +52920,18 @@ def append_cases(path: str, cases: list[JsonObject]) -> None:
         stream.write(before + (b"\n" if before and not before.endswith(b"\n") else b""))
         for case in cases:
             stream.write(encode_compact(case).encode("utf-8") + b"\n")
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
+    "cases.case cases.evaluation_file commands.table commands.context "
+))
 # endregion
 
 # region commands/reliability.py
 # =============================================================================
 # `kaizen reliability`: how sure the change is, and what it would take to be surer.
 # =============================================================================
+section("commands.reliability", r'''
+from argparse import Namespace
 
 RELIABILITY_FILE = "reliability.json"
 
@@ -48853,13 +53076,20 @@ def reliability_group_lines(entry: JsonObject) -> list[str]:
     lines = ["    " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     more = [f"    and {counted(found['left_out'], 'smaller group')}"] if found["left_out"] else []
     return [head, *lines, *more]
-
+''', (
+    "foundation.text foundation.files foundation.jsonio stats.intervals evaluators.standing "
+    "policy.derived policy.reliability policy.reliability_words commands.table commands.context "
+    "commands.reporting "
+))
 # endregion
 
 # region commands/replay_decision.py
 # =============================================================================
 # `kaizen replay-decision`: kept evidence under a changed evaluator or policy.
 # =============================================================================
+section("commands.replay_decision", r'''
+import os
+from argparse import Namespace
 
 SHOWN_MOVES = 10
 
@@ -48909,13 +53139,19 @@ def command_replay_decision(args: Namespace) -> Answer:
     lines.append(f"  cases that change: {listed(moves, SHOWN_MOVES) or 'none'}")
     lines += [f"  note: {note}" for note in not_gating_notes({"not_gating": other.suite.not_gating})]
     return Answer(0, "flips" if found["flips"] else "stays", message, lines, {"policy": policy, **found})
-
+''', (
+    "foundation.errors foundation.text foundation.files evaluators.standing policy.replay "
+    "history.reading commands.table commands.context commands.reporting commands.replaying "
+    "commands.history commands.history_replay "
+))
 # endregion
 
 # region commands/review.py
 # =============================================================================
 # `kaizen review`: comparison.json, review.html, review.md, and the pending decision.
 # =============================================================================
+section("commands.review", r'''
+from argparse import Namespace
 
 
 @command(
@@ -48943,13 +53179,175 @@ def command_review(args: Namespace) -> Answer:
     data["reasons"] = shown_reasons(comparison, hidden)
     following = f"open {paths['html']}, then: {decide_command(project.improvement)}"
     return Answer(0, comparison["recommendation"], headline(comparison), lines, {**data, "files": paths}, following)
+''', (
+    "foundation.jsonio commands.table commands.context commands.openings commands.reporting "
+))
+# endregion
 
+# region commands/skills.py
+# =============================================================================
+# `kaizen skills install`, `status`, `uninstall`, `refresh`: in clients and repositories.
+# =============================================================================
+section("commands.skills", r'''
+import os
+from argparse import Namespace
+
+CLIENT_SECONDS = 120.0  # for each client; both together take 8 s as a rule
+TITLES = {client.program: client.title for client in CLIENTS}
+PROJECT = Argument("--project", "", "copies in the current repository (.agents/skills, .claude/skills) instead of the clients")
+NEW_SESSION = "start a new session in the client: those that run do not see it (Claude Code also takes /reload-plugins)"
+NOT_AS_WANTED = (FAILED, EDITED, FOREIGN)
+
+
+def skills_answer(outcomes: dict[str, ClientOutcome], is_good: bool, reason: str, following: str = "") -> Answer:
+    """A line for each client or copy; exit code 0 or 1."""
+    lines = [f"{TITLES.get(name, name)}: {each.text}" for name, each in outcomes.items()]
+    key = "clients" if all(name in TITLES for name in outcomes) else "copies"
+    rows = [{"name": name, "status": each.status, "version": each.version or None, "text": each.text} for name, each in outcomes.items()]
+    return Answer(0 if is_good else 1, reason, "; ".join(lines), lines, {key: rows, "engine": VERSION}, following)
+
+
+def project_root() -> str:
+    """The top of the repository around the current folder. Raises GitError."""
+    return git_answer(".", "rev-parse", "--show-toplevel")[:-1]
+
+
+def copy_label(project: str, folder: str) -> str:
+    """What a copy is called: its place in the repository."""
+    return visible(os.path.relpath(folder, project))
+
+
+def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, ClientOutcome]:
+    """{copy: what became of it}: all skills of *root* copied into *project*, or with *is_refresh* those that are there."""
+    origins, outcomes = skill_folders(root), {}
+    for name, folder in copy_folders(project, origins):
+        if is_refresh and not os.path.lexists(folder):
+            continue
+        try:
+            outcomes[copy_label(project, folder)] = install_copy(origins[name], folder)
+        except KaizenError as error:
+            outcomes[copy_label(project, folder)] = failed_copy(error)
+    return outcomes
+
+
+def install_answer(outcomes: dict[str, ClientOutcome], following: str) -> Answer:
+    """The answer of `install` and `refresh`: good when something is there and nothing failed."""
+    statuses = {each.status for each in outcomes.values()}
+    is_good = bool(statuses - {NOT_FOUND}) and not statuses & {*NOT_AS_WANTED}
+    has_new = statuses & {INSTALLED, REFRESHED}
+    reason = "installed" if is_good else "no_client" if statuses <= {NOT_FOUND} else "failed"
+    if reason == "no_client":
+        following = "install Claude Code or Codex, or copy the skills into a repository: kaizen skills install --project"
+    return skills_answer(outcomes, is_good, reason, following if has_new or not is_good else "")
+
+
+@command(
+    "skills install",
+    "Puts the skills of this checkout into Claude Code and Codex, by their own commands; or copies them into a repository.",
+    [PROJECT],
+    "kaizen skills install\nkaizen skills install --project",
+    group="skills",
+)
+def command_skills_install(args: Namespace) -> Answer:
+    """Installs what is not there, refreshes what is; repeating it is harmless."""
+    root = needed_root()
+    if args.project:
+        return install_answer(changed_copies(project_root(), root, is_refresh=False), "commit the copies, then start a new session there")
+    outcomes = each_client(lambda client, caller: client.install(caller, root), CLIENT_SECONDS)
+    if {each.status for each in outcomes.values()} & {INSTALLED, REFRESHED}:
+        note_installed(root)
+    return install_answer(outcomes, NEW_SESSION)
+
+
+@command(
+    "skills refresh",
+    "Brings the skills up to date where they are installed already, within 20 s for each client, and nowhere else.",
+    [PROJECT],
+    "kaizen skills refresh",
+    group="skills",
+)
+def command_skills_refresh(args: Namespace) -> Answer:
+    """Refreshes the clients or the copies that have them."""
+    root = needed_root()
+    if args.project:
+        outcomes = changed_copies(project_root(), root, is_refresh=True)
+        if not outcomes:
+            message = "there are no copies in this repository"
+            return Answer(1, "not_installed", message, data={"copies": []}, next="kaizen skills install --project")
+        return install_answer(outcomes, "commit the copies, then start a new session there")
+    outcomes = refresh_clients(root)
+    if {each.status for each in outcomes.values()} <= {NOT_FOUND, NOT_INSTALLED}:
+        return skills_answer(outcomes, False, "not_installed", "kaizen skills install")
+    if not any(each.status == FAILED for each in outcomes.values()):
+        note_installed(root)
+    return install_answer(outcomes, NEW_SESSION)
+
+
+@command(
+    "skills status",
+    "Says which clients have the skills, of which version, and whether they are those of this program; changes nothing.",
+    [PROJECT],
+    "kaizen skills status",
+    group="skills",
+)
+def command_skills_status(args: Namespace) -> Answer:
+    """Exit code 0 when all that is installed is up to date, and something is."""
+    root = bundle_root()
+    if args.project:
+        project = project_root()
+        origins = skill_folders(root) if root else {}
+        names = sorted({*origins, *copied_skills(project)})
+        sources = {name: folder_digests(folder) for name, folder in origins.items()}
+        folders = copy_folders(project, names)
+        outcomes = {copy_label(project, folder): copy_outcome(folder, sources.get(name))[0] for name, folder in folders}
+        again = "kaizen skills install --project"
+    else:
+        outcomes = each_client(lambda client, caller: plugin_outcome(client, caller, root, VERSION), CLIENT_SECONDS)
+        again = "kaizen skills refresh"
+    statuses = {each.status for each in outcomes.values()}
+    is_good = bool(statuses & {CURRENT, DISABLED}) and not statuses & {DIFFERENT, *NOT_AS_WANTED}
+    if not statuses & {DIFFERENT, FAILED}:
+        again = "" if is_good or statuses & {*NOT_AS_WANTED} else "kaizen skills install" + (" --project" if args.project else "")
+    return skills_answer(outcomes, is_good, "current" if is_good else "not_current", again)
+
+
+@command(
+    "skills uninstall",
+    "Takes the skills from both clients by their own commands; or removes the copies of a repository that nobody changed.",
+    [PROJECT],
+    "kaizen skills uninstall",
+    group="skills",
+)
+def command_skills_uninstall(args: Namespace) -> Answer:
+    """Removes what is there; exit code 1 when something could not be removed."""
+    if args.project:
+        project, outcomes = project_root(), {}
+        for _, folder in copy_folders(project, copied_skills(project)):
+            try:
+                outcomes[copy_label(project, folder)] = remove_copy(folder)
+            except InputError as error:
+                outcomes[copy_label(project, folder)] = failed_copy(error)
+        if not outcomes:
+            return Answer(0, "not_installed", "there are no copies in this repository", data={"copies": []})
+    else:
+        outcomes = each_client(lambda client, caller: client.remove(caller), CLIENT_SECONDS)
+        root = bundle_root()
+        if root and not any(each.status == FAILED for each in outcomes.values()):
+            forget_installed(root)
+    return skills_answer(outcomes, not any(each.status in NOT_AS_WANTED for each in outcomes.values()), "removed")
+''', (
+    "foundation.errors foundation.text foundation.identity lab.git skills.bundle skills.clients "
+    "skills.project_copies skills.upgrading commands.table "
+))
 # endregion
 
 # region commands/status.py
 # =============================================================================
 # `kaizen status`: what is at work, what can be gone on with, what stands in the way.
 # =============================================================================
+section("commands.status", r'''
+import os
+from argparse import Namespace
 
 PATHS_SHOWN = 10
 RESUMABLE_SHOWN = 5
@@ -48965,12 +53363,14 @@ RESUMABLE_SHOWN = 5
 def command_status(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     documents = read_runs(store)
     tree = tree_document(workspace)
     live = live_runs(store, documents)
     resumable = resumable_runs(documents, tree["head"])
-    problems = integrity_problems(store, documents, [each["id"] for each in resumable])
+    campaigns, broken = campaigns_at_hand(workspace)
+    problems = broken + integrity_problems(store, documents, [each["id"] for each in resumable])
+    problems += [each["problem"] for each in live if each["problem"]]
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
     data: JsonObject = {
@@ -48978,13 +53378,29 @@ def command_status(args: Namespace) -> Answer:
         "should_continue": code == EXIT_DONE,
         "tree": tree,
         "systems": [system_document(workspace, name, documents) for name in system_ids(workspace)],
+        "campaigns": campaigns,
         "live": live,
         "resumable": resumable,
         "signs": signs,
         "problems": problems,
     }
     lines = [visible(line, None) for line in status_lines(message, data)]
+    if campaigns and reason == "ready":
+        following = "kaizen next --json" if len(campaigns) == 1 else f"kaizen next --campaign {campaigns[0]['id']}"
     return Answer(code, reason, message, lines, data, following)
+
+
+def campaigns_at_hand(workspace: Workspace) -> tuple[list[JsonObject], list[str]]:
+    """({id, system} of each open campaign, what is wrong with those that cannot be read)."""
+    found, problems = [], []
+    for name in campaign_ids(workspace):
+        try:
+            campaign = load_campaign(workspace, name)
+        except KaizenError as error:
+            problems.append(f"campaign {name}: {error.message}")
+            continue
+        found += [] if campaign.is_closed() else [{"id": campaign.id, "system": campaign.system}]
+    return found, problems
 
 
 def standing(
@@ -49019,7 +53435,8 @@ def standing(
 def run_progress(run: JsonObject) -> str:
     """'r0007 (37 of 100, pid 123)'."""
     process = f", pid {run['pid']['pid']}" if run["pid"] else ""
-    return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
+    answered = "?" if run["answered"] is None else f"{run['answered']:,}"
+    return f"{run['id']} ({answered} of {run['planned']:,}{process})"
 
 
 def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:
@@ -49065,6 +53482,7 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
         best = f", best run {visible(each['best_run'], 20)}" if each["best_run"] else ""
         what = f"; {visible(each['problem'])}" if each["problem"] else ""
         lines.append(f"  system {each['id']}: {counted(each['runs'], 'run')}, {each['completed']} completed{best}{what}")
+    lines += [f"  campaign {each['id']} of {each['system']} is open: kaizen next" for each in data["campaigns"]]
     lines += [f"  at work: {run_progress(each)}, variant {visible(each['variant'], 60)}" for each in data["live"]]
     for each in data["resumable"][:RESUMABLE_SHOWN]:
         where = "" if each["is_here"] else f", at commit {str(each['commit'])[:12]}"
@@ -49072,13 +53490,19 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
     more = len(data["resumable"]) - RESUMABLE_SHOWN
     lines += [f"  and {more} more that can be resumed"] if more > 0 else []
     return lines + [f"  cannot be trusted: {visible(each, 300)}" for each in data["problems"]]
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace lab.system "
+    "lab.runstore lab.runfolder lab.preflight lab.reading campaigns.campaign commands.table "
+))
 # endregion
 
 # region commands/test.py
 # =============================================================================
 # `kaizen test`: the daily call: run, evaluate, review and gate in one process.
 # =============================================================================
+section("commands.test", r'''
+import os
+from argparse import Namespace
 
 SHOWN_FAILURES = 10
 
@@ -49190,13 +53614,23 @@ def failed_line(result: JsonObject) -> str:
     first = deciding[0] if deciding else {"id": "outcome", "reason": "nothing was checked"}
     trial = f" (trial {result['trial']})" if result["trial"] > 1 else ""
     return f"{result['outcome']:<5} {visible(result['case_id'], 60)}{trial}  {visible(first['id'], 40)}: {visible(first['reason'], 160)}"
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.evaluation_file runs.plan "
+    "runs.journal runs.bridge evaluators.judge evaluators.standing evaluators.outside "
+    "evaluators.stage_results policy.comparison policy.acceptance policy.derived "
+    "policy.recommendation commands.table commands.context commands.reporting commands.run "
+    "commands.judging commands.gate "
+))
 # endregion
 
 # region commands/validate.py
 # =============================================================================
 # `kaizen validate`: every file of an improvement checked, every breach with its place.
 # =============================================================================
+section("commands.validate", r'''
+from argparse import Namespace
+from collections import Counter
+from typing import NamedTuple
 
 SHOWN_TAGS = 20
 SHOWN_IDS = 10
@@ -49355,13 +53789,19 @@ def dataset_count_lines(holds: JsonObject) -> list[str]:
     lines = [f"  cases       {holds['count']:,}" + (f": {listed(splits)}" if splits else "") + f"; {holds['critical']:,} critical"]
     tags = [f"{visible(tag, 40)} {number:,}" for tag, number in holds["tags"].items()]
     return [*lines, *([f"  tags        {listed(tags, SHOWN_TAGS)}"] if tags else [])]
-
+''', (
+    "foundation.errors foundation.text foundation.jsonio cases.improvement cases.case cases.dataset "
+    "cases.evaluation_file evaluators.suite evaluators.stage_results commands.table "
+    "commands.improvement_files "
+))
 # endregion
 
 # region commands/worktree.py
 # =============================================================================
 # `kaizen worktree add`, `list`, `gc`: trees for variants that are made side by side.
 # =============================================================================
+section("commands.worktree", r'''
+from argparse import Namespace
 
 SLOTS = Argument("--slots", "N", "trees at a time (config.json; else 3, or 1 if a metric is time or cost)", {"type": int, "default": 0})
 
@@ -49457,14 +53897,16 @@ def wanted_trees(trees: list[Worktree], labels: list[str], is_all: bool) -> list
         if label not in by_label:
             raise UsageError(f"there is no work tree {quoted(label)}", did_you_mean(label, by_label))
     return trees if is_all else [by_label[label] for label in dict.fromkeys(labels)]
-
+''', (
+    "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace lab.system "
+    "lab.git lab.provenance lab.worktrees commands.table commands.lab "
+))
 # endregion
 
 # region cli/parser.py
 # =============================================================================
 # The command line: one argparse parser, for the command that was named.
 # =============================================================================
-
 MAIN_HELP = r"""Kaizen: prove that a change to an AI agent is an improvement, before you ship it.
 
   kaizen demo                                          see it work, nothing to install
@@ -49484,6 +53926,10 @@ An agent is any program: it reads one JSON request on standard input and prints
 
 kaizen COMMAND --help explains a command; kaizen --help lists them all.
 """
+section("cli.parser", r'''
+import argparse
+from typing import NoReturn
+
 
 
 class HelpShown(Exception):
@@ -49529,18 +53975,19 @@ def command_parser(entry: Command) -> CommandParser:
 
 def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
     """The command that *argv* names and its arguments (`rest`: what follows `--`). Raises UsageError or HelpShown."""
+    known = places("COMMANDS")
     if argv[0] in ("-h", "--help", "help"):
-        if len(argv) > 1 and (argv[1] in COMMANDS or subcommands(argv[1])):
+        if len(argv) > 1 and (argv[1] in known or subcommands(argv[1])):
             return parse_command_line([*argv[1:], "--help"])
         raise HelpShown(main_help(True))
-    name = " ".join(argv[:2]) if argv[0] not in COMMANDS and subcommands(argv[0]) else argv[0]
+    name = " ".join(argv[:2]) if argv[0] not in known and subcommands(argv[0]) else argv[0]
     if name.startswith("-"):
         raise UsageError(f"unknown option {quoted(name)}", "usage: kaizen COMMAND …; see: kaizen --help")
-    if name not in COMMANDS and subcommands(argv[0]):
+    if name not in known and subcommands(argv[0]):
         refuse_incomplete(argv[0], argv[1:])
-    if name not in COMMANDS:
-        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, COMMANDS))
-    entry = COMMANDS[name]
+    if name not in known:
+        raise UsageError(f"there is no command {quoted(name)}", did_you_mean(name, known))
+    entry = command_named(name)
     before, rest = split_rest(argv[1 + name.count(" ") :])
     if rest is not None and not entry.rest:
         raise UsageError(f"kaizen {name} takes nothing after '--'", f"see: kaizen {name} --help")
@@ -49565,14 +54012,14 @@ def parse_command_line(argv: list[str]) -> tuple[Command, argparse.Namespace]:
 
 def subcommands(word: str) -> list[str]:
     """The commands of two words whose first is *word*."""
-    return [name for name in COMMANDS if name.startswith(f"{word} ")]
+    return [name for name in places("COMMANDS") if name.startswith(f"{word} ")]
 
 
 def refuse_incomplete(word: str, behind: list[str]) -> NoReturn:
     """Raises UsageError, or HelpShown where help was asked for: behind *word*, which begins commands, stands none of them."""
-    known = {name.split(" ")[1]: COMMANDS[name] for name in subcommands(word)}
+    known = {name.split(" ")[1]: name for name in subcommands(word)}
     if set(behind) & {"-h", "--help"}:
-        rows = [f"  kaizen {entry.name:<20} {entry.summary}" for entry in known.values()]
+        rows = [f"  kaizen {name:<20} {places('COMMANDS')[name][2]}" for name in known.values()]
         raise HelpShown("\n".join(["commands:", *rows, "", f"kaizen {word} COMMAND --help explains one."]) + "\n")
     if behind and not behind[0].startswith("-"):
         raise UsageError(f"there is no command {quoted(f'{word} {behind[0]}')}", did_you_mean(behind[0], known))
@@ -49584,19 +54031,27 @@ def main_help(is_full: bool) -> str:
     if not is_full:
         return MAIN_HELP
     lines = [MAIN_HELP.rstrip("\n")]
-    for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+    known = places("COMMANDS")
+    for group in dict.fromkeys(each for _, each, _ in known.values()):
         lines += ["", f"{group}:"]
-        entries = sorted(entry for entry in COMMANDS.values() if entry.group == group)
-        width = max(15, *(len(entry.name) for entry in entries))
-        lines += [f"  {entry.name:<{width}} {entry.summary}" for entry in entries]
+        names = sorted(name for name in known if known[name][1] == group)
+        width = max(15, *map(len, names))
+        lines += [f"  {name:<{width}} {known[name][2]}" for name in names]
     return "\n".join(lines) + "\n"
-
+''', (
+    "foundation.errors foundation.text commands.table "
+))
 # endregion
 
 # region cli/main.py
 # =============================================================================
 # Entry point: every ending becomes output and an exit status.
 # =============================================================================
+section("cli.main", r'''
+import os
+import sys
+from collections.abc import Iterable
+from typing import TextIO
 
 ROWS_AT_ONCE = 100_000  # characters
 
@@ -49614,10 +54069,21 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = run_command(arguments)
         sys.stdout.flush()
+        if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(own_path())), UPGRADE_NOTE)):
+            tell_of_upgrade()
         return status
     except BrokenPipeError:
         silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
         return EXIT_INTERRUPTED
+
+
+def tell_of_upgrade() -> None:
+    """Lets coding agents take skills of this version, once after an upgrade, and says what became of it."""
+    load_section("skills.upgrading")
+
+    told = refresh_after_upgrade()
+    if told:
+        print_diagnostic(f"kaizen: {told}", sys.stderr)
 
 
 def run_command(arguments: list[str]) -> int:
@@ -49744,9 +54210,12 @@ def innermost_frame(error: BaseException) -> str:
             found = f"{os.path.basename(code.co_filename)}:{trace.tb_lineno} in {code.co_name}"
         trace = trace.tb_next
     return found
-
+''', (
+    "foundation.errors foundation.files foundation.identity foundation.jsonio foundation.redact "
+    "commands.table cli.parser "
+))
 # endregion
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(__getattr__("main")())

@@ -1,0 +1,161 @@
+"""The end of a campaign: one last look, then the holdout is opened once, and retired.
+
+What is claimed rests on looks that said yes alone. Each is a paired estimate of two versions that were measured at the same
+time; the claim is their sum, and its lower bound the sum of the bounds, each at the level of its look: it holds unless one of them
+is wrong, the chance of which the levels limit together. Where the answers of a look were not kept nothing but its yes is known.
+"""
+
+import math
+import os
+from typing import NamedTuple
+
+from kaizen.campaigns.campaign import Campaign, load_campaign, record, refuse_closed
+from kaizen.campaigns.conduct import deciding
+from kaizen.campaigns.looking import LOOKS_FOLDER, take_look
+from kaizen.campaigns.measuring import arm_scores, run_terms
+from kaizen.campaigns.notes import commit_notes, write_notes
+from kaizen.campaigns.rules import confirmed_bound, confirmed_gain, look_confidence, look_is_due
+from kaizen.campaigns.sealed import is_retired, open_sealed, retire, sealed_folder, sealed_obstacle
+from kaizen.campaigns.splitting import cluster_names
+from kaizen.campaigns.standing import mean_score
+from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
+from kaizen.foundation.errors import KaizenError
+from kaizen.foundation.jsonio import JsonObject
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import RunStore
+from kaizen.lab.workspace import Workspace
+from kaizen.stats.paired_runs import noise_floor, paired_difference
+
+NOTHING_CLAIMED = "nothing is claimed"
+PLAIN_CONFIDENCE = 0.95
+
+
+class Closed(NamedTuple):
+    """The body of the event, the answer of the last look ('' for none), and what should be known besides."""
+
+    body: JsonObject
+    last_look: str
+    notes: list[str]
+
+
+def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool = True) -> Closed:
+    """Takes the last look when there is something to claim, opens the holdout, retires it, and closes the campaign *name*.
+
+    Raises RefusedError for what forbids a look or a commit, and Interrupted: the same call then goes on. Nothing is asked twice.
+    """
+    campaign = load_campaign(workspace, name)
+    refuse_closed(campaign)
+    with deciding(workspace, name):  # whatever forbids the end is told before a look is spent
+        pass
+    answer = last_look(workspace, campaign) if with_look else ""
+    with deciding(workspace, name) as (campaign, state, checkout):
+        looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
+        claim = claim_of(campaign, state, looks)
+        retired = retire(campaign, state.reference.commit)
+        paths = write_notes(workspace, campaign, state.lessons)
+        head = commit_notes(workspace, checkout, paths, f"kaizen: lessons of {campaign.id}")
+        body = record(
+            campaign,
+            "closed",
+            reason=reason,
+            headline=headline_of(state, claim),
+            claim=claim,
+            looks=looks,
+            leader=state.leader.variant,
+            reference=state.reference.variant,
+            reference_commit=state.reference.commit,
+            head=head,
+            retired=retired,
+        )["body"]
+    notes = [] if retired else ["the sealed place could not be told that its holdout is retired; the ledger in the store says so"]
+    return Closed(body, answer, notes)
+
+
+def last_look(workspace: Workspace, campaign: Campaign) -> str:
+    """The answer of the look that closing takes; '' when there is nothing to claim, none is left, or this was asked."""
+    state = campaign_state(campaign)
+    asked = [(each.get("leader_commit"), each.get("reference_commit")) for each in state.looks if each.get("answer") != "void"]
+    is_asked = (state.leader.commit, state.reference.commit) in asked or state.leader.commit == state.reference.commit
+    left = state.look_count.left
+    if is_retired(campaign) or state.unsettled() or is_asked or not look_is_due(state.leader_gain()[0], None, left, is_closing=True):
+        return ""
+    return take_look(workspace, campaign, is_closing=True)
+
+
+# --- What is opened --------------------------------------------------------------------
+
+
+def look_store(campaign: Campaign, look: int) -> RunStore:
+    """The runs of the look number *look*, in the sealed place."""
+    folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(look))
+    return run_store(Workspace(folder, folder, {}))
+
+
+def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
+    """What the answers of a look say, in units of the metric, more being better.
+
+    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
+    """
+    told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
+    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
+    try:
+        obstacle = sealed_obstacle(campaign)
+        if obstacle:
+            raise obstacle
+        clusters, store = cluster_names(open_sealed(campaign).values()), look_store(campaign, int(look["look"]))
+        runs = {store.read(run)["commit"]["hash"]: run for run in store.ids()}
+        leader, reference = (arm_scores(store, runs[look[f"{side}_commit"]]) for side in ("leader", "reference"))
+    except KaizenError as error:
+        return {**told, **unknown, "reason": error.reason}
+    except KeyError:
+        return {**told, **unknown, "reason": "not_kept"}
+    trials = int(state.contract["looks"]["trials"])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
+    width, level = score_width(state.contract), float(look["level"])
+    terms = variance, (trials, trials), passes
+    found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
+    numbers = {
+        "leader_score": mean_score(leader), "reference_score": mean_score(reference),
+        "gain": found.gain, "se": found.se, "bound": confirmed_bound(found), "estimate": confirmed_gain(found, level),
+    }
+    low, high = plain.interval_low, plain.interval_high
+    scaled = {key: None if value is None else value * width for key, value in numbers.items()}
+    interval = None if low is None or high is None else [low * width, high * width]
+    return {**told, "n": found.n, "units": found.units, **scaled, "interval": interval, "reason": found.reason}
+
+
+def score_width(contract: JsonObject) -> float:
+    """The width of the range of the score; 1 where there is none."""
+    metric = contract["metric"]
+    low, high = metric.get("minimum"), metric.get("maximum")
+    return 1.0 if low is None or high is None else float(high - low)
+
+
+def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
+    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
+
+    Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
+    """
+    if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
+        return None
+
+    def total(key: str) -> float | None:
+        values = [look[key] for look in looks]
+        return None if None in values else math.fsum(values)
+
+    ses = [look["se"] for look in looks]
+    se = None if None in ses else math.sqrt(math.fsum(value * value for value in ses))
+    sums = {key: total(key) for key in ("bound", "estimate", "gain", "level")}
+    return {**sums, "se": se, "looks": [look["look"] for look in looks]}
+
+
+def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
+    """One sentence: the lower bound, then the estimate; or that nothing is claimed."""
+    if claim is None:
+        why = " (the record has breaches of integrity)" if state.unsettled() else ""
+        return NOTHING_CLAIMED + why
+    name, metric = state.reference.variant, state.contract["metric"]["name"]
+    if claim["bound"] is None or claim["estimate"] is None:
+        return f"{name} is better in {metric} than the baseline; by how much is not known, because the answers of a look were not kept"
+    text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
+    return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
