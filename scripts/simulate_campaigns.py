@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Does a campaign fool itself? Simulated systems whose truth is known, by the rules of kaizen.py and by plain ones.
 
-    python scripts/simulate_campaigns.py --short    half a minute: few campaigns, prints the tables
-    python scripts/simulate_campaigns.py --long     about 20 minutes; writes docs/campaign-simulations.md
+    python scripts/simulate_campaigns.py --short    half a minute: few campaigns; prints the tables
+    python scripts/simulate_campaigns.py --long     ten minutes of a core; writes docs/campaign-simulations.md
 
 Every verdict comes from the functions that the commands use (campaigns/rules.py and stats/ in kaizen.py). Seeded: the
 same call on the same Python gives the same tables. Exit status 1 when something that was promised did not hold.
@@ -195,7 +195,9 @@ def mixed_section(size: Size) -> Section:
     text = (
         f"60 variants, 100 holdout items, {size.mixed} campaigns a row; points. Diffuse: 5 % of the ideas lift every item by 8 points. "
         "Repairs: 10 % repair one failure label, a tenth of the items, 3.6 points in all, and name it; all other ideas name a random one. "
-        "20 % harm by 8 points, the rest change nothing or shuffle. Design for Kaizen with labels (final, confirmed, claimed): "
+        "20 % harm by 8 points, the rest change nothing or shuffle. "
+        "Claimed is the estimate that is corrected for having been told because it was high; beside it what the looks showed. "
+        "Design for Kaizen with labels (final, confirmed, claimed): "
         "repairs +8.1, +4.3, +5.4 at dev 50 and +13.5, +10.5, +12.2 at dev 150; diffuse +9.9, +7.5, +8.7 and +14.7, +12.6, +13.5."
     )
     return Section("Some ideas are good", text, head, rows, checks)
