@@ -56,6 +56,10 @@ class CampaignLab(lab_fixture.Lab):
 
     def setUp(self):
         super().setUp()
+        (self.folder / "tmp").mkdir()
+        patch = mock.patch.object(tempfile, "tempdir", str(self.folder / "tmp"))
+        patch.start()
+        self.addCleanup(patch.stop)
         if self.is_begun:
             QuickEval.fails, QuickEval.asked, QuickEval.polls = set(), [], False
             self.quick()
