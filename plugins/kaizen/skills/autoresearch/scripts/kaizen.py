@@ -7150,6 +7150,10 @@ class Improvement:
 
         return quote(self.shown())
 
+    def review_command(self, baseline: str = "") -> str:
+        """The command that reviews it; *baseline* is a stage that is known to be compared with."""
+        return f"kaizen review {self.argument()}"
+
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
         return os.path.dirname(os.path.dirname(self.folder))
@@ -27901,6 +27905,7 @@ def sweep_half_written(folder: str) -> None:
 # rules when a history is validated.
 # =============================================================================
 section("history.promotion", r'''
+import re
 from typing import NamedTuple
 
 ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
@@ -27976,7 +27981,8 @@ def improvement_argument(run: HistoryRun) -> str:
     """The improvement of *run* as a command that is printed for a shell names it."""
     from shlex import quote
 
-    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+    name = str(run.manifest["improvement"].get("name") or "IMPROVEMENT")
+    return "run:ID" if re.search(r" \(r[0-9]{4,}\)\Z", name) else quote(visible(name, 100))  # the evidence of a run is called so
 
 
 def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
@@ -31425,6 +31431,9 @@ class RunEvidence(Improvement):
 
     def argument(self) -> str:
         return RUN_PREFIX + self.run
+
+    def review_command(self, baseline: str = "") -> str:
+        return f"kaizen review --baseline {RUN_PREFIX}{baseline or 'ID'} --candidate {RUN_PREFIX}{self.run}"
 
     def outer_folder(self) -> str:
         return self.outer
@@ -37857,8 +37866,8 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
         pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
-        looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
-        claim = claim_of(campaign, state, looks)
+        claims = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
+        claim = claim_of(state, claims)
         retired = retire(campaign, state.reference.commit)
         paths = write_notes(workspace, campaign, state.lessons)
         head = commit_notes(workspace, checkout, paths, f"kaizen: lessons of {campaign.id}")
@@ -37868,7 +37877,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
             reason=reason,
             headline=headline_of(state, claim),
             claim=claim,
-            looks=looks,
+            claims=claims,
             leader=state.leader.variant,
             reference=state.reference.variant,
             reference_commit=state.reference.commit,
@@ -37900,12 +37909,13 @@ def look_store(campaign: Campaign, look: int) -> RunStore:
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
-    """What the answers of a look say, in units of the metric, more being better.
+    """What the answers of a look say, as shares of the range of the score where it has one, more being better.
 
-    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
+    `seen` is the gain as measured with its `se` and plain 95 % `interval`; `lower` and `gain` are bound and estimate at the look's level.
+    Where the answers cannot be read all that is None, with a reason.
     """
     told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
-    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
+    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "lower", "gain", "seen", "se", "interval"))
     try:
         obstacle = sealed_obstacle(campaign)
         if obstacle:
@@ -37917,44 +37927,38 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    trials = int(state.contract["looks"]["trials"])
+    trials, level = int(state.contract["looks"]["trials"]), float(look["level"])
     variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
-    width, level = score_width(state.contract), float(look["level"])
     terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
-    numbers = {
-        "leader_score": mean_score(leader), "reference_score": mean_score(reference),
-        "gain": found.gain, "se": found.se, "bound": confirmed_bound(found), "estimate": confirmed_gain(found, level),
+    return {
+        **told,
+        "n": found.n, "units": found.units, "leader_score": mean_score(leader), "reference_score": mean_score(reference),
+        "lower": confirmed_bound(found), "gain": confirmed_gain(found, level), "seen": found.gain, "se": found.se,
+        "interval": None if plain.interval_low is None else [plain.interval_low, plain.interval_high],
+        "reason": found.reason,
     }
-    low, high = plain.interval_low, plain.interval_high
-    scaled = {key: None if value is None else value * width for key, value in numbers.items()}
-    interval = None if low is None or high is None else [low * width, high * width]
-    return {**told, "n": found.n, "units": found.units, **scaled, "interval": interval, "reason": found.reason}
 
 
 def score_width(contract: JsonObject) -> float:
     """The width of the range of the score; 1 where there is none."""
-    metric = contract["metric"]
-    low, high = metric.get("minimum"), metric.get("maximum")
+    low, high = contract["metric"].get("minimum"), contract["metric"].get("maximum")
     return 1.0 if low is None or high is None else float(high - low)
 
 
-def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
-    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
+def claim_of(state: CampaignState, claims: list[JsonObject]) -> JsonObject | None:
+    """{lower, gain, level, looks} of the reference over the baseline; None when nothing is claimed.
 
     Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
     """
-    if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
+    if state.reference.variant == UNCHANGED or state.unsettled() or not claims:
         return None
 
     def total(key: str) -> float | None:
-        values = [look[key] for look in looks]
+        values = [each[key] for each in claims]
         return None if None in values else math.fsum(values)
 
-    ses = [look["se"] for look in looks]
-    se = None if None in ses else math.sqrt(math.fsum(value * value for value in ses))
-    sums = {key: total(key) for key in ("bound", "estimate", "gain", "level")}
-    return {**sums, "se": se, "looks": [look["look"] for look in looks]}
+    return {**{key: total(key) for key in ("lower", "gain", "level")}, "looks": [each["look"] for each in claims]}
 
 
 def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
@@ -37963,10 +37967,11 @@ def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
         why = " (the record has breaches of integrity)" if state.unsettled() else ""
         return NOTHING_CLAIMED + why
     name, metric = state.reference.variant, state.contract["metric"]["name"]
-    if claim["bound"] is None or claim["estimate"] is None:
+    if claim["lower"] is None or claim["gain"] is None:
         return f"{name} is better in {metric} than the baseline; by how much is not known, because the answers of a look were not kept"
-    text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
-    return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
+    lower, gain = (claim[key] * score_width(state.contract) for key in ("lower", "gain"))
+    text = f"{name} is at least {lower:+.4g} better in {metric} than the baseline on the holdout"
+    return f"{text} (level {claim['level']:.4g}); estimate {gain:+.4g}"
 ''', (
     "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore lab.runfolder "
     "campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed campaigns.state "
@@ -46945,6 +46950,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         known = improvement.stages()
         others = f" (there is: {', '.join(known)})" if known else ""
         hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
+        if improvement.argument().startswith(RUN_PREFIX):
+            hint = f"beside a run stand other runs: name it as {RUN_PREFIX}ID; kaizen log lists them"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -47004,7 +47011,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
 def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
     """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
     improvement = project.improvement
-    hint = f"run: kaizen review {improvement.argument()}"
+    hint = f"run: {improvement.review_command()}"
     document = read_json_object(improvement.path("comparison.json"), hint)
     names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
     if not all(isinstance(name, str) for name in names):
@@ -47044,7 +47051,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then {improvement.review_command()}", code
         )
 
 
@@ -48732,6 +48739,8 @@ class Recorded(NamedTuple):
 )
 def command_history_init(args: Namespace) -> Answer:
     """Archives the anchor."""
+    if args.improvement.startswith(RUN_PREFIX):
+        args.stage = args.improvement[len(RUN_PREFIX) :]
     recorded = one_stage(load_project(args.improvement), args.stage)
 
     def check(history: History, fields: JsonObject) -> None:
@@ -48740,6 +48749,8 @@ def command_history_init(args: Namespace) -> Answer:
         if anchor:
             name = recorded.project.improvement.argument()
             hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            if name.startswith(RUN_PREFIX):
+                hint = f"record in it: kaizen history record --run {args.stage} --agent-version V"
             raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
 
     history, run = recorded_run(args, ANCHOR, recorded, check)
@@ -48751,7 +48762,9 @@ def command_history_init(args: Namespace) -> Answer:
         lines.append(
             f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
         )
-    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    name, is_run = recorded.project.improvement.argument(), args.improvement.startswith(RUN_PREFIX)
+    what = f"--run ID --baseline {name}" if is_run else name
+    following = f"kaizen history record {what} --agent-version V, when there is a candidate"
     return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
 
 
@@ -48792,7 +48805,8 @@ def command_history_record(args: Namespace) -> Answer:
     ]
     lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
     if history.anchor(run.cohort()) is None:
-        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+        name = RUN_PREFIX + (baseline if is_compared else args.stage) if args.run else project.improvement.argument()
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {name} --agent-version V")
     lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
     status = decision["status"] if decision else ""
     following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
@@ -49075,13 +49089,13 @@ def command_decide(args: Namespace) -> Answer:
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
         raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: {improvement.review_command()}", "not_reviewed"
         )
     document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
+        hint = f"run: {improvement.review_command()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
     decision = Decision(
         args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
@@ -49395,19 +49409,19 @@ def command_campaign_close(args: Namespace) -> Answer:
     workspace, campaign = campaign_named(args)
     body, answer, notes = close_campaign(workspace, campaign.id, without_surrogates(args.reason), not args.no_look)
     message = f"{campaign.id} is closed: {body['headline']}"
-    lines = [message, *(f"  {look_words(look)}" for look in body["looks"]), *(f"  note: {note}" for note in notes)]
+    lines = [message, *(f"  {look_words(look)}" for look in body["claims"]), *(f"  note: {note}" for note in notes)]
     told: JsonObject = rounded_floats({"campaign": campaign.id, "last_look": answer or None, "closed": body, "notes": notes})
     following = f"kaizen campaign report --campaign {campaign.id}"
     return Answer(0, "closed", message, [visible(line, None) for line in lines], told, following)
 
 
 def look_words(look: JsonObject) -> str:
-    """What a look that said yes had seen."""
+    """What a look that said yes had seen, as shares of the range of the score where it has one."""
     start = f"look {look['look']}, level {look['level']:.4g}: {look['leader']} over {look['reference']}"
-    if look["gain"] is None or look["se"] is None:
+    if look["lower"] is None or look["gain"] is None:
         return f"{start}: its answers are not there ({str(look['reason']).replace('_', ' ')})"
-    bound = "" if look["bound"] is None else f" at least {look['bound']:+.4g}, estimate {look['estimate']:+.4g};"
-    return f"{start}:{bound} {look['gain']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    seen = f"{look['seen']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    return f"{start}: at least {look['lower']:+.4g}, estimate {look['gain']:+.4g}; {seen}"
 ''', (
     "foundation.text foundation.jsonio campaigns.closing commands.table commands.campaign_words "
 ))
@@ -50610,7 +50624,7 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     hidden = project.dataset.holdout
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
-    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
+    following = "" if comparison["recommendation"] == "eligible" else project.improvement.review_command(comparison["baseline"]["stage"])
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
 ''', (
@@ -52840,7 +52854,7 @@ def command_promote(args: Namespace) -> Answer:
     _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
+        hint = f"run: {improvement.review_command()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )
@@ -52962,7 +52976,7 @@ def command_reliability(args: Namespace) -> Answer:
     message = "; ".join(verdict_text(entry, settings) for entry in entries)
     shown = project.improvement.shown(RELIABILITY_FILE)
     reason = entries[0]["verdict"] if len(entries) == 1 else "measured"
-    following = f"kaizen review {project.improvement.shown()}"
+    following = project.improvement.review_command(baseline)
     return Answer(0, reason, message, [*lines, f"written to {shown}"], {**document, "files": {"reliability": shown}}, following)
 
 
