@@ -198,7 +198,8 @@ def arm_document(bench: Bench, arm: Arm, measure: Measure, evaluator: ItemEvalua
 
 def found_run(bench: Bench, arm: Arm, measure: Measure) -> str:
     """The run of *arm* in *measure* that is there already, also one that was made and not told of before a crash; '' for none."""
-    told = {str(event["body"]["run"]): event["body"] for event in bench.campaign.events if event["type"] == "run_started"}
+    started = [event["body"] for event in bench.campaign.events if event["type"] == "run_started"] if bench.is_recorded else []
+    told = {str(body["run"]): body for body in started}
     for run in reversed(bench.store.ids()):
         body = told.get(run)
         if body is not None and (body["purpose"], body["commit"]) != (measure.purpose, arm.commit):
