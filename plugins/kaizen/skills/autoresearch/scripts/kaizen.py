@@ -471,7 +471,7 @@ PLACES["COMMANDS"] = {
     "agreement": ("commands.agreement", "further questions", "Compares a judge with experts who labelled the same cases, like with like, and records its standing."),
     "campaign close": ("commands.campaign_close", "campaigns", "Takes the last look if there is something to claim, opens the holdout once, retires it, and says what is claimed."),
     "campaign open": ("commands.campaign_open", "campaigns", "Opens a campaign: splits and seals the cases, freezes the contract, and commits both."),
-    "campaign report": ("commands.campaign_report", "campaign", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
+    "campaign report": ("commands.campaign_report", "campaigns", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
     "campaign list": ("commands.campaign_status", "campaigns", "Lists the campaigns of this workspace."),
     "campaign status": ("commands.campaign_status", "campaigns", "Says where a campaign stands and what would stop it; exits 0 to go on, 1 to stop, 3 when a person is needed."),
     "keep": ("commands.conduct", "campaigns", "Makes a variant the leader that beat it on fresh trials; a bet on development items, not yet a claim."),
@@ -501,8 +501,8 @@ PLACES["COMMANDS"] = {
     "lab land": ("commands.lab", "lab", "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched."),
     "compare": ("commands.lab_compare", "lab", "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time."),
     "label": ("commands.label", "further questions", "Shows the cases of a stage one at a time in the terminal and records your label; blind to the judge and to other raters."),
-    "replicate": ("commands.measuring", "lab", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
-    "look": ("commands.measuring", "lab", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
+    "replicate": ("commands.measuring", "campaigns", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
+    "look": ("commands.measuring", "campaigns", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
     "merge": ("commands.merge", "main job", "Makes one stage of the shards that `run --shard I/N` has written, and refuses what does not belong together."),
     "next": ("commands.next", "campaigns", "Says the one next step of a campaign and what to remember, from its files alone; exits 0 to go on, 1 to stop, 3 for a person."),
     "noise": ("commands.noise", "surer", "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is."),
@@ -32639,11 +32639,16 @@ def open_campaigns(workspace: Workspace, system: str = "") -> list[Campaign]:
     return [each for each in found if not each.is_closed() and system in ("", each.system)]
 
 
-def find_campaign(workspace: Workspace, system: str = "", name: str = "") -> Campaign:
-    """The campaign *name*, or else the one that is open (of *system*). Raises InputError (`no_campaign`) or UsageError."""
+def find_campaign(workspace: Workspace, system: str = "", name: str = "", or_last: bool = False) -> Campaign:
+    """The campaign *name*, or else the one that is open (of *system*); with *or_last* the last one when none is.
+
+    Raises InputError (`no_campaign`), or UsageError when several are open.
+    """
     if name:
         return load_campaign(workspace, name)
     found = open_campaigns(workspace, system)
+    if not found and or_last:
+        found = [each for each in (load_campaign(workspace, each) for each in campaign_ids(workspace)) if system in ("", each.system)][-1:]
     if not found:
         of = f" of {system}" if system else ""
         hint = f"open one with: kaizen campaign open --system {system or 'ID'} --sealed DIR"
@@ -35340,6 +35345,7 @@ def campaign_story(campaign: Campaign, state: CampaignState) -> JsonObject:
         "variants": [variant_story(state, each) for each in state.variants.values() if each.screen or each.decision or each.runs],
         "spent": spent._asdict(),
         "integrity": state.integrity,
+        "unsettled": state.unsettled(),
         "accepted": state.accepted,
         "notes": state.notes,
         "unknown": unknowns(campaign, state),
@@ -45078,20 +45084,19 @@ def story_headline(story: JsonObject) -> StoryHeadline:
     lead = f"{counted(len(tried), 'variant')} tried"
     lead += f", {counted(len(kept), 'bet')} kept on development cases without being confirmed" if kept else ""
     lead += f"; {story['looks']['spent']} of {counted(story['looks']['number'], 'look')} at the holdout spent."
-    if story["integrity"]:
-        broken = listed([str(each.get("message") or each.get("kind")) for each in story["integrity"]], 3)
+    if story["unsettled"]:
+        broken = listed([str(each.get("message") or each.get("kind")) for each in story["unsettled"]], 3)
         return StoryHeadline("bad", "Void: the record cannot be trusted", f"{broken}. {lead}")
     claims = story_claims(story)
     if not claims:
         return StoryHeadline("calm", "Nothing is claimed", f"No variant was confirmed on the sealed holdout. {lead}")
-    last = claims[0]
-    if last.get("lower") is None:
-        sentence = f"{last['leader']} is confirmed as better than {last['reference']}"
-        return StoryHeadline("good", sentence, f"By how much is opened when the campaign closes. {lead}")
-    least, estimate = gain_text(story, last["lower"]), gain_text(story, last["gain"])
-    sentence = f"{last['leader']} is better than {last['reference']} by at least {least}"
-    level = f"At the level of look {last['look']} ({last['level']:.3g}); the estimate is {estimate}, which is on the high side."
-    return StoryHeadline("good", sentence, f"{level} {lead}")
+    name, claim = claims[0]["leader"], (story["closed"] or {}).get("claim") or {}
+    if claim.get("lower") is None:
+        later = "is not known: the answers of a look were not kept" if story["closed"] else "is opened when the campaign closes"
+        return StoryHeadline("good", f"{name} is confirmed as better than the baseline", f"By how much {later}. {lead}")
+    sentence = f"{name} is better than the baseline by at least {gain_text(story, claim['lower'])}"
+    estimate = f"the estimate is {gain_text(story, claim['gain'])}, corrected for having passed a look"
+    return StoryHeadline("good", sentence, f"On the sealed holdout, at level {claim['level']:.3g}; {estimate}. {lead}")
 
 
 def standing_text(variant: JsonObject) -> str:
@@ -49531,17 +49536,17 @@ REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
     "campaign report",
     "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known.",
     [
-        Argument("--campaign", "C", "which campaign (the open one)", {"default": ""}),
+        Argument("--campaign", "C", "which campaign (the open one, else the last)", {"default": ""}),
         Argument("--system", "ID", "the open campaign of this system", {"default": ""}),
         Argument("--output", "FOLDER", "where to write (the campaign's folder in the store)", {"default": ""}),
     ],
     "kaizen campaign report\nkaizen campaign report --campaign c1 --output reports",
-    group="campaign",
+    group="campaigns",
 )
 def command_campaign_report(args: Namespace) -> Answer:
     """Writes both files. Exit 3 when the record was broken: a person has to look."""
     workspace = find_workspace()
-    campaign = find_campaign(workspace, args.system, args.campaign)
+    campaign = find_campaign(workspace, args.system, args.campaign, or_last=True)
     story = campaign_story(campaign, campaign_state(campaign))
     folder = args.output or campaign.folder
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -49551,7 +49556,7 @@ def command_campaign_report(args: Namespace) -> Answer:
     write_file(html, campaign_page(story))
     write_file(markdown, campaign_markdown(story))
     headline = story_headline(story)
-    code, reason = (EXIT_HUMAN, "integrity") if story["integrity"] else (0, "claimed" if story["claims"] else "nothing_claimed")
+    code, reason = (EXIT_HUMAN, "integrity") if story["unsettled"] else (0, "claimed" if story["claims"] else "nothing_claimed")
     lines = [visible(headline.sentence, 300), f"  {visible(headline.lead, 600)}", *[f"  {visible(each, 300)}" for each in story["unknown"]]]
     lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
     data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
@@ -52107,7 +52112,7 @@ REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_IN
     "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept.",
     [Argument("variant", "V", "name of the variant"), OF_CAMPAIGN, OF_SYSTEM],
     "kaizen replicate v017",
-    group="lab",
+    group="campaigns",
 )
 def command_replicate(args: Namespace) -> Answer:
     """Exit 0 keepable or worth more passes, 1 no, 4 a run failed."""
@@ -52140,7 +52145,7 @@ def difference_words(body: JsonObject) -> str:
     "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else.",
     [OF_CAMPAIGN, OF_SYSTEM],
     "kaizen look",
-    group="lab",
+    group="campaigns",
 )
 def command_look(args: Namespace) -> Answer:
     """Exit 0 whatever the answer is; nothing but the answer differs."""
