@@ -324,6 +324,12 @@ def guide_rows(view: GuideView) -> list[JsonObject]:
     return [step_row(view, step, step.command.format(**places)) for step in GUIDE_STEPS]
 
 
+def next_row(rows: list[JsonObject]) -> JsonObject | None:
+    """The first of *rows* that is not done, None when all are; noise is measured inside a campaign, so G15 comes after G17."""
+    left = [row for row in rows if row["done"] is not True]
+    return next((row for row in left if row["id"] != "G15" or all(each["id"] != "G17" for each in left)), None)
+
+
 def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
     """The row of one step; what cannot be read is not done, and the evidence says why."""
     said = None
