@@ -56,8 +56,12 @@ class CampaignLab(lab_fixture.Lab):
 
     def setUp(self):
         super().setUp()
+        (self.folder / "tmp").mkdir()
+        patch = mock.patch.object(tempfile, "tempdir", str(self.folder / "tmp"))
+        patch.start()
+        self.addCleanup(patch.stop)
         if self.is_begun:
-            QuickEval.fails, QuickEval.asked = set(), []
+            QuickEval.fails, QuickEval.asked, QuickEval.polls = set(), [], False
             self.quick()
             self.quick_exports()
 
@@ -132,6 +136,13 @@ class CampaignLab(lab_fixture.Lab):
     def bodies(self, kind):
         return [event["body"] for event in self.campaign.events if event["type"] == kind]
 
+    def keep(self, name="v1", rate=0.95, **more):
+        """Commits a variant and makes it the leader by a word in the journal; the hash."""
+        commit = self.variant(name, rate, **more)
+        body = {"variant": name, "commit": commit, "idea": "", "how": "kept", "runs": self.bodies("noise")[0]["runs"], "gain": 0.1, "se": 0.05}
+        kaizen.record(self.campaign, "keep", **body, accepted_memorised=None, lesson="", best_run="", head=commit, ref=None)
+        return commit
+
     def left_behind(self):
         """Work folders of this process that were not removed."""
         return [name for name in os.listdir(tempfile.gettempdir()) if name.startswith("kaizen-work-")]
@@ -203,8 +214,9 @@ class QuickEval(kaizen.ItemEvaluator):
     """Does in this process what SEEDED does in its own. `fails` are (variant, pass) whose rounds crash."""
 
     separation = "own_process"
-    fails: ClassVar[set[tuple[str, int]]] = set()
-    asked: ClassVar[list[tuple[str, int]]] = []
+    fails: ClassVar[set] = set()
+    asked: ClassVar[list] = []
+    polls = False  # after each answer, as while an eval speaks
 
     def __init__(self, workspace, system):
         pass
@@ -221,6 +233,9 @@ class QuickEval(kaizen.ItemEvaluator):
             score = int(random.Random(f"{each.seed}{each.item}").random() < better)
             told = {"metrics": {"safe": 1, **agent.get("metrics", {})}, "cost_usd": agent.get("cost", 0.001), "latency_ms": 1.0}
             session.take({"event": "item", "id": each.item, "trial": each.trial, "status": "ok", "score": score, **told})
+            end = session.poll() if self.polls else None
+            if end:
+                return end
             if (session.variant, each.pass_number) in self.fails:
                 return kaizen.RunEnd("crashed", "exit_code", "the eval ended with exit code 1")
         session.take({"event": "end"})

@@ -355,7 +355,7 @@ class Upgrading(StandIns):
         self.assertEqual(self.after("0.2.0"), "")
 
     def test_any_command_tells_it_after_its_own_answer(self):
-        with mock.patch.object(kaizen, "has_upgrade_note", lambda: True), mock.patch.object(kaizen, "refresh_after_upgrade", lambda: "refreshed"):
+        with mock.patch.object(kaizen, "UPGRADE_NOTE", "kaizen.py"), mock.patch.object(kaizen, "refresh_after_upgrade", lambda: "refreshed"):
             done = support.run_cli("evaluators", "contains")
         self.assertEqual((done.status, done.stderr), (0, "kaizen: refreshed\n"))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kaizen.campaigns.campaign import Campaign, load_campaign, record, refuse_closed
 from kaizen.campaigns.conduct import deciding
 from kaizen.campaigns.looking import LOOKS_FOLDER, take_look
-from kaizen.campaigns.measuring import arm_scores
+from kaizen.campaigns.measuring import arm_scores, run_terms
 from kaizen.campaigns.notes import commit_notes, write_notes
 from kaizen.campaigns.rules import confirmed_bound, confirmed_gain, look_confidence, look_is_due
 from kaizen.campaigns.sealed import is_retired, open_sealed, retire, sealed_folder, sealed_obstacle
@@ -21,9 +21,10 @@ from kaizen.campaigns.standing import mean_score
 from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.lab.runstore import FolderStore
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import RunStore
 from kaizen.lab.workspace import Workspace
-from kaizen.stats.paired_runs import paired_difference
+from kaizen.stats.paired_runs import noise_floor, paired_difference
 
 NOTHING_CLAIMED = "nothing is claimed"
 PLAIN_CONFIDENCE = 0.95
@@ -44,6 +45,8 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
     """
     campaign = load_campaign(workspace, name)
     refuse_closed(campaign)
+    with deciding(workspace, name):  # whatever forbids the end is told before a look is spent
+        pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
         looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
@@ -82,10 +85,10 @@ def last_look(workspace: Workspace, campaign: Campaign) -> str:
 # --- What is opened --------------------------------------------------------------------
 
 
-def look_store(campaign: Campaign, look: int) -> FolderStore:
+def look_store(campaign: Campaign, look: int) -> RunStore:
     """The runs of the look number *look*, in the sealed place."""
     folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(look))
-    return FolderStore(Workspace(folder, folder, {}))
+    return run_store(Workspace(folder, folder, {}))
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
@@ -106,9 +109,10 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    noise, trials = state.noise or {}, int(state.contract["looks"]["trials"])
+    trials = int(state.contract["looks"]["trials"])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     width, level = score_width(state.contract), float(look["level"])
-    terms = float(noise.get("run_variance") or 0.0), (trials, trials), int(noise.get("passes") or 0)
+    terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
     numbers = {
         "leader_score": mean_score(leader), "reference_score": mean_score(reference),

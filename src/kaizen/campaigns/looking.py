@@ -45,8 +45,8 @@ from kaizen.foundation.files import make_folder
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.text import counted
 from kaizen.lab.preflight import SIGNS
-from kaizen.lab.provenance import read_checkout
-from kaizen.lab.runstore import DONE
+from kaizen.lab.provenance import commit_named, read_checkout
+from kaizen.lab.runstore import DONE, INCOMPLETE
 from kaizen.lab.workspace import Workspace
 from kaizen.runs.workers import WorkFolders
 from kaizen.stats.looks import look_level
@@ -80,6 +80,9 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             raise obstacle
         is_new = begun is None
         if begun is None:
+            checkout = read_checkout(workspace.root)
+            for version in (state.leader, state.reference):  # a commit that is not here costs no look
+                commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
@@ -183,9 +186,9 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
         pair.measure(trials)
         states = pair.finish()
         leader, reference = pair.scores("leader"), pair.scores("reference")
-    failed = next((each for each in states if each != DONE), None)
+    failed = sorted(set(states) - {DONE}, key=lambda state: state == INCOMPLETE)  # a run is incomplete because the other one failed
     if failed:
-        raise VoidLook(failed)
+        raise VoidLook(failed[0])
     variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))

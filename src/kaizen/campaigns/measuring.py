@@ -40,7 +40,19 @@ from kaizen.lab.pairing import pair_value
 from kaizen.lab.preflight import refuse_signs, take_slot
 from kaizen.lab.provenance import Checkout, patch_id, read_checkout
 from kaizen.lab.reading import answered_lines
-from kaizen.lab.runstore import BROKEN_OFF, DONE, INCOMPLETE, PLANNED, TAINTED, TIMED_OUT, FolderStore, RunStore, RunWriter, run_passes
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import (
+    BROKEN_OFF,
+    DONE,
+    INCOMPLETE,
+    PLANNED,
+    RUNNING,
+    TAINTED,
+    TIMED_OUT,
+    RunStore,
+    RunWriter,
+    run_passes,
+)
 from kaizen.lab.session import ENDED_WELL, MAX_ATTEMPTS, ItemEvaluator, Limits, final_answers, is_answered
 from kaizen.lab.system import COUNT_AGGREGATIONS, System
 from kaizen.lab.watch import Watch
@@ -147,10 +159,10 @@ def make_bench(
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
-    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), FolderStore(workspace))
+    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), run_store(workspace))
     judge = judge._replace(store_folder=store_folder or workspace.store_folder)
     items = load_items(judge, system)
-    return Bench(workspace, campaign, checkout, FolderStore(judge), judge, system, items, limits, folders, not store_folder)
+    return Bench(workspace, campaign, checkout, run_store(judge), judge, system, items, limits, folders, not store_folder)
 
 
 # --- Runs ------------------------------------------------------------------------------
@@ -186,7 +198,8 @@ def arm_document(bench: Bench, arm: Arm, measure: Measure, evaluator: ItemEvalua
 
 def found_run(bench: Bench, arm: Arm, measure: Measure) -> str:
     """The run of *arm* in *measure* that is there already, also one that was made and not told of before a crash; '' for none."""
-    told = {str(event["body"]["run"]): event["body"] for event in bench.campaign.events if event["type"] == "run_started"}
+    started = [event["body"] for event in bench.campaign.events if event["type"] == "run_started"] if bench.is_recorded else []
+    told = {str(body["run"]): body for body in started}
     for run in reversed(bench.store.ids()):
         body = told.get(run)
         if body is not None and (body["purpose"], body["commit"]) != (measure.purpose, arm.commit):
@@ -284,7 +297,7 @@ class ArmRuns:
         """
         for run in self.runs:
             if not run.is_done() and run.writer.document()["passes"] < passes:
-                run.writer.update(passes=passes)
+                run.writer.update(state=RUNNING, passes=passes)
         for number in range(self.of.first, self.of.first + passes):
             for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
                 if run.is_done():

@@ -34,6 +34,7 @@ from kaizen.campaigns.measuring import (
     campaign_fields,
     check_recorded,
     difference_of,
+    found_run,
     make_bench,
     merged_scores,
     passes_of,
@@ -47,7 +48,6 @@ from kaizen.campaigns.measuring import (
 from kaizen.campaigns.rules import LABEL_ITEMS, Ruling, screen_verdict
 from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
 from kaizen.foundation.errors import InputError, Interrupted, RefusedError, UsageError
-from kaizen.foundation.files import write_file
 from kaizen.foundation.globs import glob_test
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.process import kill_marked
@@ -144,6 +144,13 @@ def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, 
             raise RefusedError(message, "change something, or: kaizen replicate for fresh trials of a promising variant", "duplicate")
 
 
+def refuse_unchanged(state: CampaignState, purpose: str, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`duplicate`) for a variant that differs from the leader in notes alone."""
+    if purpose == SCREENING and not paths:
+        message = f"this is {visible(state.leader.variant, 60)}, the leader, which {listed(state.stored, 3)} measured"
+        raise RefusedError(message, "change something first", "duplicate")
+
+
 def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) -> RunOptions:
     """*options* with the hypothesis and label of the idea. Raises RefusedError, UsageError or InputError when they do not go together."""
     idea = state.ideas.get(options.idea)
@@ -214,7 +221,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         bench, state, checkout = bench_in_tree(workspace, campaign, here, folders, options)
         base = state.leader.commit
         paths = variant_paths(workspace, campaign, checkout, base)
-        unfinished = unfinished_run(bench, state, options, str(checkout.head))
+        unfinished = unfinished_run(bench, options, str(checkout.head))
         if unfinished:
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
@@ -222,13 +229,14 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
+            refuse_unchanged(state, purpose, paths)
         memorised = memorised_items(campaign, checkout, options.variant, base) if paths else 0
         if purpose == SCREENING:
             options = checked_hypothesis(bench, state, options)
         evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
         items = bench.order()[: options.max_items]
         document = run_document(bench.judge, bench.system, options, checkout, bench.items, evaluator)
-        of = campaign_fields(campaign, Measure(purpose, f"{purpose}\n{checkout.head}", items, idea=options.idea, label=options.label))
+        of = campaign_fields(campaign, own_measure(purpose, str(checkout.head))._replace(idea=options.idea, label=options.label))
         document |= {
             "patch_id": patch,
             "population": {**document["population"], "selected_item_ids": list(items)},
@@ -240,7 +248,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         with bench.store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=tree)
             if text:
-                write_file(writer.file("diff.patch"), text.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(text)
             outcome = execute_here(bench, checkout, writer, False)
         return judged(bench, outcome)
 
@@ -261,16 +269,23 @@ def bench_in_tree(
     return bench, state, checkout
 
 
-def unfinished_run(bench: Bench, state: CampaignState, options: RunOptions, commit: str) -> str:
+def unfinished_run(bench: Bench, options: RunOptions, commit: str) -> str:
     """The screen of this variant and commit that was broken off, or ended before it was judged; '' for none."""
     if options.is_diagnostic or options.max_items is not None:
         return ""
-    judged_runs = {event["body"]["run"] for event in bench.campaign.events if event["type"] in ("screen", "baseline")}
-    for run, body in reversed(state.runs.items()):
-        is_same = (body.get("variant"), body.get("commit")) == (options.variant, commit) and body["purpose"] in (SCREENING, BASELINE_RUN)
-        if is_same and run not in judged_runs:
-            return run
-    return ""
+    purpose = BASELINE_RUN if options.variant == UNCHANGED else SCREENING
+    run = found_run(bench, Arm("", options.variant, commit), own_measure(purpose, commit))
+    return "" if is_judged(bench.campaign, run) else run
+
+
+def own_measure(purpose: str, commit: str) -> Measure:
+    """The measurement that a run of *commit* in its own tree is."""
+    return Measure(purpose, f"{purpose}\n{commit}", ())
+
+
+def is_judged(campaign: Campaign, run: str) -> bool:
+    """True when the journal holds what *run* said."""
+    return any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in campaign.events)
 
 
 def execute_here(bench: Bench, checkout: Checkout, writer: RunWriter, has_new_chance: bool) -> RunOutcome:
@@ -313,8 +328,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
         raise RefusedError(message, f"check that commit out, here or in a worktree: git switch --detach {commit}", "other_commit")
     tell_start(bench.campaign, before)
     is_over = before["state"] == DONE or before.get("reason") == RACE_STOPPED
-    is_judged = any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in bench.campaign.events)
-    if is_over and not is_judged and own != DIAGNOSTIC_RUN:
+    if is_over and not is_judged(bench.campaign, run) and own != DIAGNOSTIC_RUN:
         tell_end(bench.campaign, before)
         return judged(bench, RunOutcome(before, []))
     refuse_state({**before, "state": DONE} if is_over else before, is_restart)

@@ -11,17 +11,12 @@ import sys
 from kaizen.foundation.files import read_bytes
 
 VERSION = "0.1.0"
-UPGRADE_NOTE = ".kaizen-skills.json"  # left beside the program by `kaizen skills install`
+UPGRADE_NOTE = ".kaizen-skills.json"  # beside kaizen.py: the version whose skills were installed from here
 
 
 def own_path() -> str:
     """Absolute path of the file this program runs from."""
     return os.path.abspath(__file__)
-
-
-def has_upgrade_note() -> bool:
-    """True when the skills of this very file were installed into a client."""
-    return os.path.isfile(os.path.join(os.path.dirname(os.path.realpath(own_path())), UPGRADE_NOTE))
 
 
 def own_digest() -> str:

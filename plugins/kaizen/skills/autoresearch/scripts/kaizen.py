@@ -190,7 +190,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     lab/workspace.py             The workspace: `kaizen/` in a repository, and the one store its worktrees share.
 #     lab/system.py                A system: what is improved, how it is scored, which files may change and which may not.
 #     lab/scaffold.py              A new system folder: its description, an eval that runs at once, items, a stand-in.
-#     lab/runstore.py              The store of runs: one small interface, and its implementation in files.
+#     lab/runstore.py              The store of runs as the lab sees it: an interface, behind which runs may lie anywhere.
+#     lab/runfolder.py             The store of runs in files of the workspace.
 #     lab/git.py                   Git's answers, or one sentence with a stable reason code why there is none.
 #     lab/provenance.py            Which commit a folder stands on, what differs from it, and what a variant changed.
 #     lab/watch.py                 Whether a work tree is still what it was when a run began.
@@ -1247,6 +1248,7 @@ import os
 import sys
 
 VERSION = "0.1.0"
+UPGRADE_NOTE = ".kaizen-skills.json"  # beside kaizen.py: the version whose skills were installed from here
 
 
 def own_path() -> str:
@@ -1918,7 +1920,7 @@ section("foundation.chain", r'''
 import os
 from typing import Any
 
-LAST_BYTES = 1 << 14  # read from the end of a journal for its last event
+CHAIN_TAIL = 1 << 14  # bytes at the end of a journal in which its last events are looked for
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
 
 
@@ -1951,26 +1953,31 @@ def read_chain(path: str) -> list[JsonObject]:
     return events
 
 
-def last_event(path: str) -> JsonObject | None:
-    """The last event of the journal *path*, checked by its own hash alone, a torn last line left out; None when there is none.
+def last_event(path: str, kind: str) -> tuple[JsonObject | None, bool]:
+    """(the last event of type *kind* in the journal *path*, whether it is the last of all); (None, False) when there is none.
 
-    Raises RefusedError when it is not what was written.
+    Only the end of the file is read: that each event follows the one before it is what `read_chain` looks at. Raises RefusedError.
     """
-    if not os.path.exists(path):
-        return None
-    with open_for_reading(path) as stream:
-        stream.seek(max(0, os.path.getsize(path) - LAST_BYTES))
-        lines = stream.read().split(b"\n")
-    if len(lines) < 3 or len(lines[-2]) + len(lines[-1]) + 2 > LAST_BYTES:  # the one line that was read may lack its beginning
-        events = read_chain(path)
-        return events[-1] if events else None
-    try:
-        event = decode_line(lines[-2])
-    except JsonError:
-        event = {}
-    if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
-        raise broken_chain(path, sum(1 for _ in raw_lines(path)) - bool(lines[-1]), "is not the line that was written")
-    return event
+    found: list[JsonObject] = []
+    if os.path.exists(path):
+        with open_for_reading(path) as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - CHAIN_TAIL))
+            lines = stream.read(CHAIN_TAIL).split(b"\n")
+        mark = b'"type":' + encode_compact(kind).encode()
+        for number, raw in enumerate(reversed(lines[1 if size > CHAIN_TAIL else 0 : -1])):
+            if mark in raw:
+                try:
+                    event = decode_line(raw)
+                except JsonError:
+                    event = {}
+                if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+                    read_chain(path)  # says which line it is
+                if event["type"] == kind:
+                    return event, number == 0
+        found = read_chain(path) if size > CHAIN_TAIL else []
+    last = next((event for event in reversed(found) if event["type"] == kind), None)
+    return last, bool(last) and last is found[-1]
 
 
 def broken_chain(path: str, number: int, what: str) -> RefusedError:
@@ -28852,23 +28859,13 @@ def scaffold_system(workspace: Workspace, name: str) -> list[str]:
 
 # region lab/runstore.py
 # =============================================================================
-# The store of runs: one small interface, and its implementation in files.
+# The store of runs as the lab sees it: an interface, behind which runs may lie anywhere.
 #
-#     runs/<run>/run.json        what the run is, its state and result; written anew beside its place and renamed
-#     runs/<run>/items.jsonl     a line for each answer to an (item, trial, pass), appended, synced at most 200 ms later
-#     runs/<run>/events.jsonl    what happened to the run, each line with the hash of the one before, synced at once
-#     runs/<run>/out.log err.log what the eval printed, capped
-#     runs/<run>/attempt-N/      what these files were before the run was restarted
-#
-# Nobody else knows these paths. A run that is recorded as planned or running, but that no process
-# holds, was interrupted: `read` says so.
+# A run is a document (run.json), answers, chained events, logs, a patch, and folders for programs that need files: the locked copy,
+# material, the engine's evidence. lab/runfolder.py keeps them in files.
 # =============================================================================
 section("lab.runstore", r'''
-import hashlib
-import os
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
@@ -28876,13 +28873,175 @@ CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted",
 RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
 ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
 ANSWERED = ITEM_STATUSES[:2]  # statuses that are a measurement
-RUN_NAME = re.compile(r"r\d{4,9}\Z")
-RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
-RUN_LOCK = "lock"
-OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
 # What a run has only once it has been started, and no longer when it is restarted.
 RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds", "items")
 Key = tuple[str, int, int]  # item, trial, pass
+
+
+def run_passes(document: JsonObject) -> range:
+    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
+    first = int(document.get("campaign", {}).get("pass_from", 1))
+    return range(first, first + int(document["passes"]))
+
+
+def item_key(line: JsonObject) -> Key:
+    """(item, trial, pass) of a line of items.jsonl."""
+    return line["item"], line["trial"], line["pass"]
+
+
+class LogSink:
+    """Where what a program printed is kept; `write` returns when it is handed to the system."""
+
+    def write(self, data: bytes) -> None:
+        """Appends *data*."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends it."""
+        raise NotImplementedError
+
+
+class RunWriter:
+    """Writes one run, for the one process that holds it."""
+
+    notes: list[str]  # what was mended when the run was opened
+
+    def document(self) -> JsonObject:
+        """run.json as it is."""
+        raise NotImplementedError
+
+    def update(self, **fields: Any) -> None:
+        """Changes fields of run.json."""
+        raise NotImplementedError
+
+    def event(self, kind: str, **body: Any) -> None:
+        """Appends an event, on disk at once."""
+        raise NotImplementedError
+
+    def item(self, line: JsonObject) -> None:
+        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
+        raise NotImplementedError
+
+    def sync_if_due(self) -> None:
+        """Brings answers that have waited 200 ms to the disk."""
+        raise NotImplementedError
+
+    def log(self, name: str) -> LogSink:
+        """The log *name* of the run (out.log, err.log), to append to."""
+        raise NotImplementedError
+
+    def keep_patch(self, patch: str) -> None:
+        """Keeps the text of what the variant changes; bytes that are not UTF-8 are surrogates in it."""
+        raise NotImplementedError
+
+    def locked_folder(self) -> str:
+        """Absolute path of the local folder for the locked copy, which may not be there yet.
+
+        Programs run from it while the run is held, so that it is always the same folder of this machine's file system.
+        """
+        raise NotImplementedError
+
+    def material(self, name: str) -> str:
+        """Absolute path of the local folder *name* of the run, made when it is not there, for files that programs read while it is held."""
+        raise NotImplementedError
+
+    def shown(self, name: str) -> str:
+        """Where a person finds the log *name*, in words."""
+        raise NotImplementedError
+
+    def sealed_items(self) -> JsonObject | None:
+        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
+        raise NotImplementedError
+
+    def finish(self, state: str, **fields: Any) -> None:
+        """Syncs all answers, appends the event `ended` with *state*, *fields* and the hash of run.json, and makes both the run's."""
+        raise NotImplementedError
+
+
+class RunStore:
+    """All runs of a workspace."""
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        raise NotImplementedError
+
+    def create(self, document: JsonObject) -> str:
+        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
+        raise NotImplementedError
+
+    def read(self, run: str) -> JsonObject:
+        """run.json, its state `interrupted` when nobody is at it any more; a run that has not ended has no result.
+
+        Raises InputError (`no_run`, `unfit_run`), RefusedError (`record_changed`) when it is not what the run ended with.
+        """
+        raise NotImplementedError
+
+    def read_whole(self, run: str) -> JsonObject:
+        """run.json as `read` has it, after a look through all events: for what is made of the run. Raises InputError, RefusedError."""
+        self.events(run)
+        return self.read(run)
+
+    def items(self, run: str) -> Iterator[JsonObject]:
+        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
+        raise NotImplementedError
+
+    def events(self, run: str) -> list[JsonObject]:
+        """The events. Raises RefusedError (`broken_chain`)."""
+        raise NotImplementedError
+
+    def writing(self, run: str) -> Any:
+        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
+        raise NotImplementedError
+
+    def locked_folder(self, run: str) -> str:
+        """Absolute path of the local folder with the locked copy of *run*, to read. Raises InputError."""
+        raise NotImplementedError
+
+    def evidence_folder(self, run: str) -> str:
+        """Absolute path of the local folder of the engine's evidence of *run*: observations, results and what is computed from them.
+
+        Files in it are named after the run (`r0042.jsonl`, …), and are read and written by path: by whoever holds the run, and
+        afterwards by commands that keep their findings beside it. Raises InputError.
+        """
+        raise NotImplementedError
+
+    def restart(self, run: str) -> None:
+        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
+        raise NotImplementedError
+''', (
+    "foundation.jsonio "
+))
+# endregion
+
+# region lab/runfolder.py
+# =============================================================================
+# The store of runs in files of the workspace.
+#
+#     runs/<run>/run.json        what the run is, its state and result; written anew beside its place and renamed
+#     runs/<run>/items.jsonl     a line for each answer to an (item, trial, pass), appended, synced at most 200 ms later
+#     runs/<run>/events.jsonl    what happened to the run, each line with the hash of the one before, synced at once
+#     runs/<run>/out.log err.log what the eval printed, capped
+#     runs/<run>/attempt-N/      what these files were before the run was restarted
+#
+# Nobody else knows these paths; programs that need files get folders of their own (`locked_folder`,
+# `material`, `evidence_folder`). A run that is recorded as planned or running, but that no process
+# holds, was interrupted: `read` says so. The event `ended` has what the run ended with and the hash
+# of run.json: `read` refuses a run.json that says something else.
+# =============================================================================
+section("lab.runfolder", r'''
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+RUN_NAME = re.compile(r"r[0-9]{4,}\Z")
+RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
+RUN_LOCK, LOCKED = "lock", "locked"
+ENDED, UNENDED = "ended", (PLANNED, RUNNING)
+OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
+RUN_RESULT_FIELDS_TOLD = {"counts", "result", "items", "metrics", "cost_usd"}
 MEASURED = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
 RUN_FIELDS = {
     **dict.fromkeys(("id", "system", "variant", "created_at", "verdict", "separation"), TEXT),
@@ -28924,33 +29083,17 @@ ITEM_FIELDS = {
 REQUIRED_ITEM_FIELDS = ("item", "trial", "pass", "attempt", "status", "score", "metrics", "cost_usd", "latency_ms")
 
 
-def run_passes(document: JsonObject) -> range:
-    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
-    first = int(document.get("campaign", {}).get("pass_from", 1))
-    return range(first, first + int(document["passes"]))
-
-
-def ended_hash(document: JsonObject) -> str:
-    """SHA-256 of what run.json says once the run has ended, but for who was at it and the verdict."""
-    return sha256_hex(canonical_json({key: value for key, value in document.items() if key not in ("pid", "verdict")}))
-
-
-def item_key(line: JsonObject) -> Key:
-    """(item, trial, pass) of a line of items.jsonl."""
-    return line["item"], line["trial"], line["pass"]
-
-
 def other_answers(shown: str, what: str) -> RefusedError:
     """The refusal of answers that are not those which were recorded when the run ended."""
     hint = "put back the file that Kaizen wrote, or run that commit anew"
     return RefusedError(f"{shown}: is not what it was when the run ended: {what}", hint, "journal_changed")
 
 
-def check_run_document(document: JsonObject, run: str, shown: str) -> None:
-    """Raises InputError, with *shown* in front, unless *document* has the fields of run.json that *run* must have."""
+def check_run_document(document: JsonObject, run: str, path: str) -> None:
+    """Raises InputError, naming *path*, unless *document* has the fields of run.json that *run* must have."""
 
     def report(pointer: str, message: str, hint: str) -> None:
-        raise InputError(f"{shown}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
+        raise InputError(f"{shown_path(path)}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
 
     check_fields(document, RUN_FIELDS, "", report, REQUIRED_RUN_FIELDS)
     for name, fields in RUN_PARTS.items():
@@ -28976,78 +29119,34 @@ def checked_item(line: JsonObject, place: str) -> JsonObject:
     return line
 
 
-class RunWriter:
-    """Writes one run, for the one process that holds it."""
+def refuse_other_record(document: JsonObject, record: str, ended: JsonObject | None, path: str) -> None:
+    """Raises RefusedError, naming *path*, unless *document*, of a run that has ended, is what the event *ended* tells.
 
-    notes: list[str]  # what was mended when the run was opened
-
-    def document(self) -> JsonObject:
-        """run.json as it is."""
-        raise NotImplementedError
-
-    def update(self, **fields: Any) -> None:
-        """Changes fields of run.json."""
-        raise NotImplementedError
-
-    def event(self, kind: str, **body: Any) -> None:
-        """Appends an event, on disk at once."""
-        raise NotImplementedError
-
-    def item(self, line: JsonObject) -> None:
-        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
-        raise NotImplementedError
-
-    def sync_if_due(self) -> None:
-        """Brings answers that have waited 200 ms to the disk."""
-        raise NotImplementedError
-
-    def file(self, name: str) -> str:
-        """Path of a file beside the journals, for logs and the eval's material."""
-        raise NotImplementedError
-
-    def sealed_items(self) -> JsonObject | None:
-        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
-        raise NotImplementedError
-
-    def finish(self, state: str, **fields: Any) -> None:
-        """Syncs all answers, appends the event `ended`, and makes *state* the state of the run."""
-        raise NotImplementedError
+    *record* is the SHA-256 of it as it stands there. A restart that a crash broke off has taken the result away already: nothing is
+    claimed, and only the state counts.
+    """
+    told = ended["body"] if ended else {"state": document["state"]}
+    if told.get("record") == record:
+        return
+    claims_nothing = document["state"] != DONE and not RUN_RESULT_FIELDS_TOLD & document.keys()
+    if claims_nothing and told.get("state") == document["state"]:
+        return
+    differing = sorted(key for key in told if key != "record" and document.get(key) != told[key]) or ["what was planned"]
+    what = f"other {', '.join(differing)} than when the run ended" if ended else "there is no event that the run ended"
+    raise RefusedError(f"{shown_path(path)}: is not what Kaizen wrote: {what}", OWN_FILE_HINT, "record_changed")
 
 
-class RunStore:
-    """All runs of a workspace."""
+class FileSink(LogSink):
+    """Appends to the file *path*."""
 
-    def ids(self) -> list[str]:
-        """The ids of all runs, oldest first."""
-        raise NotImplementedError
+    def __init__(self, path: str) -> None:
+        self.path, self.descriptor = path, open_for_appending(path)
 
-    def create(self, document: JsonObject) -> str:
-        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
-        raise NotImplementedError
+    def write(self, data: bytes) -> None:
+        write_all(self.descriptor, data, self.path)
 
-    def read(self, run: str) -> JsonObject:
-        """run.json, its state `interrupted` when nobody is at it any more. Raises InputError (`no_run`)."""
-        raise NotImplementedError
-
-    def items(self, run: str) -> Iterator[JsonObject]:
-        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
-        raise NotImplementedError
-
-    def events(self, run: str) -> list[JsonObject]:
-        """The events. Raises RefusedError (`broken_chain`)."""
-        raise NotImplementedError
-
-    def writing(self, run: str) -> Any:
-        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
-        raise NotImplementedError
-
-    def file(self, run: str, name: str) -> str:
-        """Path of the file *name* beside the journals of *run*, to read or, for whoever holds the run, to write."""
-        raise NotImplementedError
-
-    def restart(self, run: str) -> None:
-        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
-        raise NotImplementedError
+    def close(self) -> None:
+        os.close(self.descriptor)
 
 
 def digested_lines(path: str) -> "tuple[int, hashlib._Hash]":
@@ -29089,7 +29188,24 @@ class FolderWriter(RunWriter):
         self.answers.sync_if_due()
 
     def file(self, name: str) -> str:
+        """Path of a file of the run."""
         return os.path.join(self.folder, name)
+
+    def log(self, name: str) -> LogSink:
+        return FileSink(self.file(name))
+
+    def keep_patch(self, patch: str) -> None:
+        write_file(self.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+
+    def locked_folder(self) -> str:
+        return self.file(LOCKED)
+
+    def material(self, name: str) -> str:
+        make_folder(self.file(name))
+        return self.file(name)
+
+    def shown(self, name: str) -> str:
+        return shown_path(self.file(name))
 
     def sealed_items(self) -> JsonObject | None:
         seal = {"lines": self.lines, "sha256": self.digest.hexdigest()}
@@ -29101,9 +29217,9 @@ class FolderWriter(RunWriter):
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
-        ended = {**self.fields, "state": state, "pid": None, **fields}
-        self.event("ended", state=state, reason=fields.get("reason"), sha256=ended_hash(ended))
-        self.update(**ended)
+        told = {"state": state, "reason": None, **fields}
+        self.event(ENDED, **told, record=sha256_hex(encode_readable({**self.fields, "pid": None, **told}) + "\n"))
+        self.update(pid=None, **told)
 
     def close(self) -> None:
         """Closes the journals."""
@@ -29143,27 +29259,24 @@ class FolderStore(RunStore):
     def read(self, run: str) -> JsonObject:
         folder = self.folder(run)
         path = os.path.join(folder, RUN_DOCUMENT)
-        found = read_json_object(path)
-        check_run_document(found, run, shown_path(path))
-        if found["state"] not in (PLANNED, RUNNING):
-            self.check_end(found, shown_path(path))
-        elif not is_locked(os.path.join(folder, RUN_LOCK)):
-            found["state"] = BROKEN_OFF
-        return found
-
-    def check_end(self, document: JsonObject, shown: str) -> None:
-        """Raises RefusedError (`result_changed`) unless the run ended as its run.json, called *shown*, says."""
-        folder = self.folder(document["id"])
-        events = os.path.join(folder, EVENTS_FILE)
-        moved = os.path.join(folder, f"attempt-{document['attempt']}")
-        if document["state"] != DONE and not os.path.exists(events) and os.path.isdir(moved):
-            return  # a restart that was broken off
-        last = last_event(events)
-        if last and last["type"] != "ended" and document["state"] != DONE:  # whoever went on with it has not said so yet
-            last = next((event for event in reversed(read_chain(events)) if event["type"] == "ended"), None)
-        if last is None or last["type"] != "ended" or last["body"].get("sha256") != ended_hash(document):
-            message = f"{shown}: does not say what {EVENTS_FILE} recorded when the run ended"
-            raise RefusedError(message, OWN_FILE_HINT, "result_changed")
+        data = read_bytes(path)
+        try:
+            found = decode_line(data)
+        except JsonError:
+            found = read_json_object(path)  # says where
+        check_run_document(found, run, path)
+        ended, is_last = last_event(os.path.join(folder, EVENTS_FILE), ENDED)
+        is_open = found["state"] in UNENDED
+        try:
+            if not is_open:
+                refuse_other_record(found, sha256_hex(data), ended, path)
+        except RefusedError:
+            is_open = True
+            if not is_locked(os.path.join(folder, RUN_LOCK)):
+                raise
+        if is_open and not is_locked(os.path.join(folder, RUN_LOCK)):
+            found["state"] = TAINTED if ended and is_last and ended["body"].get("state") == TAINTED else BROKEN_OFF
+        return {key: value for key, value in found.items() if key not in ("result", "counts")} if is_open else found
 
     def items(self, run: str) -> Iterator[JsonObject]:
         path, document = os.path.join(self.folder(run), ITEMS_FILE), self.read(run)
@@ -29186,8 +29299,11 @@ class FolderStore(RunStore):
     def events(self, run: str) -> list[JsonObject]:
         return read_chain(os.path.join(self.folder(run), EVENTS_FILE))
 
-    def file(self, run: str, name: str) -> str:
-        return os.path.join(self.folder(run), name)
+    def locked_folder(self, run: str) -> str:
+        return os.path.join(self.folder(run), LOCKED)
+
+    def evidence_folder(self, run: str) -> str:
+        return self.folder(run)
 
     @contextmanager
     def writing(self, run: str) -> Iterator[RunWriter]:
@@ -29196,6 +29312,11 @@ class FolderStore(RunStore):
             writer = FolderWriter(folder)
             try:
                 yield writer
+            except (InputError, OSError):
+                if os.path.isfile(writer.file(RUN_DOCUMENT)):
+                    raise
+                message = f"{shown_path(folder)}: somebody removed the folder of {run} while the run was at work: nothing of it is left"
+                raise RefusedError(message, "start another run; an eval must leave kaizen/.kaizen alone", "run_removed") from None
             finally:
                 writer.close()
 
@@ -29208,15 +29329,20 @@ class FolderStore(RunStore):
             make_new_folder(old)  # it is there when a crash broke off an earlier restart, which goes on here
             if not os.path.exists(os.path.join(old, RUN_DOCUMENT)):
                 copy_file(os.path.join(folder, RUN_DOCUMENT), os.path.join(old, RUN_DOCUMENT))
+            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
+            write_json(os.path.join(folder, RUN_DOCUMENT), kept)  # claims nothing from here on, wherever a crash breaks this off
             for name in list_folder(folder):
                 if name not in (RUN_DOCUMENT, RUN_LOCK) and not name.startswith(("attempt-", ".")):
                     move_file(os.path.join(folder, name), os.path.join(old, name))
-            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
             write_json(os.path.join(folder, RUN_DOCUMENT), {**kept, "state": PLANNED, "attempt": attempt + 1})
 
+
+def run_store(workspace: Workspace) -> RunStore:
+    """The store of the runs of *workspace*."""
+    return FolderStore(workspace)
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
-    "foundation.journals foundation.chain foundation.shapes runs.journal lab.workspace "
+    "foundation.journals foundation.chain foundation.shapes runs.journal lab.workspace lab.runstore "
 ))
 # endregion
 
@@ -29408,20 +29534,33 @@ def read_checkout(folder: str) -> Checkout:
     Raises GitError: git_missing, git_too_old, not_a_repository, unsafe_repository, bare_repository, no_work_tree.
     """
     git_version()
+    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    head: str | None
+    words = ["--is-inside-work-tree", "--is-shallow-repository", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]
+    together = git_ended(folder, "rev-parse", *words, *places)
+    answers = os.fsdecode(together.stdout).split("\n")[:-1]
+    if together.exit_code == 0 and len(answers) == 7 and answers[0] == "true":
+        _, is_shallow, head, name, root, git_dir, common = answers
+        branch = None if name == "HEAD" else name.removeprefix("refs/heads/")
+    else:  # no commit yet, no work tree, or a path with a line end: one answer at a time
+        is_shallow = work_tree_state(folder)
+        root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
+        head, branch = read_head(folder)
+    common_dir = os.path.realpath(os.path.join(folder, common))
+    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
+    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
+    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+
+
+def work_tree_state(folder: str) -> str:
+    """'true' or 'false': whether the repository around *folder* is shallow. Raises GitError where there is no work tree."""
     words = ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
     is_bare, is_inside, is_shallow = git_answer(folder, *words).split()
     if is_inside != "true":
         what = "is a bare repository, without files" if is_bare == "true" else "is not in the work tree of its repository"
         code = "bare_repository" if is_bare == "true" else "no_work_tree"
         raise GitError(f"{shown_path(folder)}: {what}", "go to a folder with checked-out files", code)
-    # One path an answer: a path may hold a line end.
-    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-    root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
-    common_dir = os.path.realpath(os.path.join(folder, common))
-    head, branch = read_head(folder)
-    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
-    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
-    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+    return is_shallow
 
 
 def read_head(folder: str) -> tuple[str | None, str | None]:
@@ -29448,18 +29587,35 @@ def checkout_obstacle(checkout: Checkout) -> GitError | None:
 
 
 def dirty_paths(checkout: Checkout) -> list[DirtyPath]:
-    """What in the work tree differs from HEAD, sorted by path; ignored files are exempt, submodules are entered. Raises GitError.
+    """What in the work tree differs from HEAD, sorted by path, as `look_at_tree` finds it. Raises GitError."""
+    return look_at_tree(checkout).dirty
+
+
+class TreeLook(NamedTuple):
+    """HEAD's commit and branch (None: no commit yet, detached), and what differs from it, sorted by path."""
+
+    head: str | None
+    branch: str | None
+    dirty: list[DirtyPath]
+
+
+def look_at_tree(checkout: Checkout) -> TreeLook:
+    """HEAD and what in the work tree differs from it; ignored files are exempt, submodules are entered. Raises GitError.
 
     Content filters (git-lfs) are not run: a file that one would change, and that was written since its checkout, counts as changed.
     """
     listed = git_answer(checkout.root, "ls-files", "-v", "-s", "-z")
     special = [match.groups() for match in re.finditer(SPECIAL_ENTRIES, listed)]
     hidden = [path for tag, _, path in special if tag]
-    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS), set(hidden))
+    status = looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS)
+    found = status_paths(status, set(hidden))
     for path in sorted(path for _, mode, path in special if mode):
         if found.get(path) is None:
             found.update((inner, "submodule") for inner in submodule_paths(checkout.root, path))
-    return [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    heads = dict(line[2:].split(" ", 1) for line in status.split("\0") if line.startswith("# branch."))
+    head, branch = heads["branch.oid"], heads["branch.head"]
+    dirty = [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    return TreeLook(None if head == "(initial)" else head, None if branch == "(detached)" else branch, dirty)
 
 
 def status_paths(status: str, hidden: set[str]) -> dict[str, str]:
@@ -29567,8 +29723,8 @@ def git_write_obstacle(checkout: Checkout) -> GitError | None:
 # =============================================================================
 # Whether a work tree is still what it was when a run began.
 #
-# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look.
-# The next is due after two seconds, or twenty times what the last one took if that is more: git uses
+# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look,
+# which is taken when the watch begins. The next is due after two seconds, or twenty times what the last one took if that is more: git uses
 # one thread for it, so looking costs at most 5 % of one core, however large the repository.
 # =============================================================================
 section("lab.watch", r'''
@@ -29600,9 +29756,9 @@ class TreeWatch(Watch):
         self.checkout = checkout
         self.locked = {os.path.join(checkout.root, path): digest for path, digest in locked.items()}
         self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
-        self.interval = WATCH_SECONDS
-        self.due = 0.0
-        self.before = frozenset(dirty_paths(checkout))
+        began = monotonic_seconds()
+        self.before = frozenset(look_at_tree(checkout).dirty)
+        self.looked(began)
 
     def poll(self) -> str | None:
         return self.changed() if monotonic_seconds() >= self.due else None
@@ -29617,17 +29773,22 @@ class TreeWatch(Watch):
         if is_last:
             self.seen.clear()
         try:
-            return self.head_change() or self.locked_change() or self.tree_change()
+            look = look_at_tree(self.checkout)
+            return self.head_change(look) or self.locked_change() or self.tree_change(look)
         except GitError as error:
             return f"the work tree can no longer be looked at: {error.message}"
         finally:
-            ended = monotonic_seconds()
-            self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
-            self.due = ended + self.interval
+            self.looked(began)
 
-    def head_change(self) -> str | None:
+    def looked(self, began: float) -> None:
+        """Says when the look after one that began at *began* and has ended now is due."""
+        ended = monotonic_seconds()
+        self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
+        self.due = ended + self.interval
+
+    def head_change(self, look: TreeLook) -> str | None:
         """That HEAD is another commit or branch."""
-        head, branch = read_head(self.checkout.root)
+        head, branch = look.head, look.branch
         if head != self.checkout.head:
             return f"HEAD moved from {(self.checkout.head or 'no commit')[:12]} to {(head or 'no commit')[:12]}"
         return None if branch == self.checkout.branch else f"the branch changed to {visible(branch or 'none (detached HEAD)')}"
@@ -29647,9 +29808,9 @@ class TreeWatch(Watch):
                 return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} is gone or cannot be read"
         return None
 
-    def tree_change(self) -> str | None:
+    def tree_change(self, look: TreeLook) -> str | None:
         """That a path became, or is no longer, different from the commit."""
-        now = set(dirty_paths(self.checkout))
+        now = set(look.dirty)
         changes = sorted(now ^ self.before)
         if not changes:
             return None
@@ -30374,11 +30535,10 @@ def measured_score(event: JsonObject, metrics: JsonObject, metric: Metric) -> fl
 
 
 class CappedLog:
-    """A log file of at most 8 MiB more than it has, secrets masked; `write` takes blocks of bytes."""
+    """Hands on at most 8 MiB to *sink*, secrets masked; `write` takes blocks of bytes."""
 
-    def __init__(self, path: str, exact: Sequence[str]) -> None:
-        self.path = path
-        self.descriptor = open_for_appending(path)
+    def __init__(self, sink: LogSink, exact: Sequence[str]) -> None:
+        self.sink = sink
         self.masker = CopyMasker(exact)
         self.left, self.lost = LOG_LIMIT, 0
 
@@ -30388,15 +30548,15 @@ class CappedLog:
         data = data[: self.left]
         self.left -= len(data)
         if data:
-            write_all(self.descriptor, self.masker(data), self.path)
+            self.sink.write(self.masker(data))
 
     def close(self) -> None:
         """Writes what is held, and how much was left out."""
         with suppress(Exception):
-            write_all(self.descriptor, self.masker(b""), self.path)
+            self.sink.write(self.masker(b""))
             if self.lost:
-                write_all(self.descriptor, f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode(), self.path)
-        os.close(self.descriptor)
+                self.sink.write(f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode())
+        self.sink.close()
 
 
 class RunSession:
@@ -30420,10 +30580,10 @@ class RunSession:
         document = writer.document()
         self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
         self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), tree or workspace.root
-        self.locked_folder = writer.file("locked")
+        self.locked_folder = writer.locked_folder()
         self.limits, self.environment, self.exact = limits, environment, exact
         self.locked: dict[str, str] = document["hashes"]["locked"]
-        self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
+        self.out, self.err = CappedLog(writer.log("out.log"), exact), CappedLog(writer.log("err.log"), exact)
         self.asked: dict[Key, AskedItem] = {}
         self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
         self.costs: list[float | None] = []
@@ -30573,9 +30733,9 @@ def is_answered(line: JsonObject | None) -> bool:
     """True when *line* is a measurement."""
     return line is not None and line["status"] in ANSWERED
 ''', (
-    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
-    "foundation.shapes foundation.redact foundation.process cases.case runs.masked_copies "
-    "lab.workspace lab.system lab.runstore lab.watch "
+    "foundation.errors foundation.clock foundation.text foundation.jsonio foundation.shapes "
+    "foundation.redact foundation.process cases.case runs.masked_copies lab.workspace lab.system "
+    "lab.runstore lab.watch "
 ))
 # endregion
 
@@ -31240,7 +31400,7 @@ import re
 
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
-STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
+STAGE_OF_RUN = re.compile(r"(r[0-9]{4,})\.")
 FEEDBACK_LENGTH = 1000
 
 
@@ -31252,15 +31412,15 @@ class RunEvidence(Improvement):
 
     def __init__(self, store: RunStore, run: str, place: str, outer: str) -> None:
         self.store, self.run, self.outer = store, run, outer
-        self.source = os.path.join(store.file(run, "locked"), place)
-        super().__init__(os.path.dirname(store.file(run, "run.json")))
+        self.source = os.path.join(store.locked_folder(run), place)
+        super().__init__(store.evidence_folder(run))
         self.name = f"{os.path.basename(os.path.normpath(place))} ({run})"
 
     def path(self, *parts: str) -> str:
         name = os.path.join(*parts) if parts else ""
         stage, source = STAGE_OF_RUN.match(name), os.path.join(self.source, name)
         if stage and stage[1] != self.run:
-            return self.store.file(stage[1], name)
+            return os.path.join(self.store.evidence_folder(stage[1]), name)
         return source if not stage and os.path.lexists(source) else os.path.join(self.folder, name)
 
     def argument(self) -> str:
@@ -31276,8 +31436,8 @@ class RunEvidence(Improvement):
 def run_evidence(argument: str) -> RunEvidence:
     """The evidence of the run that *argument*, `run:ID`, names. Raises InputError, or RefusedError for a run that says nothing."""
     workspace = find_workspace()
-    run, store = argument[len(RUN_PREFIX) :], FolderStore(workspace)
-    document = store.read(run)
+    run, store = argument[len(RUN_PREFIX) :], run_store(workspace)
+    document = store.read_whole(run)
     if document["separation"] != ENGINE:
         hint = "only a system whose system.md names an `improvement` is run by the engine"
         raise InputError(f"{run} has no observations: its eval was not the engine", hint, "no_observations")
@@ -31323,7 +31483,7 @@ class EngineEvaluator(ItemEvaluator):
         if outside:
             message = f"{system.id}: its improvement needs {listed(outside)}, which a run does not start"
             raise InputError(message, "write an eval that calls `kaizen evaluate` with what they need", "outside_evaluators")
-        self.store = FolderStore(workspace)
+        self.store = run_store(workspace)
 
     def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
         try:
@@ -31409,8 +31569,8 @@ def item_result(result: JsonObject, metric: str) -> JsonObject:
 ''', (
     "foundation.errors foundation.clock foundation.text foundation.jsonio cases.improvement "
     "cases.dataset cases.evaluation_file runs.journal runs.bridge evaluators.suite "
-    "evaluators.outside evaluators.stage_results lab.workspace lab.system lab.runstore lab.session "
-    "lab.typed_eval "
+    "evaluators.outside evaluators.stage_results lab.workspace lab.system lab.runstore lab.runfolder "
+    "lab.session lab.typed_eval "
 ))
 # endregion
 
@@ -31448,8 +31608,7 @@ def locked_word(word: str, session: RunSession) -> str:
 
 def write_request(asked: list[AskedItem], session: RunSession) -> str:
     """The path of a new request file about *asked*, which names a file with their cases."""
-    folder = session.writer.file("requests")
-    make_folder(folder)
+    folder = session.writer.material("requests")
     number = sum(name.endswith(".json") for name in list_folder(folder)) + 1
     path, cases = (os.path.join(folder, f"{number}{suffix}") for suffix in (".json", ".items.jsonl"))
     with replacing(cases) as stream:
@@ -31694,7 +31853,7 @@ def run_document(
 
 def copy_locked(workspace: Workspace, writer: RunWriter) -> None:
     """Makes the locked copy of the run anew. Raises RefusedError when a locked file is not the one that the run was planned with."""
-    folder = writer.file("locked")
+    folder = writer.locked_folder()
     if os.path.isdir(folder):
         remove_folder(folder)
     for path, digest in writer.document()["hashes"]["locked"].items():
@@ -31720,7 +31879,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
     refuse_windows()
     system = load_whole_system(workspace, options.system)
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         items = load_items(workspace, system)
@@ -31731,7 +31890,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
         with store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=document["tree"])
             if patch:
-                write_file(writer.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(patch)
             return execute(workspace, system, checkout, items, evaluator, store, writer)
 
 
@@ -31757,7 +31916,7 @@ def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
     refuse_windows()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
     system = load_whole_system(workspace, before["system"])
@@ -31939,14 +32098,14 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     """What the user should know besides the result."""
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
-    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    printed = [f"what the eval printed: {writer.shown('err.log')}"] if writer.document()["state"] == CRASHED else []
     return [*writer.notes, *held_back, *printed]
 ''', (
     "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
     "foundation.jsonio foundation.redact foundation.process foundation.git cases.improvement "
     "cases.case cases.dataset cases.evaluation_file runs.plan runs.workers runs.bridge lab.workspace "
-    "lab.system lab.runstore lab.git lab.provenance lab.watch lab.aggregation lab.preflight "
-    "lab.session lab.definition lab.eval_runner "
+    "lab.system lab.runstore lab.runfolder lab.git lab.provenance lab.watch lab.aggregation "
+    "lab.preflight lab.session lab.definition lab.eval_runner "
 ))
 # endregion
 
@@ -32168,13 +32327,17 @@ def answer_text(value: Any, limit: int) -> str:
 
 
 def live_runs(store: RunStore, documents: list[JsonObject]) -> list[JsonObject]:
-    """The runs at work, with their process and how many of their answers are there."""
+    """The runs at work, with their process and how many of their answers are there: None, with the `problem`, when they cannot be read."""
     found = []
     for document in documents:
         if document["state"] in (PLANNED, RUNNING):
-            answered = len(answered_lines(store, document))
+            answered, problem = None, None
+            try:
+                answered = len(answered_lines(store, document))
+            except KaizenError as error:
+                problem = error.message
             kept = {key: document.get(key) for key in ("id", "system", "variant", "state", "pid", "started_at")}
-            found.append({**kept, "answered": answered, "planned": planned_answers(document)})
+            found.append({**kept, "answered": answered, "planned": planned_answers(document), "problem": problem})
     return found
 
 
@@ -33353,6 +33516,8 @@ def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
 section("campaigns.history_search", r'''
 import os
 import re
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 
@@ -33364,8 +33529,11 @@ class HistoryHits(NamedTuple):
     gap: str
 
 
-def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryHits:
-    """How many of *cases* stand in a version of the dataset *path*, relative to the root, or of a file that ends alike. Raises GitError."""
+def search_history(checkout: Checkout, path: str, cases: list[Case], copies: Iterable[bytes] = ()) -> HistoryHits:
+    """How many of *cases* stand in a version of the dataset *path*, of a file that ends alike, or in *copies*.
+
+    The path is relative to the root. Raises GitError.
+    """
     wanted = {question_text(case.document): 0 for case in cases}
     for case in cases:
         wanted[question_text(case.document)] += 1
@@ -33373,7 +33541,7 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     found: set[str] = set()
     seen: set[bytes] = set()
     versions = missing = 0
-    for _, data in blob_contents(checkout.root, objects):
+    for data in chain(copies, (content for _, content in blob_contents(checkout.root, objects))):
         versions += data is not None
         missing += data is None
         for line in set(data.split(b"\n")) - seen if data else ():
@@ -33437,6 +33605,9 @@ SHORTEST_VALUE = 12  # letters; a shorter value stands in many a text by chance
 COMMON_QUESTIONS = 3  # what so many different cases hold is a phrase of the task, not the text of an item
 MEMORISED_ITEMS = 2
 SCAN_LIMIT = 4 << 20
+PIECE_LETTERS, PIECE_OVERLAP = 1 << 18, 1 << 12
+LINES_AROUND = 40  # forty letters may stand on as many lines
+MUTABLE_LIMIT = 8 << 20  # of mutable files that are looked through at the opening: some seconds
 DIGEST_LENGTH = 20
 TEXT_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5})|u\{([0-9a-fA-F]{1,5})\}|[abfnrtv0'\"`/\\\n])")
 MARKED_FIELDS = ("input", "expected", "metadata")
@@ -33707,8 +33878,8 @@ def is_text(data: bytes) -> bool:
 def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contamination:
     """What HEAD of *checkout* adds to the commit *base*, compared with the cases of *campaign*, and its locked files with the contract.
 
-    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`,
-    `sealed_missing`) for a holdout that is not the one that was sealed; what is wrong with the system's files.
+    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`) for
+    a holdout that is not the one that was sealed; what is wrong with the system's files.
     """
     workspace = find_workspace(os.path.join(checkout.root, str(campaign.events[0]["body"].get("root", ""))))
     system = load_system(workspace, campaign.system)
@@ -33718,28 +33889,59 @@ def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contaminatio
     changed, gap = changed_texts(checkout, base), ""
     sealed = HoldoutMarks({}, b"", [], b"")
     obstacle = sealed_obstacle(campaign)
-    if obstacle and obstacle.reason == "sealed_unreadable":
+    if obstacle and obstacle.reason in ("sealed_missing", "sealed_unreadable"):  # a container may hide it altogether
         gap = obstacle.message
     else:
         sealed = read_holdout_marks(campaign)
-    added = added_marks(changed, sorted({*index.sizes, *sealed.sizes}))
-    hits = {number for mark in added for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())} if sealed.cases else set()
+    hits = added_hits(changed, index, sealed)
+    cases = {number for mark in hits for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())}
     canary = bool(sealed.canary) and any(sealed.canary in data.lower() for data in changed.new.values())
-    return Contamination(None if gap else len(hits), index.found(added), canary, locked, changed.not_read, gap)
+    return Contamination(None if gap else len(cases), index.found(hits), canary, locked, changed.not_read, gap)
 
 
-def added_marks(changed: ChangedTexts, sizes: list[int]) -> set[str]:
-    """The marks of the new texts without those of the old ones."""
-    new = set().union(*(file_marks(data.decode(), sizes) for data in changed.new.values() if is_text(data)))
-    return new - set().union(*(file_marks(data.decode(), sizes) for data in changed.old.values() if is_text(data)))
+def added_hits(changed: ChangedTexts, index: ItemIndex, sealed: HoldoutMarks) -> set[str]:
+    """The marks of cases that stand in or around new lines of the changed files, and did not stand in any of them before."""
+    old = [data.decode() for data in changed.old.values() if is_text(data)]
+    old_lines = {line for text in old for line in text.split("\n")}
+    sizes = sorted({*index.sizes, *sealed.sizes})
+    hits: set[str] = set()
+    for data in filter(is_text, changed.new.values()):
+        for piece in added_pieces(data.decode(), old_lines):
+            marks = file_marks(piece, sizes)
+            hits |= marks & index.items.keys()
+            hits.update(mark for mark in marks if sealed.cases and mark_digest(sealed.salt, mark) in sealed.cases)
+    for text in old if hits else ():
+        for piece in added_pieces(text, set()):
+            hits -= file_marks(piece, sizes)
+    return hits
 
 
-def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    """The texts of the files of *commit* whose path, relative to *folder*, is wanted; what is no text is left out. Raises GitError."""
+def added_pieces(text: str, old_lines: set[str]) -> Iterator[str]:
+    """What of *text* is not in *old_lines*, with the lines around it that it may complete, in pieces that memory holds easily."""
+    lines = text.split("\n")
+    done = 0
+    for number, line in enumerate(lines):
+        if number < done or line in old_lines:
+            continue
+        start, end = max(0, number - LINES_AROUND), number + 1
+        while end < len(lines) and any(each not in old_lines for each in lines[end : end + LINES_AROUND]):
+            end += 1
+        done = end + LINES_AROUND
+        piece = "\n".join(lines[start:done])
+        for place in range(0, len(piece), PIECE_LETTERS):
+            yield piece[place : place + PIECE_LETTERS + PIECE_OVERLAP]
+
+
+def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool], most: int = 1 << 40) -> Iterator[str]:
+    """The texts of the files of *commit* whose path, relative to *folder*, is wanted, until they are *most* bytes together.
+
+    What is no text is left out. Raises GitError.
+    """
     rows = [row.partition("\t") for row in git_answer(folder, "ls-tree", "-r", "-z", commit).split("\0")]
     names = [fields.split(" ")[2] for fields, _, path in rows if path and is_wanted(path)]
     for _, data in blob_contents(folder, names, SCAN_LIMIT):
-        if data is not None and is_text(data):
+        if data is not None and is_text(data) and most > 0:
+            most -= len(data)
             yield data.decode()
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shingles "
@@ -34048,7 +34250,7 @@ def contract_words(contract: JsonObject) -> list[str]:
 # =============================================================================
 section("campaigns.admission", r'''
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 SALT_LENGTH = 16
@@ -34113,8 +34315,9 @@ def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
     refuse_tuned_holdout(workspace, earlier, sides.holdout)
     dataset, own = own_dataset(system), workspace.path(own_dataset(system))
     kept = kept_lines(read_bytes(own), shown_path(own), sides)
-    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout)
-    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable)))
+    refuse_copies(workspace, str(checkout.head), dataset, sides.holdout)
+    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout, run_copies(workspace, dataset))
+    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT))
     salt, canary = os.urandom(SALT_LENGTH).hex(), f"kaizen-canary-{os.urandom(SALT_LENGTH).hex()}"
     marks = sealed_marks(sides.holdout, sides.development, files, os.urandom(SALT_LENGTH).hex())
     proofs = {"marks_sha256": sha256_hex(marks_text(marks)), "canary_sha256": sha256_hex(canary)}
@@ -34153,7 +34356,8 @@ def checked_sealed_place(workspace: Workspace, checkout: Checkout, name: str) ->
     if os.path.islink(path):
         raise RefusedError(f"{shown_path(path)}: is a symbolic link", "name the folder itself", "sealed_link")
     path = os.path.realpath(path)
-    for place in dict.fromkeys((checkout.root, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
+    main = os.path.dirname(os.path.dirname(workspace.store_folder))  # the tree whose worktree this may be
+    for place in dict.fromkeys((checkout.root, main, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
         if is_inside(place, path):
             message = f"{shown_path(path)}: lies inside the repository, where every variant could read it"
             raise RefusedError(message, "name a folder outside of it", "sealed_inside")
@@ -34184,7 +34388,8 @@ def own_dataset(system: System) -> str:
 
 def case_sides(workspace: Workspace, system: System, checkout: Checkout, request: OpeningRequest) -> CaseSides:
     """Which cases are on which side. Raises RefusedError: `holdout_inside`, `holdout_in_include`, `two_holdouts`, `no_holdout`."""
-    own, included = system_cases(workspace, system)
+    own, others = system_cases(workspace, system)
+    included = [case for case in others if case.id not in {each.id for each in own if not is_holdout(each.document)}]
     held = [case for case in own if is_holdout(case.document)]
     if any(is_holdout(case.document) for case in included):
         message = "an included file holds cases of the holdout, and stays as it is for whoever else includes it"
@@ -34205,8 +34410,10 @@ def case_sides(workspace: Workspace, system: System, checkout: Checkout, request
         message = f"{shown_path(workspace.path(own_dataset(system)))}: no case is held out, though cases have a split"
         hint = 'give fresh cases "split": "holdout", or name a file outside the repository: --holdout FILE'
         raise RefusedError(message, hint, "no_holdout")
-    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable))
+    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT)
     known = known_questions(own, files)  # as an example in a prompt is
+    asked = {question_text(case.document) for case in others}
+    known |= {case.id for case in own if question_text(case.document) in asked}
     drawn = set(draw_holdout(own, split_share(request.split, len(own)), workspace.config["seed"], known))
     kept = [case._replace(document={**case.document, "split": "development"}) for case in own if case.id not in drawn]
     return CaseSides(kept + included, as_holdout([case for case in own if case.id in drawn]), True)
@@ -34224,19 +34431,20 @@ def as_holdout(cases: list[Case]) -> list[Case]:
 
 
 def system_cases(workspace: Workspace, system: System) -> tuple[list[Case], list[Case]]:
-    """(the cases in the system's own file, those of files that its improvement includes). Raises BreachesError."""
+    """(the cases in the system's own file, all those of files that its improvement includes). Raises BreachesError."""
     breaches = Breaches()
-    path = workspace.path(own_dataset(system))
+    own: dict[str, Case] = {}
+    included: dict[str, Case] = {}
     if system.improvement:
         improvement = Improvement(workspace.path(system.improvement))
         evaluation = load_evaluation(improvement, breaches)
-        cases = load_dataset(improvement, evaluation.include if evaluation else [], breaches).cases
-    else:
-        cases = {}
-        add_cases(path, cases, breaches)
+        load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+        breaches.raise_if_any()
+        for name in evaluation.include if evaluation else []:
+            add_cases(included_path(improvement, name), included, breaches)
+    add_cases(workspace.path(own_dataset(system)), own, breaches)
     breaches.raise_if_any()
-    own = [case for case in cases.values() if case.path == shown_path(path)]
-    return own, [case for case in cases.values() if case.path != shown_path(path)]
+    return list(own.values()), list(included.values())
 
 
 def kept_lines(data: bytes, shown: str, sides: CaseSides) -> bytes | None:
@@ -34277,9 +34485,31 @@ def refuse_tuned_holdout(workspace: Workspace, earlier: list[EarlierContract], h
             raise RefusedError(message, "keep back cases that no variant has been tuned on", "holdout_was_development")
 
 
+def refuse_copies(workspace: Workspace, commit: str, dataset: str, holdout: list[Case]) -> None:
+    """Raises RefusedError when a file beside the *dataset* holds cases of *holdout*: taking them out of one would keep nothing back."""
+    wanted = {question_text(case.document) for case in holdout}
+    suffix = os.path.splitext(dataset)[1]
+    texts = committed_texts(workspace.root, commit, lambda path: path.endswith(suffix) and path != dataset)
+    copied = wanted & {question for text in texts for line in text.split("\n") for question in line_questions(line.encode())}
+    if copied:
+        message = f"{counted(len(copied), 'case')} of the holdout stand in further files of the tree that end in {quoted(suffix)}"
+        raise RefusedError(message, "take them out there, and commit", "holdout_in_tree")
+
+
+def run_copies(workspace: Workspace, dataset: str) -> Iterator[bytes]:
+    """The copies of the *dataset* that earlier runs have kept, each once."""
+    runs = os.path.join(workspace.store_folder, "runs")
+    seen = set()
+    for name in list_folder(runs) if os.path.isdir(runs) else []:
+        path = os.path.join(runs, name, "locked", dataset)
+        if os.path.isfile(path) and (digest := content_sha256(path)) not in seen:
+            seen.add(digest)
+            yield read_bytes(path)
+
+
 def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: str) -> None:
     """Raises RefusedError when a file that decides the score is not in the commit, or git would change the dataset by a filter."""
-    tracked = set(git_answer(workspace.root, "ls-files", "-z", "--", *locked).split("\0"))
+    tracked = set(git_answer(workspace.root, "ls-files", "-z").split("\0"))
     loose = sorted(path for path in locked if path not in tracked)
     if loose:
         message = f"{counted(len(loose), 'locked file')} not in git: {listed([quoted(path) for path in loose], 3)}"
@@ -34293,12 +34523,12 @@ def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: st
 def seal_level(workspace: Workspace, request: OpeningRequest, history: HistoryHits, holdout: list[Case]) -> SealLevel:
     """How well the holdout will be kept: what git knows cannot be sealed, another user's folder is, and a statement is a statement."""
     if history.cases:
-        where = "stand in the history of the repository, where the agent can read them"
+        where = "stand in the history of the repository or in copies of earlier runs, where the agent can read them"
         return SealLevel("honour", f"{history.cases} of {counted(len(holdout), 'case')} {where}")
     if history.gap:
         return SealLevel("honour", f"the history of the repository could not be searched: {history.gap}")
-    owner = os.stat(workspace.root).st_uid
-    if hasattr(os, "geteuid") and os.geteuid() != owner:
+    owner, user = os.stat(workspace.root).st_uid, os.geteuid() if hasattr(os, "geteuid") else 0
+    if user != owner and 0 not in (user, owner):  # who may be root reads everything, and so may the agent
         return SealLevel("other_user", "the folder belongs to another user than the repository, and admits nobody else")
     if request.guarded:
         return SealLevel("guarded", f"stated, not verified: {'; '.join(request.guarded)}")
@@ -34321,7 +34551,7 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
 ''', (
     "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
     "cases.improvement cases.case cases.dataset cases.evaluation_file lab.workspace lab.system "
-    "lab.git lab.provenance lab.preflight lab.definition lab.execution campaigns.campaign "
+    "lab.git lab.provenance lab.watch lab.preflight lab.definition lab.execution campaigns.campaign "
     "campaigns.splitting campaigns.sealed campaigns.history_search campaigns.contamination "
     "campaigns.contract "
 ))
@@ -35442,10 +35672,10 @@ def make_bench(
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
-    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), FolderStore(workspace))
+    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), run_store(workspace))
     judge = judge._replace(store_folder=store_folder or workspace.store_folder)
     items = load_items(judge, system)
-    return Bench(workspace, campaign, checkout, FolderStore(judge), judge, system, items, limits, folders, not store_folder)
+    return Bench(workspace, campaign, checkout, run_store(judge), judge, system, items, limits, folders, not store_folder)
 
 
 # --- Runs ------------------------------------------------------------------------------
@@ -35481,7 +35711,8 @@ def arm_document(bench: Bench, arm: Arm, measure: Measure, evaluator: ItemEvalua
 
 def found_run(bench: Bench, arm: Arm, measure: Measure) -> str:
     """The run of *arm* in *measure* that is there already, also one that was made and not told of before a crash; '' for none."""
-    told = {str(event["body"]["run"]): event["body"] for event in bench.campaign.events if event["type"] == "run_started"}
+    started = [event["body"] for event in bench.campaign.events if event["type"] == "run_started"] if bench.is_recorded else []
+    told = {str(body["run"]): body for body in started}
     for run in reversed(bench.store.ids()):
         body = told.get(run)
         if body is not None and (body["purpose"], body["commit"]) != (measure.purpose, arm.commit):
@@ -35579,7 +35810,7 @@ class ArmRuns:
         """
         for run in self.runs:
             if not run.is_done() and run.writer.document()["passes"] < passes:
-                run.writer.update(passes=passes)
+                run.writer.update(state=RUNNING, passes=passes)
         for number in range(self.of.first, self.of.first + passes):
             for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
                 if run.is_done():
@@ -35743,8 +35974,8 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
             raise RefusedError(message, "close the campaign with: kaizen campaign close", "budget_spent")
 ''', (
     "foundation.errors foundation.jsonio foundation.locks foundation.process stats.paired_runs "
-    "runs.workers runs.bridge lab.workspace lab.system lab.runstore lab.provenance lab.watch "
-    "lab.preflight lab.session lab.eval_runner lab.execution lab.reading lab.pairing "
+    "runs.workers runs.bridge lab.workspace lab.system lab.runstore lab.runfolder lab.provenance "
+    "lab.watch lab.preflight lab.session lab.eval_runner lab.execution lab.reading lab.pairing "
     "campaigns.campaign campaigns.splitting campaigns.state campaigns.arms "
 ))
 # endregion
@@ -35831,6 +36062,13 @@ def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, 
             raise RefusedError(message, "change something, or: kaizen replicate for fresh trials of a promising variant", "duplicate")
 
 
+def refuse_unchanged(state: CampaignState, purpose: str, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`duplicate`) for a variant that differs from the leader in notes alone."""
+    if purpose == SCREENING and not paths:
+        message = f"this is {visible(state.leader.variant, 60)}, the leader, which {listed(state.stored, 3)} measured"
+        raise RefusedError(message, "change something first", "duplicate")
+
+
 def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) -> RunOptions:
     """*options* with the hypothesis and label of the idea. Raises RefusedError, UsageError or InputError when they do not go together."""
     idea = state.ideas.get(options.idea)
@@ -35901,7 +36139,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         bench, state, checkout = bench_in_tree(workspace, campaign, here, folders, options)
         base = state.leader.commit
         paths = variant_paths(workspace, campaign, checkout, base)
-        unfinished = unfinished_run(bench, state, options, str(checkout.head))
+        unfinished = unfinished_run(bench, options, str(checkout.head))
         if unfinished:
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
@@ -35909,13 +36147,14 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
+            refuse_unchanged(state, purpose, paths)
         memorised = memorised_items(campaign, checkout, options.variant, base) if paths else 0
         if purpose == SCREENING:
             options = checked_hypothesis(bench, state, options)
         evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
         items = bench.order()[: options.max_items]
         document = run_document(bench.judge, bench.system, options, checkout, bench.items, evaluator)
-        of = campaign_fields(campaign, Measure(purpose, f"{purpose}\n{checkout.head}", items, idea=options.idea, label=options.label))
+        of = campaign_fields(campaign, own_measure(purpose, str(checkout.head))._replace(idea=options.idea, label=options.label))
         document |= {
             "patch_id": patch,
             "population": {**document["population"], "selected_item_ids": list(items)},
@@ -35927,7 +36166,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         with bench.store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=tree)
             if text:
-                write_file(writer.file("diff.patch"), text.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(text)
             outcome = execute_here(bench, checkout, writer, False)
         return judged(bench, outcome)
 
@@ -35948,16 +36187,23 @@ def bench_in_tree(
     return bench, state, checkout
 
 
-def unfinished_run(bench: Bench, state: CampaignState, options: RunOptions, commit: str) -> str:
+def unfinished_run(bench: Bench, options: RunOptions, commit: str) -> str:
     """The screen of this variant and commit that was broken off, or ended before it was judged; '' for none."""
     if options.is_diagnostic or options.max_items is not None:
         return ""
-    judged_runs = {event["body"]["run"] for event in bench.campaign.events if event["type"] in ("screen", "baseline")}
-    for run, body in reversed(state.runs.items()):
-        is_same = (body.get("variant"), body.get("commit")) == (options.variant, commit) and body["purpose"] in (SCREENING, BASELINE_RUN)
-        if is_same and run not in judged_runs:
-            return run
-    return ""
+    purpose = BASELINE_RUN if options.variant == UNCHANGED else SCREENING
+    run = found_run(bench, Arm("", options.variant, commit), own_measure(purpose, commit))
+    return "" if is_judged(bench.campaign, run) else run
+
+
+def own_measure(purpose: str, commit: str) -> Measure:
+    """The measurement that a run of *commit* in its own tree is."""
+    return Measure(purpose, f"{purpose}\n{commit}", ())
+
+
+def is_judged(campaign: Campaign, run: str) -> bool:
+    """True when the journal holds what *run* said."""
+    return any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in campaign.events)
 
 
 def execute_here(bench: Bench, checkout: Checkout, writer: RunWriter, has_new_chance: bool) -> RunOutcome:
@@ -36000,8 +36246,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
         raise RefusedError(message, f"check that commit out, here or in a worktree: git switch --detach {commit}", "other_commit")
     tell_start(bench.campaign, before)
     is_over = before["state"] == DONE or before.get("reason") == RACE_STOPPED
-    is_judged = any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in bench.campaign.events)
-    if is_over and not is_judged and own != DIAGNOSTIC_RUN:
+    if is_over and not is_judged(bench.campaign, run) and own != DIAGNOSTIC_RUN:
         tell_end(bench.campaign, before)
         return judged(bench, RunOutcome(before, []))
     refuse_state({**before, "state": DONE} if is_over else before, is_restart)
@@ -36123,10 +36368,10 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
     return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
 ''', (
-    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
-    "foundation.process stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace "
-    "lab.system lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session "
-    "lab.definition lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
+    "foundation.errors foundation.text foundation.globs foundation.jsonio foundation.process "
+    "stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace lab.system "
+    "lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session lab.definition "
+    "lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
     "campaigns.contamination campaigns.state campaigns.arms campaigns.measuring "
 ))
 # endregion
@@ -36556,6 +36801,9 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             raise obstacle
         is_new = begun is None
         if begun is None:
+            checkout = read_checkout(workspace.root)
+            for version in (state.leader, state.reference):  # a commit that is not here costs no look
+                commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
@@ -36659,9 +36907,9 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
         pair.measure(trials)
         states = pair.finish()
         leader, reference = pair.scores("leader"), pair.scores("reference")
-    failed = next((each for each in states if each != DONE), None)
+    failed = sorted(set(states) - {DONE}, key=lambda state: state == INCOMPLETE)  # a run is incomplete because the other one failed
     if failed:
-        raise VoidLook(failed)
+        raise VoidLook(failed[0])
     variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))
@@ -36870,7 +37118,7 @@ def keep_variant(workspace: Workspace, name: str, variant: str, simplify: bool, 
             message = f"HEAD does not contain {variant}, which is {found.commit[:12]}"
             raise RefusedError(message, f"check it out first: git switch --detach {found.commit[:12]}", "other_commit")
         runs = run_names(replicate["runs"]["candidate"])
-        check_recorded(campaign, FolderStore(workspace), runs)
+        check_recorded(campaign, run_store(workspace), runs)
         ref = variant_ref(checkout, campaign.id, variant, found.commit)
         how = SIMPLIFIED if simplify else KEPT
         taught = [{"variant": variant, "verdict": how, "lesson": lesson}]
@@ -36996,9 +37244,9 @@ def add_note(campaign: Campaign, text: str, variant: str, accepted_by: str = "")
     body: JsonObject = record(campaign, "note", text=text, variant=variant or None)["body"]
     return body
 ''', (
-    "foundation.errors foundation.text foundation.jsonio foundation.locks lab.workspace lab.runstore "
-    "lab.git lab.provenance lab.worktrees lab.preflight campaigns.campaign campaigns.state "
-    "campaigns.measuring campaigns.notes "
+    "foundation.errors foundation.text foundation.jsonio foundation.locks lab.workspace "
+    "lab.runfolder lab.git lab.provenance lab.worktrees lab.preflight campaigns.campaign "
+    "campaigns.state campaigns.measuring campaigns.notes "
 ))
 # endregion
 
@@ -37206,6 +37454,7 @@ MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
 DIAGNOSTIC_ITEMS = 5
 PATHS_TOLD = 10
 IN_TREE = (BASELINE_RUN, DIAGNOSTIC_RUN, SCREENING)  # purposes of runs that take place in the tree at hand
+NEED_GIT = ("keep", "discard", "propose", "checkout")  # actions that make commits or move HEAD
 STOP_ACTION, HUMAN_ACTION, CLOSE_ACTION, PROPOSE = "stop", "human", "close", "propose"
 
 
@@ -37216,6 +37465,7 @@ class Facts(NamedTuple):
     tree: JsonObject
     open_runs: dict[str, str]
     contains_leader: bool
+    has_changes: bool  # HEAD follows the leader, and more than notes differ
     contains: dict[str, bool]  # by variant that waits for a decision: whether HEAD contains it
 
 
@@ -37229,9 +37479,9 @@ class Step(NamedTuple):
     idea: str = ""
 
 
-def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
+def read_facts(workspace: Workspace, campaign: Campaign, state: CampaignState) -> Facts:
     """The facts of now."""
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     runs = [run for run, body in state.runs.items() if body.get("state") in (None, BROKEN_OFF)]
     open_runs = {}
@@ -37242,10 +37492,12 @@ def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
             open_runs[run] = "missing"
     tree = tree_document(workspace)
     if tree["head"] is None:
-        return Facts(signs, tree, open_runs, False, {})
+        return Facts(signs, tree, open_runs, False, False, {})
     checkout = read_checkout(workspace.root)
     waiting = {each.name: contains_commit(checkout, each.commit) for each in state.undecided()}
-    return Facts(signs, tree, open_runs, contains_commit(checkout, state.leader.commit), waiting)
+    follows = contains_commit(checkout, state.leader.commit)
+    has_changes = follows and bool(variant_paths(workspace, campaign, checkout, state.leader.commit))
+    return Facts(signs, tree, open_runs, follows, has_changes, waiting)
 
 
 # --- The list --------------------------------------------------------------------------
@@ -37380,7 +37632,7 @@ class Steps:
         """Baseline, noise floor, whether the effect can be seen at all, drift."""
         state = self.state
         if state.baseline is None:
-            if self.facts.tree["head"] != state.leader.head:
+            if self.facts.has_changes or not self.facts.contains_leader:
                 return self.go_to(state.leader.head, "the baseline is measured at the commit with which the campaign opened")
             seen = [body for body in state.runs.values() if body.get("purpose") == DIAGNOSTIC_RUN and body.get("state") == DONE]
             if not seen:
@@ -37480,7 +37732,7 @@ class Steps:
                 why = f"a plateau: go on in a new session that knows nothing but this; {why}"
             return Step(PROPOSE, ["kaizen", "idea", "list", *self.named], why)
         tested = {each.commit for each in self.state.variants.values()} | {each.head for each in self.state.versions.values()}
-        if head in tested:
+        if head in tested or not self.facts.has_changes:
             why = f"make {ideas[0]} ({visible(self.state.ideas[ideas[0]]['title'], 80)}), commit it, and ask again"
             return Step(PROPOSE, ["kaizen", "idea", "list", "--status", OPEN_IDEA, *self.named], why, idea=ideas[0])
         why = f"the commit at hand was not measured yet: {visible(self.state.ideas[ideas[0]]['title'], 80)}"
@@ -37506,11 +37758,11 @@ class NextStep(NamedTuple):
 def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     """What is next in *campaign*. Raises RefusedError when its files were changed."""
     state = campaign_state(campaign)
-    facts = read_facts(workspace, state)
-    scores = leader_scores(FolderStore(workspace), state)
+    facts = read_facts(workspace, campaign, state)
+    scores = leader_scores(run_store(workspace), state)
     dev_score = mean_score(scores)
     stops = campaign_stops(state, dev_score, facts.signs)
-    step = Steps(campaign, state, facts, stops).first()
+    step = where_git_writes(workspace, campaign, state, Steps(campaign, state, facts, stops).first())
     code = {STOP_ACTION: EXIT_NO, CLOSE_ACTION: EXIT_NO, HUMAN_ACTION: EXIT_HUMAN, "guide": EXIT_HUMAN}.get(step.action, EXIT_DONE)
     document: JsonObject = {
         "schema": 1,
@@ -37530,6 +37782,17 @@ def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     if facts.tree["dirty"]:
         document["paths"] = [visible(each["path"], 80) for each in facts.tree["dirty"][:PATHS_TOLD]]
     return NextStep(step, code, document)
+
+
+def where_git_writes(workspace: Workspace, campaign: Campaign, state: CampaignState, step: Step) -> Step:
+    """*step*, or where it needs commits and none can be made here, the way to a clone in which they can."""
+    if step.action not in NEED_GIT:
+        return step
+    obstacle = git_write_obstacle(read_checkout(workspace.root))
+    if obstacle is None:
+        return step
+    words = ["kaizen", "lab", "open", "--campaign", campaign.id, "--from", state.leader.head]
+    return Step("clone", words, f"{obstacle.message}: go on in the clone of {campaign.id}")
 
 
 def command_line(words: list[str]) -> str:
@@ -37552,9 +37815,9 @@ def fitted(document: JsonObject, outside: int) -> JsonObject:
             memory[longest].pop(0)  # oldest first
     return document
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.provenance "
-    "lab.preflight campaigns.campaign campaigns.rules campaigns.state campaigns.measuring "
-    "campaigns.conduct campaigns.standing "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.provenance lab.preflight campaigns.campaign campaigns.rules campaigns.state "
+    "campaigns.measuring campaigns.screening campaigns.conduct campaigns.standing "
 ))
 # endregion
 
@@ -37590,6 +37853,8 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
     """
     campaign = load_campaign(workspace, name)
     refuse_closed(campaign)
+    with deciding(workspace, name):  # whatever forbids the end is told before a look is spent
+        pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
         looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
@@ -37628,10 +37893,10 @@ def last_look(workspace: Workspace, campaign: Campaign) -> str:
 # --- What is opened --------------------------------------------------------------------
 
 
-def look_store(campaign: Campaign, look: int) -> FolderStore:
+def look_store(campaign: Campaign, look: int) -> RunStore:
     """The runs of the look number *look*, in the sealed place."""
     folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(look))
-    return FolderStore(Workspace(folder, folder, {}))
+    return run_store(Workspace(folder, folder, {}))
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
@@ -37652,9 +37917,10 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    noise, trials = state.noise or {}, int(state.contract["looks"]["trials"])
+    trials = int(state.contract["looks"]["trials"])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     width, level = score_width(state.contract), float(look["level"])
-    terms = float(noise.get("run_variance") or 0.0), (trials, trials), int(noise.get("passes") or 0)
+    terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
     numbers = {
         "leader_score": mean_score(leader), "reference_score": mean_score(reference),
@@ -37702,7 +37968,7 @@ def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
     text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
     return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
 ''', (
-    "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore "
+    "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore lab.runfolder "
     "campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed campaigns.state "
     "campaigns.measuring campaigns.looking campaigns.notes campaigns.conduct campaigns.standing "
 ))
@@ -45528,7 +45794,8 @@ def install_codex(caller: Caller, root: str) -> ClientOutcome:
         told = f"its copy differs from the checkout in {listed(map(visible, other), 3)}"
         raise ClientError(f"{told}; remove {shown_path(folder)} and try again")
     outcome = placed(before, after, moved, len(stale))
-    return outcome._replace(text=f"{outcome.text}; your changes to its copy are kept in {shown_path(kept)}") if kept else outcome
+    told = f"{outcome.text}; what it had and this checkout does not know is kept in {shown_path(kept)}"
+    return outcome._replace(text=told) if kept else outcome
 
 
 def keep_edits(root: str, before: Plugin, stale: list[str]) -> str:
@@ -45742,7 +46009,6 @@ section("skills.upgrading", r'''
 import os
 import sys
 
-UPGRADE_NOTE = ".kaizen-skills.json"
 UPGRADE_SECONDS = 20.0  # for each client, two of which take 8 s as a rule
 # Set where no person waits: CI services, coding agents, their sandboxes.
 UNATTENDED = ("CI", "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "KAIZEN_NO_REFRESH")
@@ -45831,7 +46097,7 @@ class GuideView:
     def __init__(self, workspace: Workspace, name: str) -> None:
         self.workspace = workspace
         self.name = name
-        self.store = FolderStore(workspace)
+        self.store = run_store(workspace)
         self.known: dict[str, Any] = {}
         self.system: System = load_system(workspace, name)
         self.folder = os.path.join(self.system.folder, GUIDE_FOLDER)
@@ -45919,7 +46185,7 @@ def add_statement(view: GuideView, statement: Statement) -> JsonObject:
     return line
 ''', (
     "foundation.errors foundation.clock foundation.files foundation.jsonio cases.case lab.workspace "
-    "lab.system lab.runstore lab.execution lab.reading campaigns.campaign "
+    "lab.system lab.runfolder lab.execution lab.reading campaigns.campaign "
 ))
 # endregion
 
@@ -46050,8 +46316,8 @@ def look_cases(view: GuideView) -> StepFinding:
 def look_split(view: GuideView) -> StepFinding:
     campaign, split = view.campaign(), view.document("split.json")
     if campaign:
-        holdout = campaign.contract.get("holdout", {})
-        return True, f"{holdout.get('cases')} cases sealed when {campaign.id} opened, level {holdout.get('level')}"
+        holdout = campaign.contract["holdout"]
+        return True, f"{counted(holdout['cases'], 'case')} sealed when {campaign.id} opened, level {holdout['level']}"
     path = split.get("holdout_file")
     if not isinstance(path, str) or not path:
         return False, f"{view.shown('split.json')} names no holdout_file, and no campaign has sealed one"
@@ -46153,14 +46419,14 @@ def look_transcripts(view: GuideView) -> StepFinding:
 
 def look_noise(view: GuideView) -> StepFinding:
     campaign = view.campaign()
-    found = [event["body"] for event in campaign.events if event["type"] == "noise"] if campaign else []
-    if not found:
-        return False, "the noise has not been measured"
-    mde = found[-1].get("mde")
-    told = f"{campaign.id if campaign else ''}: smallest effect that can be seen {mde if is_number(mde) else mde or 'unknown'}"
-    accepted = found[-1].get("accepted")
-    told += f"; accepted: {visible(str(accepted))}" if accepted else ""
-    return bool(found[-1].get("is_resolvable") or accepted), told
+    if campaign is None:
+        return False, "no campaign is open, in which noise is measured: first G16 and G17"
+    state = campaign_state(campaign)
+    if state.noise is None:
+        return False, "the noise has not been measured; then: kaizen plan"
+    mde, accepted = state.mde(), state.noise.get("accepted")
+    told = f"smallest gain that can be seen: {'unknown' if mde is None else f'{mde:.3g}'}"
+    return not is_unresolved(state), f"{told}; accepted: {visible(str(accepted))}" if accepted else told
 
 
 def look_headroom(view: GuideView) -> StepFinding:
@@ -46218,7 +46484,7 @@ GUIDE_STEPS = (
     GuideStep("G14", "Read every transcript of a small run", look_transcripts,
               'kaizen guide confirm G14 --system {id} --by NAME --count N --because "…"'),
     GuideStep("G15", "Baseline, noise, plan", look_noise,
-              "kaizen noise --system {id}, once a campaign is open (G17); then kaizen plan --system {id}"),
+              "kaizen noise --system {id}"),
     GuideStep("G16", "Neither too easy nor impossible", look_headroom,
               'kaizen guide confirm G16 --system {id} --by NAME --because "…"', True),
     GuideStep("G17", "Open the campaign", look_open,
@@ -46250,7 +46516,7 @@ def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
 ''', (
     "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
     "foundation.shapes foundation.redact stats.intervals stats.agreement cases.case lab.system "
-    "lab.runstore lab.reading skills.guide_files "
+    "lab.runstore lab.reading campaigns.state campaigns.standing skills.guide_files "
 ))
 # endregion
 
@@ -46410,7 +46676,7 @@ def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
 
     engine = f'python3 "{os.path.realpath(own_path())}"'
     root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
-    rules = ["Bash(git add *)", "Bash(git commit *)", f"Bash({engine} *)"]
+    rules = ["Bash(git add *)", "Bash(git commit *)", "Bash(git switch *)", f"Bash({engine} *)"]
     writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
     return {
         "claude": [
@@ -47323,7 +47589,7 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
     workspace = find_workspace()
-    own = FolderStore(workspace).read(args.run).get("campaign")
+    own = run_store(workspace).read(args.run).get("campaign")
     if own:
         return screened_answer(resume_in_campaign(workspace, load_campaign(workspace, own["id"]), args.run, bool(args.restart)))
     return outcome_answer(resume_run(workspace, args.run, bool(args.restart)))
@@ -47396,8 +47662,8 @@ def screened_answer(screened: Screened) -> Answer:
     kept = answer._replace(message=sentence, lines=lines, data={**answer.data, "screen": body})
     return kept._replace(code=EXIT_DONE, reason=verdict, next=following) if is_judged else kept
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.execution "
-    "campaigns.campaign campaigns.measuring campaigns.screening commands.table "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.execution campaigns.campaign campaigns.measuring campaigns.screening commands.table "
 ))
 # endregion
 
@@ -47589,7 +47855,7 @@ def command_log(args: Namespace) -> Answer:
     workspace = find_workspace()
     if args.system and args.system not in system_ids(workspace):
         load_system(workspace, args.system)
-    store, choice = FolderStore(workspace), log_choice(args)
+    store, choice = run_store(workspace), log_choice(args)
     documents = read_runs(store, args.system, args.variant)
     limit = args.limit if args.limit is not None else 0 if args.json else RUNS_SHOWN
     if args.rank:
@@ -47718,8 +47984,8 @@ def log_message(documents: list[JsonObject], shown: list[JsonObject], is_ranked:
 def command_show(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    document = store.read(args.run)
+    store = run_store(workspace)
+    document = store.read_whole(args.run)
     good, items = good_score(workspace, document), open_items(workspace, document)
     worst = worst_answers(store, document, good)
     failures = [shown_answer(line, items.may_name(line["item"])) for line in worst[: args.failures]]
@@ -47817,7 +48083,8 @@ def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
     return lines
 ''', (
     "foundation.errors foundation.text foundation.jsonio stats.aggregates lab.workspace lab.system "
-    "lab.runstore lab.aggregation lab.reading campaigns.marks commands.table commands.run_system "
+    "lab.runstore lab.runfolder lab.aggregation lab.reading campaigns.marks commands.table "
+    "commands.run_system "
 ))
 # endregion
 
@@ -49351,7 +49618,7 @@ def status_document(workspace: Workspace, campaign: Campaign, found: NextStep) -
     """All that is known of *campaign*, without anything of its holdout but counts."""
     state = campaign_state(campaign)
     contract, noise = campaign.contract, state.noise or {}
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     own = [each for each in read_runs(store, campaign.system) if each["id"] in state.open_runs()]
     spent = state.spent()
     document: JsonObject = {
@@ -49463,7 +49730,7 @@ def budget_words(budget: JsonObject) -> list[str]:
         words.append(f"the cost of {counted(budget['used']['unknown_costs'], 'run')} not known")
     return words
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.watch "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runfolder lab.watch "
     "lab.reading campaigns.campaign campaigns.sealed campaigns.state campaigns.standing "
     "campaigns.next_step commands.table commands.campaign_words "
 ))
@@ -51441,8 +51708,8 @@ ITEMS_SHOWN = 10
 def command_compare(args: Namespace) -> Answer:
     """Exits 5 when the runs were not scored alike."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    a, b = store.read(args.a), store.read(args.b)
+    store = run_store(workspace)
+    a, b = store.read_whole(args.a), store.read_whole(args.b)
     hindrances = obstacles(a, b)
     data: JsonObject = {"a": a["id"], "b": b["id"], "comparable": not hindrances, "obstacles": hindrances}
     if hindrances:
@@ -51505,8 +51772,8 @@ def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[st
     notes += ["fewer than 30: the interval is rough"] if 0 < found["n"] < 30 else []
     return notes
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.reading "
-    "lab.pairing campaigns.marks commands.table commands.lab_log "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.reading lab.pairing campaigns.marks commands.table commands.lab_log "
 ))
 # endregion
 
@@ -52942,7 +53209,12 @@ def skills_answer(outcomes: dict[str, ClientOutcome], is_good: bool, reason: str
 
 def project_root() -> str:
     """The top of the repository around the current folder. Raises GitError."""
-    return os.fsdecode(os.fsencode(git_answer(".", "rev-parse", "--show-toplevel")[:-1]))
+    return git_answer(".", "rev-parse", "--show-toplevel")[:-1]
+
+
+def copy_label(project: str, folder: str) -> str:
+    """What a copy is called: its place in the repository."""
+    return visible(os.path.relpath(folder, project))
 
 
 def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, ClientOutcome]:
@@ -52952,9 +53224,9 @@ def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, Cl
         if is_refresh and not os.path.lexists(folder):
             continue
         try:
-            outcomes[shown_path(folder)] = install_copy(origins[name], folder)
+            outcomes[copy_label(project, folder)] = install_copy(origins[name], folder)
         except KaizenError as error:
-            outcomes[shown_path(folder)] = failed_copy(error)
+            outcomes[copy_label(project, folder)] = failed_copy(error)
     return outcomes
 
 
@@ -53026,7 +53298,8 @@ def command_skills_status(args: Namespace) -> Answer:
         origins = skill_folders(root) if root else {}
         names = sorted({*origins, *copied_skills(project)})
         sources = {name: folder_digests(folder) for name, folder in origins.items()}
-        outcomes = {shown_path(folder): copy_outcome(folder, sources.get(name))[0] for name, folder in copy_folders(project, names)}
+        folders = copy_folders(project, names)
+        outcomes = {copy_label(project, folder): copy_outcome(folder, sources.get(name))[0] for name, folder in folders}
         again = "kaizen skills install --project"
     else:
         outcomes = each_client(lambda client, caller: plugin_outcome(client, caller, root, VERSION), CLIENT_SECONDS)
@@ -53051,9 +53324,9 @@ def command_skills_uninstall(args: Namespace) -> Answer:
         project, outcomes = project_root(), {}
         for _, folder in copy_folders(project, copied_skills(project)):
             try:
-                outcomes[shown_path(folder)] = remove_copy(folder)
+                outcomes[copy_label(project, folder)] = remove_copy(folder)
             except InputError as error:
-                outcomes[shown_path(folder)] = failed_copy(error)
+                outcomes[copy_label(project, folder)] = failed_copy(error)
         if not outcomes:
             return Answer(0, "not_installed", "there are no copies in this repository", data={"copies": []})
     else:
@@ -53063,7 +53336,7 @@ def command_skills_uninstall(args: Namespace) -> Answer:
             forget_installed(root)
     return skills_answer(outcomes, not any(each.status in NOT_AS_WANTED for each in outcomes.values()), "removed")
 ''', (
-    "foundation.errors foundation.files foundation.identity lab.git skills.bundle skills.clients "
+    "foundation.errors foundation.text foundation.identity lab.git skills.bundle skills.clients "
     "skills.project_copies skills.upgrading commands.table "
 ))
 # endregion
@@ -53090,13 +53363,14 @@ RESUMABLE_SHOWN = 5
 def command_status(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     documents = read_runs(store)
     tree = tree_document(workspace)
     live = live_runs(store, documents)
     resumable = resumable_runs(documents, tree["head"])
     campaigns, broken = campaigns_at_hand(workspace)
     problems = broken + integrity_problems(store, documents, [each["id"] for each in resumable])
+    problems += [each["problem"] for each in live if each["problem"]]
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
     data: JsonObject = {
@@ -53161,7 +53435,8 @@ def standing(
 def run_progress(run: JsonObject) -> str:
     """'r0007 (37 of 100, pid 123)'."""
     process = f", pid {run['pid']['pid']}" if run["pid"] else ""
-    return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
+    answered = "?" if run["answered"] is None else f"{run['answered']:,}"
+    return f"{run['id']} ({answered} of {run['planned']:,}{process})"
 
 
 def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:
@@ -53217,7 +53492,7 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
     return lines + [f"  cannot be trusted: {visible(each, 300)}" for each in data["problems"]]
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace lab.system "
-    "lab.runstore lab.preflight lab.reading campaigns.campaign commands.table "
+    "lab.runstore lab.runfolder lab.preflight lab.reading campaigns.campaign commands.table "
 ))
 # endregion
 
@@ -53794,13 +54069,21 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = run_command(arguments)
         sys.stdout.flush()
-        told = refresh_after_upgrade()
-        if told:
-            print_diagnostic(f"kaizen: {told}", sys.stderr)
+        if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(own_path())), UPGRADE_NOTE)):
+            tell_of_upgrade()
         return status
     except BrokenPipeError:
         silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
         return EXIT_INTERRUPTED
+
+
+def tell_of_upgrade() -> None:
+    """Lets coding agents take skills of this version, once after an upgrade, and says what became of it."""
+    load_section("skills.upgrading")
+
+    told = refresh_after_upgrade()
+    if told:
+        print_diagnostic(f"kaizen: {told}", sys.stderr)
 
 
 def run_command(arguments: list[str]) -> int:
@@ -53929,7 +54212,7 @@ def innermost_frame(error: BaseException) -> str:
     return found
 ''', (
     "foundation.errors foundation.files foundation.identity foundation.jsonio foundation.redact "
-    "skills.upgrading commands.table cli.parser "
+    "commands.table cli.parser "
 ))
 # endregion
 
