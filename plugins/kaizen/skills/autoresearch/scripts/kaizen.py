@@ -46244,10 +46244,15 @@ def look_goal(view: GuideView) -> StepFinding:
     return not missing, f"system.md lacks {listed(missing)}" if missing else f"owner: {visible(sections['owner'], 60)}"
 
 
+def real_runs(view: GuideView) -> list[JsonObject]:
+    """The runs of the system itself, without those of stubs."""
+    return [run for run in view.runs() if not str(run["variant"]).startswith("stub-")]
+
+
 def look_boundary(view: GuideView) -> StepFinding:
     is_mutable = glob_test(view.system.mutable)
     files = sum(map(is_mutable, files_below(view.workspace.root, ""))) if view.system.mutable else 0
-    smoke = [run["id"] for run in view.runs() if (run.get("counts") or {}).get("ok")]
+    smoke = [run["id"] for run in real_runs(view) if (run.get("counts") or {}).get("ok")]
     found = f"{counted(files, 'mutable file')}; " + (f"{smoke[0]} answered" if smoke else "no run has answered yet")
     return bool(files and smoke), found
 
@@ -46417,7 +46422,7 @@ def look_stubs(view: GuideView) -> StepFinding:
 
 def look_transcripts(view: GuideView) -> StepFinding:
     said = view.statement("G14")
-    diagnostics = [run for run in view.runs() if run["diagnostic"] and not str(run["variant"]).startswith("stub-")]
+    diagnostics = [run for run in real_runs(view) if run["diagnostic"]]
     told = f"{counted(len(diagnostics), 'diagnostic run')}"
     if not diagnostics:
         return False, told
@@ -46441,8 +46446,7 @@ def look_noise(view: GuideView) -> StepFinding:
 
 def look_headroom(view: GuideView) -> StepFinding:
     metric = view.system.metric
-    full = [run for run in view.runs() if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
-    full = [run for run in full if not str(run["variant"]).startswith("stub-")]
+    full = [run for run in real_runs(view) if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
     value = run_value(view, full[0]) if full else None
     best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
     if value is None or best is None or floor is None:
@@ -46508,6 +46512,12 @@ def guide_rows(view: GuideView) -> list[JsonObject]:
     """[{id, title, done, evidence, command, stated}] of all steps; `done` is None where files cannot show it."""
     places = {"id": view.name, "system": view.shown("../system.md"), "guide": view.shown("")}
     return [step_row(view, step, step.command.format(**places)) for step in GUIDE_STEPS]
+
+
+def next_row(rows: list[JsonObject]) -> JsonObject | None:
+    """The first of *rows* that is not done, None when all are; noise is measured inside a campaign, so G15 comes after G17."""
+    left = [row for row in rows if row["done"] is not True]
+    return next((row for row in left if row["id"] != "G15" or all(each["id"] != "G17" for each in left)), None)
 
 
 def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
@@ -46686,16 +46696,17 @@ def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
 
     engine = f'python3 "{os.path.realpath(own_path())}"'
     root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
-    rules = ["Bash(git add *)", "Bash(git commit *)", "Bash(git switch *)", f"Bash({engine} *)"]
+    rules = [f"Bash({engine} *)"]
     writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
     return {
         "claude": [
             f"interactive: answer its questions; or start it with --allowedTools {shlex.join(rules)}",
-            f"headless: claude -p … --allowedTools {shlex.join(rules)}",
+            f"headless: claude -p … --permission-mode acceptEdits --allowedTools {shlex.join(rules)}",
             "that rule lets `kaizen run` start the project's own programs without a question",
+            "kaizen lab open and kaizen lab commit stand in for git; on the own branch also: 'Bash(git add *)' 'Bash(git commit *)'",
         ],
         "codex": [
-            "interactive: workspace-write is enough; kaizen lab open stands in for commits",
+            "interactive: workspace-write is enough; kaizen lab open and kaizen lab commit stand in for git",
             "headless: codex exec --sandbox workspace-write …, from the top of the repository",
             f"commits in the repository itself: -c {shlex.quote(writable)}",
             "network: -c sandbox_workspace_write.network_access=true",
@@ -50285,7 +50296,7 @@ def guide_answer(name: str) -> Answer:
         rows = guide_rows(view)
     done = sum(row["done"] is True for row in rows)
     unknown = sum(row["done"] is None for row in rows)
-    left = next((row for row in rows if row["done"] is not True), None)
+    left = next_row(rows)
     message = f"{done} of {counted(len(rows), 'step')} done" + (f", {unknown} cannot be seen from the files" if unknown else "")
     lines = [message, *[f"{MARKS[row['done']]:<8} {row['id']:<4} {row['title']}: {row['evidence']}" for row in rows]]
     data: JsonObject = {"system": view.name if view else None, "done": done, "of": len(rows)}
