@@ -190,7 +190,8 @@ permanent tests. Files on disk are the interface: JSON, JSONL, Markdown, HTML.
 #     lab/workspace.py             The workspace: `kaizen/` in a repository, and the one store its worktrees share.
 #     lab/system.py                A system: what is improved, how it is scored, which files may change and which may not.
 #     lab/scaffold.py              A new system folder: its description, an eval that runs at once, items, a stand-in.
-#     lab/runstore.py              The store of runs: one small interface, and its implementation in files.
+#     lab/runstore.py              The store of runs as the lab sees it: an interface, behind which runs may lie anywhere.
+#     lab/runfolder.py             The store of runs in files of the workspace.
 #     lab/git.py                   Git's answers, or one sentence with a stable reason code why there is none.
 #     lab/provenance.py            Which commit a folder stands on, what differs from it, and what a variant changed.
 #     lab/watch.py                 Whether a work tree is still what it was when a run began.
@@ -1918,7 +1919,7 @@ section("foundation.chain", r'''
 import os
 from typing import Any
 
-LAST_BYTES = 1 << 14  # read from the end of a journal for its last event
+CHAIN_TAIL = 1 << 14  # bytes at the end of a journal in which its last events are looked for
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
 
 
@@ -1951,26 +1952,31 @@ def read_chain(path: str) -> list[JsonObject]:
     return events
 
 
-def last_event(path: str) -> JsonObject | None:
-    """The last event of the journal *path*, checked by its own hash alone, a torn last line left out; None when there is none.
+def last_event(path: str, kind: str) -> tuple[JsonObject | None, bool]:
+    """(the last event of type *kind* in the journal *path*, whether it is the last of all); (None, False) when there is none.
 
-    Raises RefusedError when it is not what was written.
+    Only the end of the file is read: that each event follows the one before it is what `read_chain` looks at. Raises RefusedError.
     """
-    if not os.path.exists(path):
-        return None
-    with open_for_reading(path) as stream:
-        stream.seek(max(0, os.path.getsize(path) - LAST_BYTES))
-        lines = stream.read().split(b"\n")
-    if len(lines) < 3 or len(lines[-2]) + len(lines[-1]) + 2 > LAST_BYTES:  # the one line that was read may lack its beginning
-        events = read_chain(path)
-        return events[-1] if events else None
-    try:
-        event = decode_line(lines[-2])
-    except JsonError:
-        event = {}
-    if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
-        raise broken_chain(path, sum(1 for _ in raw_lines(path)) - bool(lines[-1]), "is not the line that was written")
-    return event
+    found: list[JsonObject] = []
+    if os.path.exists(path):
+        with open_for_reading(path) as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - CHAIN_TAIL))
+            lines = stream.read(CHAIN_TAIL).split(b"\n")
+        mark = b'"type":' + encode_compact(kind).encode()
+        for number, raw in enumerate(reversed(lines[1 if size > CHAIN_TAIL else 0 : -1])):
+            if mark in raw:
+                try:
+                    event = decode_line(raw)
+                except JsonError:
+                    event = {}
+                if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+                    read_chain(path)  # says which line it is
+                if event["type"] == kind:
+                    return event, number == 0
+        found = read_chain(path) if size > CHAIN_TAIL else []
+    last = next((event for event in reversed(found) if event["type"] == kind), None)
+    return last, bool(last) and last is found[-1]
 
 
 def broken_chain(path: str, number: int, what: str) -> RefusedError:
@@ -28852,23 +28858,13 @@ def scaffold_system(workspace: Workspace, name: str) -> list[str]:
 
 # region lab/runstore.py
 # =============================================================================
-# The store of runs: one small interface, and its implementation in files.
+# The store of runs as the lab sees it: an interface, behind which runs may lie anywhere.
 #
-#     runs/<run>/run.json        what the run is, its state and result; written anew beside its place and renamed
-#     runs/<run>/items.jsonl     a line for each answer to an (item, trial, pass), appended, synced at most 200 ms later
-#     runs/<run>/events.jsonl    what happened to the run, each line with the hash of the one before, synced at once
-#     runs/<run>/out.log err.log what the eval printed, capped
-#     runs/<run>/attempt-N/      what these files were before the run was restarted
-#
-# Nobody else knows these paths. A run that is recorded as planned or running, but that no process
-# holds, was interrupted: `read` says so.
+# A run is a document (run.json), answers, chained events, logs, a patch, and folders for programs that need files: the locked copy,
+# material, the engine's evidence. lab/runfolder.py keeps them in files.
 # =============================================================================
 section("lab.runstore", r'''
-import hashlib
-import os
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 PLANNED, RUNNING, DONE, INCOMPLETE = "planned", "running", "completed", "incomplete"
@@ -28876,13 +28872,175 @@ CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED = "crashed", "timed_out", "interrupted",
 RUN_STATES = (PLANNED, RUNNING, DONE, INCOMPLETE, CRASHED, TIMED_OUT, BROKEN_OFF, TAINTED)
 ITEM_STATUSES = ("ok", "fail_error", "infra_error", "timeout")
 ANSWERED = ITEM_STATUSES[:2]  # statuses that are a measurement
-RUN_NAME = re.compile(r"r\d{4,9}\Z")
-RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
-RUN_LOCK = "lock"
-OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
 # What a run has only once it has been started, and no longer when it is restarted.
 RUN_RESULT_FIELDS = ("started_at", "ended_at", "counts", "result", "cost_usd", "reason", "pid", "metrics", "seconds", "items")
 Key = tuple[str, int, int]  # item, trial, pass
+
+
+def run_passes(document: JsonObject) -> range:
+    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
+    first = int(document.get("campaign", {}).get("pass_from", 1))
+    return range(first, first + int(document["passes"]))
+
+
+def item_key(line: JsonObject) -> Key:
+    """(item, trial, pass) of a line of items.jsonl."""
+    return line["item"], line["trial"], line["pass"]
+
+
+class LogSink:
+    """Where what a program printed is kept; `write` returns when it is handed to the system."""
+
+    def write(self, data: bytes) -> None:
+        """Appends *data*."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Ends it."""
+        raise NotImplementedError
+
+
+class RunWriter:
+    """Writes one run, for the one process that holds it."""
+
+    notes: list[str]  # what was mended when the run was opened
+
+    def document(self) -> JsonObject:
+        """run.json as it is."""
+        raise NotImplementedError
+
+    def update(self, **fields: Any) -> None:
+        """Changes fields of run.json."""
+        raise NotImplementedError
+
+    def event(self, kind: str, **body: Any) -> None:
+        """Appends an event, on disk at once."""
+        raise NotImplementedError
+
+    def item(self, line: JsonObject) -> None:
+        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
+        raise NotImplementedError
+
+    def sync_if_due(self) -> None:
+        """Brings answers that have waited 200 ms to the disk."""
+        raise NotImplementedError
+
+    def log(self, name: str) -> LogSink:
+        """The log *name* of the run (out.log, err.log), to append to."""
+        raise NotImplementedError
+
+    def keep_patch(self, patch: str) -> None:
+        """Keeps the text of what the variant changes; bytes that are not UTF-8 are surrogates in it."""
+        raise NotImplementedError
+
+    def locked_folder(self) -> str:
+        """Absolute path of the local folder for the locked copy, which may not be there yet.
+
+        Programs run from it while the run is held, so that it is always the same folder of this machine's file system.
+        """
+        raise NotImplementedError
+
+    def material(self, name: str) -> str:
+        """Absolute path of the local folder *name* of the run, made when it is not there, for files that programs read while it is held."""
+        raise NotImplementedError
+
+    def shown(self, name: str) -> str:
+        """Where a person finds the log *name*, in words."""
+        raise NotImplementedError
+
+    def sealed_items(self) -> JsonObject | None:
+        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
+        raise NotImplementedError
+
+    def finish(self, state: str, **fields: Any) -> None:
+        """Syncs all answers, appends the event `ended` with *state*, *fields* and the hash of run.json, and makes both the run's."""
+        raise NotImplementedError
+
+
+class RunStore:
+    """All runs of a workspace."""
+
+    def ids(self) -> list[str]:
+        """The ids of all runs, oldest first."""
+        raise NotImplementedError
+
+    def create(self, document: JsonObject) -> str:
+        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
+        raise NotImplementedError
+
+    def read(self, run: str) -> JsonObject:
+        """run.json, its state `interrupted` when nobody is at it any more; a run that has not ended has no result.
+
+        Raises InputError (`no_run`, `unfit_run`), RefusedError (`record_changed`) when it is not what the run ended with.
+        """
+        raise NotImplementedError
+
+    def read_whole(self, run: str) -> JsonObject:
+        """run.json as `read` has it, after a look through all events: for what is made of the run. Raises InputError, RefusedError."""
+        self.events(run)
+        return self.read(run)
+
+    def items(self, run: str) -> Iterator[JsonObject]:
+        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
+        raise NotImplementedError
+
+    def events(self, run: str) -> list[JsonObject]:
+        """The events. Raises RefusedError (`broken_chain`)."""
+        raise NotImplementedError
+
+    def writing(self, run: str) -> Any:
+        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
+        raise NotImplementedError
+
+    def locked_folder(self, run: str) -> str:
+        """Absolute path of the local folder with the locked copy of *run*, to read. Raises InputError."""
+        raise NotImplementedError
+
+    def evidence_folder(self, run: str) -> str:
+        """Absolute path of the local folder of the engine's evidence of *run*: observations, results and what is computed from them.
+
+        Files in it are named after the run (`r0042.jsonl`, …), and are read and written by path: by whoever holds the run, and
+        afterwards by commands that keep their findings beside it. Raises InputError.
+        """
+        raise NotImplementedError
+
+    def restart(self, run: str) -> None:
+        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
+        raise NotImplementedError
+''', (
+    "foundation.jsonio "
+))
+# endregion
+
+# region lab/runfolder.py
+# =============================================================================
+# The store of runs in files of the workspace.
+#
+#     runs/<run>/run.json        what the run is, its state and result; written anew beside its place and renamed
+#     runs/<run>/items.jsonl     a line for each answer to an (item, trial, pass), appended, synced at most 200 ms later
+#     runs/<run>/events.jsonl    what happened to the run, each line with the hash of the one before, synced at once
+#     runs/<run>/out.log err.log what the eval printed, capped
+#     runs/<run>/attempt-N/      what these files were before the run was restarted
+#
+# Nobody else knows these paths; programs that need files get folders of their own (`locked_folder`,
+# `material`, `evidence_folder`). A run that is recorded as planned or running, but that no process
+# holds, was interrupted: `read` says so. The event `ended` has what the run ended with and the hash
+# of run.json: `read` refuses a run.json that says something else.
+# =============================================================================
+section("lab.runfolder", r'''
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+RUN_NAME = re.compile(r"r[0-9]{4,}\Z")
+RUN_DOCUMENT, ITEMS_FILE, EVENTS_FILE = "run.json", "items.jsonl", "events.jsonl"
+RUN_LOCK, LOCKED = "lock", "locked"
+ENDED, UNENDED = "ended", (PLANNED, RUNNING)
+OWN_FILE_HINT = "only Kaizen writes this file: put back the one that it wrote"
+RUN_RESULT_FIELDS_TOLD = {"counts", "result", "items", "metrics", "cost_usd"}
 MEASURED = Kind(lambda value: isinstance(value, (int, float)) and not isinstance(value, bool), "a number")
 RUN_FIELDS = {
     **dict.fromkeys(("id", "system", "variant", "created_at", "verdict", "separation"), TEXT),
@@ -28924,33 +29082,17 @@ ITEM_FIELDS = {
 REQUIRED_ITEM_FIELDS = ("item", "trial", "pass", "attempt", "status", "score", "metrics", "cost_usd", "latency_ms")
 
 
-def run_passes(document: JsonObject) -> range:
-    """The numbers of the passes of a run: from 1, or in a campaign from where an earlier run ended."""
-    first = int(document.get("campaign", {}).get("pass_from", 1))
-    return range(first, first + int(document["passes"]))
-
-
-def ended_hash(document: JsonObject) -> str:
-    """SHA-256 of what run.json says once the run has ended, but for who was at it and the verdict."""
-    return sha256_hex(canonical_json({key: value for key, value in document.items() if key not in ("pid", "verdict")}))
-
-
-def item_key(line: JsonObject) -> Key:
-    """(item, trial, pass) of a line of items.jsonl."""
-    return line["item"], line["trial"], line["pass"]
-
-
 def other_answers(shown: str, what: str) -> RefusedError:
     """The refusal of answers that are not those which were recorded when the run ended."""
     hint = "put back the file that Kaizen wrote, or run that commit anew"
     return RefusedError(f"{shown}: is not what it was when the run ended: {what}", hint, "journal_changed")
 
 
-def check_run_document(document: JsonObject, run: str, shown: str) -> None:
-    """Raises InputError, with *shown* in front, unless *document* has the fields of run.json that *run* must have."""
+def check_run_document(document: JsonObject, run: str, path: str) -> None:
+    """Raises InputError, naming *path*, unless *document* has the fields of run.json that *run* must have."""
 
     def report(pointer: str, message: str, hint: str) -> None:
-        raise InputError(f"{shown}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
+        raise InputError(f"{shown_path(path)}#{visible(pointer, 80)}: {message}", OWN_FILE_HINT, "unfit_run")
 
     check_fields(document, RUN_FIELDS, "", report, REQUIRED_RUN_FIELDS)
     for name, fields in RUN_PARTS.items():
@@ -28976,78 +29118,34 @@ def checked_item(line: JsonObject, place: str) -> JsonObject:
     return line
 
 
-class RunWriter:
-    """Writes one run, for the one process that holds it."""
+def refuse_other_record(document: JsonObject, record: str, ended: JsonObject | None, path: str) -> None:
+    """Raises RefusedError, naming *path*, unless *document*, of a run that has ended, is what the event *ended* tells.
 
-    notes: list[str]  # what was mended when the run was opened
-
-    def document(self) -> JsonObject:
-        """run.json as it is."""
-        raise NotImplementedError
-
-    def update(self, **fields: Any) -> None:
-        """Changes fields of run.json."""
-        raise NotImplementedError
-
-    def event(self, kind: str, **body: Any) -> None:
-        """Appends an event, on disk at once."""
-        raise NotImplementedError
-
-    def item(self, line: JsonObject) -> None:
-        """Appends an answer, on disk at most 200 ms later when `sync_if_due` is called every 100 ms."""
-        raise NotImplementedError
-
-    def sync_if_due(self) -> None:
-        """Brings answers that have waited 200 ms to the disk."""
-        raise NotImplementedError
-
-    def file(self, name: str) -> str:
-        """Path of a file beside the journals, for logs and the eval's material."""
-        raise NotImplementedError
-
-    def sealed_items(self) -> JsonObject | None:
-        """{lines, sha256} of all answers, as they were written and are; None when they are something else."""
-        raise NotImplementedError
-
-    def finish(self, state: str, **fields: Any) -> None:
-        """Syncs all answers, appends the event `ended`, and makes *state* the state of the run."""
-        raise NotImplementedError
+    *record* is the SHA-256 of it as it stands there. A restart that a crash broke off has taken the result away already: nothing is
+    claimed, and only the state counts.
+    """
+    told = ended["body"] if ended else {"state": document["state"]}
+    if told.get("record") == record:
+        return
+    claims_nothing = document["state"] != DONE and not RUN_RESULT_FIELDS_TOLD & document.keys()
+    if claims_nothing and told.get("state") == document["state"]:
+        return
+    differing = sorted(key for key in told if key != "record" and document.get(key) != told[key]) or ["what was planned"]
+    what = f"other {', '.join(differing)} than when the run ended" if ended else "there is no event that the run ended"
+    raise RefusedError(f"{shown_path(path)}: is not what Kaizen wrote: {what}", OWN_FILE_HINT, "record_changed")
 
 
-class RunStore:
-    """All runs of a workspace."""
+class FileSink(LogSink):
+    """Appends to the file *path*."""
 
-    def ids(self) -> list[str]:
-        """The ids of all runs, oldest first."""
-        raise NotImplementedError
+    def __init__(self, path: str) -> None:
+        self.path, self.descriptor = path, open_for_appending(path)
 
-    def create(self, document: JsonObject) -> str:
-        """Records a planned run of *document*, without its id; returns the new id, which no other process can have got."""
-        raise NotImplementedError
+    def write(self, data: bytes) -> None:
+        write_all(self.descriptor, data, self.path)
 
-    def read(self, run: str) -> JsonObject:
-        """run.json, its state `interrupted` when nobody is at it any more. Raises InputError (`no_run`)."""
-        raise NotImplementedError
-
-    def items(self, run: str) -> Iterator[JsonObject]:
-        """The lines of items.jsonl, in the order written; a torn last line is left out. Raises InputError."""
-        raise NotImplementedError
-
-    def events(self, run: str) -> list[JsonObject]:
-        """The events. Raises RefusedError (`broken_chain`)."""
-        raise NotImplementedError
-
-    def writing(self, run: str) -> Any:
-        """Context manager: a RunWriter. Raises RefusedError when another process holds the run, or its journal is broken."""
-        raise NotImplementedError
-
-    def file(self, run: str, name: str) -> str:
-        """Path of the file *name* beside the journals of *run*, to read or, for whoever holds the run, to write."""
-        raise NotImplementedError
-
-    def restart(self, run: str) -> None:
-        """Moves the journals of *run* to `attempt-N` and makes it planned again; nothing is deleted."""
-        raise NotImplementedError
+    def close(self) -> None:
+        os.close(self.descriptor)
 
 
 def digested_lines(path: str) -> "tuple[int, hashlib._Hash]":
@@ -29089,7 +29187,24 @@ class FolderWriter(RunWriter):
         self.answers.sync_if_due()
 
     def file(self, name: str) -> str:
+        """Path of a file of the run."""
         return os.path.join(self.folder, name)
+
+    def log(self, name: str) -> LogSink:
+        return FileSink(self.file(name))
+
+    def keep_patch(self, patch: str) -> None:
+        write_file(self.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+
+    def locked_folder(self) -> str:
+        return self.file(LOCKED)
+
+    def material(self, name: str) -> str:
+        make_folder(self.file(name))
+        return self.file(name)
+
+    def shown(self, name: str) -> str:
+        return shown_path(self.file(name))
 
     def sealed_items(self) -> JsonObject | None:
         seal = {"lines": self.lines, "sha256": self.digest.hexdigest()}
@@ -29101,9 +29216,9 @@ class FolderWriter(RunWriter):
 
     def finish(self, state: str, **fields: Any) -> None:
         self.answers.sync()
-        ended = {**self.fields, "state": state, "pid": None, **fields}
-        self.event("ended", state=state, reason=fields.get("reason"), sha256=ended_hash(ended))
-        self.update(**ended)
+        told = {"state": state, "reason": None, **fields}
+        self.event(ENDED, **told, record=sha256_hex(encode_readable({**self.fields, "pid": None, **told}) + "\n"))
+        self.update(pid=None, **told)
 
     def close(self) -> None:
         """Closes the journals."""
@@ -29143,27 +29258,24 @@ class FolderStore(RunStore):
     def read(self, run: str) -> JsonObject:
         folder = self.folder(run)
         path = os.path.join(folder, RUN_DOCUMENT)
-        found = read_json_object(path)
-        check_run_document(found, run, shown_path(path))
-        if found["state"] not in (PLANNED, RUNNING):
-            self.check_end(found, shown_path(path))
-        elif not is_locked(os.path.join(folder, RUN_LOCK)):
-            found["state"] = BROKEN_OFF
-        return found
-
-    def check_end(self, document: JsonObject, shown: str) -> None:
-        """Raises RefusedError (`result_changed`) unless the run ended as its run.json, called *shown*, says."""
-        folder = self.folder(document["id"])
-        events = os.path.join(folder, EVENTS_FILE)
-        moved = os.path.join(folder, f"attempt-{document['attempt']}")
-        if document["state"] != DONE and not os.path.exists(events) and os.path.isdir(moved):
-            return  # a restart that was broken off
-        last = last_event(events)
-        if last and last["type"] != "ended" and document["state"] != DONE:  # whoever went on with it has not said so yet
-            last = next((event for event in reversed(read_chain(events)) if event["type"] == "ended"), None)
-        if last is None or last["type"] != "ended" or last["body"].get("sha256") != ended_hash(document):
-            message = f"{shown}: does not say what {EVENTS_FILE} recorded when the run ended"
-            raise RefusedError(message, OWN_FILE_HINT, "result_changed")
+        data = read_bytes(path)
+        try:
+            found = decode_line(data)
+        except JsonError:
+            found = read_json_object(path)  # says where
+        check_run_document(found, run, path)
+        ended, is_last = last_event(os.path.join(folder, EVENTS_FILE), ENDED)
+        is_open = found["state"] in UNENDED
+        try:
+            if not is_open:
+                refuse_other_record(found, sha256_hex(data), ended, path)
+        except RefusedError:
+            is_open = True
+            if not is_locked(os.path.join(folder, RUN_LOCK)):
+                raise
+        if is_open and not is_locked(os.path.join(folder, RUN_LOCK)):
+            found["state"] = TAINTED if ended and is_last and ended["body"].get("state") == TAINTED else BROKEN_OFF
+        return {key: value for key, value in found.items() if key not in ("result", "counts")} if is_open else found
 
     def items(self, run: str) -> Iterator[JsonObject]:
         path, document = os.path.join(self.folder(run), ITEMS_FILE), self.read(run)
@@ -29186,8 +29298,11 @@ class FolderStore(RunStore):
     def events(self, run: str) -> list[JsonObject]:
         return read_chain(os.path.join(self.folder(run), EVENTS_FILE))
 
-    def file(self, run: str, name: str) -> str:
-        return os.path.join(self.folder(run), name)
+    def locked_folder(self, run: str) -> str:
+        return os.path.join(self.folder(run), LOCKED)
+
+    def evidence_folder(self, run: str) -> str:
+        return self.folder(run)
 
     @contextmanager
     def writing(self, run: str) -> Iterator[RunWriter]:
@@ -29196,6 +29311,11 @@ class FolderStore(RunStore):
             writer = FolderWriter(folder)
             try:
                 yield writer
+            except (InputError, OSError):
+                if os.path.isfile(writer.file(RUN_DOCUMENT)):
+                    raise
+                message = f"{shown_path(folder)}: somebody removed the folder of {run} while the run was at work: nothing of it is left"
+                raise RefusedError(message, "start another run; an eval must leave kaizen/.kaizen alone", "run_removed") from None
             finally:
                 writer.close()
 
@@ -29208,15 +29328,20 @@ class FolderStore(RunStore):
             make_new_folder(old)  # it is there when a crash broke off an earlier restart, which goes on here
             if not os.path.exists(os.path.join(old, RUN_DOCUMENT)):
                 copy_file(os.path.join(folder, RUN_DOCUMENT), os.path.join(old, RUN_DOCUMENT))
+            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
+            write_json(os.path.join(folder, RUN_DOCUMENT), kept)  # claims nothing from here on, wherever a crash breaks this off
             for name in list_folder(folder):
                 if name not in (RUN_DOCUMENT, RUN_LOCK) and not name.startswith(("attempt-", ".")):
                     move_file(os.path.join(folder, name), os.path.join(old, name))
-            kept = {key: value for key, value in document.items() if key not in RUN_RESULT_FIELDS}
             write_json(os.path.join(folder, RUN_DOCUMENT), {**kept, "state": PLANNED, "attempt": attempt + 1})
 
+
+def run_store(workspace: Workspace) -> RunStore:
+    """The store of the runs of *workspace*."""
+    return FolderStore(workspace)
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
-    "foundation.journals foundation.chain foundation.shapes runs.journal lab.workspace "
+    "foundation.journals foundation.chain foundation.shapes runs.journal lab.workspace lab.runstore "
 ))
 # endregion
 
@@ -30374,11 +30499,10 @@ def measured_score(event: JsonObject, metrics: JsonObject, metric: Metric) -> fl
 
 
 class CappedLog:
-    """A log file of at most 8 MiB more than it has, secrets masked; `write` takes blocks of bytes."""
+    """Hands on at most 8 MiB to *sink*, secrets masked; `write` takes blocks of bytes."""
 
-    def __init__(self, path: str, exact: Sequence[str]) -> None:
-        self.path = path
-        self.descriptor = open_for_appending(path)
+    def __init__(self, sink: LogSink, exact: Sequence[str]) -> None:
+        self.sink = sink
         self.masker = CopyMasker(exact)
         self.left, self.lost = LOG_LIMIT, 0
 
@@ -30388,15 +30512,15 @@ class CappedLog:
         data = data[: self.left]
         self.left -= len(data)
         if data:
-            write_all(self.descriptor, self.masker(data), self.path)
+            self.sink.write(self.masker(data))
 
     def close(self) -> None:
         """Writes what is held, and how much was left out."""
         with suppress(Exception):
-            write_all(self.descriptor, self.masker(b""), self.path)
+            self.sink.write(self.masker(b""))
             if self.lost:
-                write_all(self.descriptor, f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode(), self.path)
-        os.close(self.descriptor)
+                self.sink.write(f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode())
+        self.sink.close()
 
 
 class RunSession:
@@ -30420,10 +30544,10 @@ class RunSession:
         document = writer.document()
         self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
         self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), tree or workspace.root
-        self.locked_folder = writer.file("locked")
+        self.locked_folder = writer.locked_folder()
         self.limits, self.environment, self.exact = limits, environment, exact
         self.locked: dict[str, str] = document["hashes"]["locked"]
-        self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
+        self.out, self.err = CappedLog(writer.log("out.log"), exact), CappedLog(writer.log("err.log"), exact)
         self.asked: dict[Key, AskedItem] = {}
         self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
         self.costs: list[float | None] = []
@@ -30573,9 +30697,9 @@ def is_answered(line: JsonObject | None) -> bool:
     """True when *line* is a measurement."""
     return line is not None and line["status"] in ANSWERED
 ''', (
-    "foundation.errors foundation.clock foundation.text foundation.files foundation.jsonio "
-    "foundation.shapes foundation.redact foundation.process cases.case runs.masked_copies "
-    "lab.workspace lab.system lab.runstore lab.watch "
+    "foundation.errors foundation.clock foundation.text foundation.jsonio foundation.shapes "
+    "foundation.redact foundation.process cases.case runs.masked_copies lab.workspace lab.system "
+    "lab.runstore lab.watch "
 ))
 # endregion
 
@@ -31240,7 +31364,7 @@ import re
 
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
-STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
+STAGE_OF_RUN = re.compile(r"(r[0-9]{4,})\.")
 FEEDBACK_LENGTH = 1000
 
 
@@ -31252,15 +31376,15 @@ class RunEvidence(Improvement):
 
     def __init__(self, store: RunStore, run: str, place: str, outer: str) -> None:
         self.store, self.run, self.outer = store, run, outer
-        self.source = os.path.join(store.file(run, "locked"), place)
-        super().__init__(os.path.dirname(store.file(run, "run.json")))
+        self.source = os.path.join(store.locked_folder(run), place)
+        super().__init__(store.evidence_folder(run))
         self.name = f"{os.path.basename(os.path.normpath(place))} ({run})"
 
     def path(self, *parts: str) -> str:
         name = os.path.join(*parts) if parts else ""
         stage, source = STAGE_OF_RUN.match(name), os.path.join(self.source, name)
         if stage and stage[1] != self.run:
-            return self.store.file(stage[1], name)
+            return os.path.join(self.store.evidence_folder(stage[1]), name)
         return source if not stage and os.path.lexists(source) else os.path.join(self.folder, name)
 
     def argument(self) -> str:
@@ -31276,8 +31400,8 @@ class RunEvidence(Improvement):
 def run_evidence(argument: str) -> RunEvidence:
     """The evidence of the run that *argument*, `run:ID`, names. Raises InputError, or RefusedError for a run that says nothing."""
     workspace = find_workspace()
-    run, store = argument[len(RUN_PREFIX) :], FolderStore(workspace)
-    document = store.read(run)
+    run, store = argument[len(RUN_PREFIX) :], run_store(workspace)
+    document = store.read_whole(run)
     if document["separation"] != ENGINE:
         hint = "only a system whose system.md names an `improvement` is run by the engine"
         raise InputError(f"{run} has no observations: its eval was not the engine", hint, "no_observations")
@@ -31323,7 +31447,7 @@ class EngineEvaluator(ItemEvaluator):
         if outside:
             message = f"{system.id}: its improvement needs {listed(outside)}, which a run does not start"
             raise InputError(message, "write an eval that calls `kaizen evaluate` with what they need", "outside_evaluators")
-        self.store = FolderStore(workspace)
+        self.store = run_store(workspace)
 
     def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
         try:
@@ -31409,8 +31533,8 @@ def item_result(result: JsonObject, metric: str) -> JsonObject:
 ''', (
     "foundation.errors foundation.clock foundation.text foundation.jsonio cases.improvement "
     "cases.dataset cases.evaluation_file runs.journal runs.bridge evaluators.suite "
-    "evaluators.outside evaluators.stage_results lab.workspace lab.system lab.runstore lab.session "
-    "lab.typed_eval "
+    "evaluators.outside evaluators.stage_results lab.workspace lab.system lab.runstore lab.runfolder "
+    "lab.session lab.typed_eval "
 ))
 # endregion
 
@@ -31448,8 +31572,7 @@ def locked_word(word: str, session: RunSession) -> str:
 
 def write_request(asked: list[AskedItem], session: RunSession) -> str:
     """The path of a new request file about *asked*, which names a file with their cases."""
-    folder = session.writer.file("requests")
-    make_folder(folder)
+    folder = session.writer.material("requests")
     number = sum(name.endswith(".json") for name in list_folder(folder)) + 1
     path, cases = (os.path.join(folder, f"{number}{suffix}") for suffix in (".json", ".items.jsonl"))
     with replacing(cases) as stream:
@@ -31694,7 +31817,7 @@ def run_document(
 
 def copy_locked(workspace: Workspace, writer: RunWriter) -> None:
     """Makes the locked copy of the run anew. Raises RefusedError when a locked file is not the one that the run was planned with."""
-    folder = writer.file("locked")
+    folder = writer.locked_folder()
     if os.path.isdir(folder):
         remove_folder(folder)
     for path, digest in writer.document()["hashes"]["locked"].items():
@@ -31720,7 +31843,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
     refuse_windows()
     system = load_whole_system(workspace, options.system)
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         items = load_items(workspace, system)
@@ -31731,7 +31854,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
         with store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=document["tree"])
             if patch:
-                write_file(writer.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(patch)
             return execute(workspace, system, checkout, items, evaluator, store, writer)
 
 
@@ -31757,7 +31880,7 @@ def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
     refuse_windows()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
     system = load_whole_system(workspace, before["system"])
@@ -31939,14 +32062,14 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     """What the user should know besides the result."""
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
-    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    printed = [f"what the eval printed: {writer.shown('err.log')}"] if writer.document()["state"] == CRASHED else []
     return [*writer.notes, *held_back, *printed]
 ''', (
     "foundation.errors foundation.clock foundation.text foundation.files foundation.identity "
     "foundation.jsonio foundation.redact foundation.process foundation.git cases.improvement "
     "cases.case cases.dataset cases.evaluation_file runs.plan runs.workers runs.bridge lab.workspace "
-    "lab.system lab.runstore lab.git lab.provenance lab.watch lab.aggregation lab.preflight "
-    "lab.session lab.definition lab.eval_runner "
+    "lab.system lab.runstore lab.runfolder lab.git lab.provenance lab.watch lab.aggregation "
+    "lab.preflight lab.session lab.definition lab.eval_runner "
 ))
 # endregion
 
@@ -32168,13 +32291,17 @@ def answer_text(value: Any, limit: int) -> str:
 
 
 def live_runs(store: RunStore, documents: list[JsonObject]) -> list[JsonObject]:
-    """The runs at work, with their process and how many of their answers are there."""
+    """The runs at work, with their process and how many of their answers are there: None, with the `problem`, when they cannot be read."""
     found = []
     for document in documents:
         if document["state"] in (PLANNED, RUNNING):
-            answered = len(answered_lines(store, document))
+            answered, problem = None, None
+            try:
+                answered = len(answered_lines(store, document))
+            except KaizenError as error:
+                problem = error.message
             kept = {key: document.get(key) for key in ("id", "system", "variant", "state", "pid", "started_at")}
-            found.append({**kept, "answered": answered, "planned": planned_answers(document)})
+            found.append({**kept, "answered": answered, "planned": planned_answers(document), "problem": problem})
     return found
 
 
@@ -35442,10 +35569,10 @@ def make_bench(
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
-    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), FolderStore(workspace))
+    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), run_store(workspace))
     judge = judge._replace(store_folder=store_folder or workspace.store_folder)
     items = load_items(judge, system)
-    return Bench(workspace, campaign, checkout, FolderStore(judge), judge, system, items, limits, folders, not store_folder)
+    return Bench(workspace, campaign, checkout, run_store(judge), judge, system, items, limits, folders, not store_folder)
 
 
 # --- Runs ------------------------------------------------------------------------------
@@ -35579,7 +35706,7 @@ class ArmRuns:
         """
         for run in self.runs:
             if not run.is_done() and run.writer.document()["passes"] < passes:
-                run.writer.update(passes=passes)
+                run.writer.update(state=RUNNING, passes=passes)
         for number in range(self.of.first, self.of.first + passes):
             for run in self.runs if (number - self.of.first) % 2 == 0 else self.runs[::-1]:
                 if run.is_done():
@@ -35743,8 +35870,8 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
             raise RefusedError(message, "close the campaign with: kaizen campaign close", "budget_spent")
 ''', (
     "foundation.errors foundation.jsonio foundation.locks foundation.process stats.paired_runs "
-    "runs.workers runs.bridge lab.workspace lab.system lab.runstore lab.provenance lab.watch "
-    "lab.preflight lab.session lab.eval_runner lab.execution lab.reading lab.pairing "
+    "runs.workers runs.bridge lab.workspace lab.system lab.runstore lab.runfolder lab.provenance "
+    "lab.watch lab.preflight lab.session lab.eval_runner lab.execution lab.reading lab.pairing "
     "campaigns.campaign campaigns.splitting campaigns.state campaigns.arms "
 ))
 # endregion
@@ -35927,7 +36054,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         with bench.store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=tree)
             if text:
-                write_file(writer.file("diff.patch"), text.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(text)
             outcome = execute_here(bench, checkout, writer, False)
         return judged(bench, outcome)
 
@@ -36123,10 +36250,10 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     scores = [arm_scores(bench.store, runs[role]) if is_whole else {} for role in ("candidate", "leader")]
     return list(runs.values()), difference_of(state, bench.clusters(), scores[0], scores[1], (trials, trials))
 ''', (
-    "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
-    "foundation.process stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace "
-    "lab.system lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session "
-    "lab.definition lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
+    "foundation.errors foundation.text foundation.globs foundation.jsonio foundation.process "
+    "stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace lab.system "
+    "lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session lab.definition "
+    "lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
     "campaigns.contamination campaigns.state campaigns.arms campaigns.measuring "
 ))
 # endregion
@@ -36870,7 +36997,7 @@ def keep_variant(workspace: Workspace, name: str, variant: str, simplify: bool, 
             message = f"HEAD does not contain {variant}, which is {found.commit[:12]}"
             raise RefusedError(message, f"check it out first: git switch --detach {found.commit[:12]}", "other_commit")
         runs = run_names(replicate["runs"]["candidate"])
-        check_recorded(campaign, FolderStore(workspace), runs)
+        check_recorded(campaign, run_store(workspace), runs)
         ref = variant_ref(checkout, campaign.id, variant, found.commit)
         how = SIMPLIFIED if simplify else KEPT
         taught = [{"variant": variant, "verdict": how, "lesson": lesson}]
@@ -36996,9 +37123,9 @@ def add_note(campaign: Campaign, text: str, variant: str, accepted_by: str = "")
     body: JsonObject = record(campaign, "note", text=text, variant=variant or None)["body"]
     return body
 ''', (
-    "foundation.errors foundation.text foundation.jsonio foundation.locks lab.workspace lab.runstore "
-    "lab.git lab.provenance lab.worktrees lab.preflight campaigns.campaign campaigns.state "
-    "campaigns.measuring campaigns.notes "
+    "foundation.errors foundation.text foundation.jsonio foundation.locks lab.workspace "
+    "lab.runfolder lab.git lab.provenance lab.worktrees lab.preflight campaigns.campaign "
+    "campaigns.state campaigns.measuring campaigns.notes "
 ))
 # endregion
 
@@ -37231,7 +37358,7 @@ class Step(NamedTuple):
 
 def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
     """The facts of now."""
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     runs = [run for run, body in state.runs.items() if body.get("state") in (None, BROKEN_OFF)]
     open_runs = {}
@@ -37507,7 +37634,7 @@ def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     """What is next in *campaign*. Raises RefusedError when its files were changed."""
     state = campaign_state(campaign)
     facts = read_facts(workspace, state)
-    scores = leader_scores(FolderStore(workspace), state)
+    scores = leader_scores(run_store(workspace), state)
     dev_score = mean_score(scores)
     stops = campaign_stops(state, dev_score, facts.signs)
     step = Steps(campaign, state, facts, stops).first()
@@ -37552,9 +37679,9 @@ def fitted(document: JsonObject, outside: int) -> JsonObject:
             memory[longest].pop(0)  # oldest first
     return document
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.provenance "
-    "lab.preflight campaigns.campaign campaigns.rules campaigns.state campaigns.measuring "
-    "campaigns.conduct campaigns.standing "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.provenance lab.preflight campaigns.campaign campaigns.rules campaigns.state "
+    "campaigns.measuring campaigns.conduct campaigns.standing "
 ))
 # endregion
 
@@ -37628,10 +37755,10 @@ def last_look(workspace: Workspace, campaign: Campaign) -> str:
 # --- What is opened --------------------------------------------------------------------
 
 
-def look_store(campaign: Campaign, look: int) -> FolderStore:
+def look_store(campaign: Campaign, look: int) -> RunStore:
     """The runs of the look number *look*, in the sealed place."""
     folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(look))
-    return FolderStore(Workspace(folder, folder, {}))
+    return run_store(Workspace(folder, folder, {}))
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
@@ -37702,7 +37829,7 @@ def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
     text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
     return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
 ''', (
-    "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore "
+    "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore lab.runfolder "
     "campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed campaigns.state "
     "campaigns.measuring campaigns.looking campaigns.notes campaigns.conduct campaigns.standing "
 ))
@@ -45831,7 +45958,7 @@ class GuideView:
     def __init__(self, workspace: Workspace, name: str) -> None:
         self.workspace = workspace
         self.name = name
-        self.store = FolderStore(workspace)
+        self.store = run_store(workspace)
         self.known: dict[str, Any] = {}
         self.system: System = load_system(workspace, name)
         self.folder = os.path.join(self.system.folder, GUIDE_FOLDER)
@@ -45919,7 +46046,7 @@ def add_statement(view: GuideView, statement: Statement) -> JsonObject:
     return line
 ''', (
     "foundation.errors foundation.clock foundation.files foundation.jsonio cases.case lab.workspace "
-    "lab.system lab.runstore lab.execution lab.reading campaigns.campaign "
+    "lab.system lab.runfolder lab.execution lab.reading campaigns.campaign "
 ))
 # endregion
 
@@ -47323,7 +47450,7 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
     workspace = find_workspace()
-    own = FolderStore(workspace).read(args.run).get("campaign")
+    own = run_store(workspace).read(args.run).get("campaign")
     if own:
         return screened_answer(resume_in_campaign(workspace, load_campaign(workspace, own["id"]), args.run, bool(args.restart)))
     return outcome_answer(resume_run(workspace, args.run, bool(args.restart)))
@@ -47396,8 +47523,8 @@ def screened_answer(screened: Screened) -> Answer:
     kept = answer._replace(message=sentence, lines=lines, data={**answer.data, "screen": body})
     return kept._replace(code=EXIT_DONE, reason=verdict, next=following) if is_judged else kept
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.execution "
-    "campaigns.campaign campaigns.measuring campaigns.screening commands.table "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.execution campaigns.campaign campaigns.measuring campaigns.screening commands.table "
 ))
 # endregion
 
@@ -47589,7 +47716,7 @@ def command_log(args: Namespace) -> Answer:
     workspace = find_workspace()
     if args.system and args.system not in system_ids(workspace):
         load_system(workspace, args.system)
-    store, choice = FolderStore(workspace), log_choice(args)
+    store, choice = run_store(workspace), log_choice(args)
     documents = read_runs(store, args.system, args.variant)
     limit = args.limit if args.limit is not None else 0 if args.json else RUNS_SHOWN
     if args.rank:
@@ -47718,8 +47845,8 @@ def log_message(documents: list[JsonObject], shown: list[JsonObject], is_ranked:
 def command_show(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    document = store.read(args.run)
+    store = run_store(workspace)
+    document = store.read_whole(args.run)
     good, items = good_score(workspace, document), open_items(workspace, document)
     worst = worst_answers(store, document, good)
     failures = [shown_answer(line, items.may_name(line["item"])) for line in worst[: args.failures]]
@@ -47817,7 +47944,8 @@ def failure_lines(failures: list[JsonObject], in_all: int) -> list[str]:
     return lines
 ''', (
     "foundation.errors foundation.text foundation.jsonio stats.aggregates lab.workspace lab.system "
-    "lab.runstore lab.aggregation lab.reading campaigns.marks commands.table commands.run_system "
+    "lab.runstore lab.runfolder lab.aggregation lab.reading campaigns.marks commands.table "
+    "commands.run_system "
 ))
 # endregion
 
@@ -49351,7 +49479,7 @@ def status_document(workspace: Workspace, campaign: Campaign, found: NextStep) -
     """All that is known of *campaign*, without anything of its holdout but counts."""
     state = campaign_state(campaign)
     contract, noise = campaign.contract, state.noise or {}
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     own = [each for each in read_runs(store, campaign.system) if each["id"] in state.open_runs()]
     spent = state.spent()
     document: JsonObject = {
@@ -49463,7 +49591,7 @@ def budget_words(budget: JsonObject) -> list[str]:
         words.append(f"the cost of {counted(budget['used']['unknown_costs'], 'run')} not known")
     return words
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.watch "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runfolder lab.watch "
     "lab.reading campaigns.campaign campaigns.sealed campaigns.state campaigns.standing "
     "campaigns.next_step commands.table commands.campaign_words "
 ))
@@ -51441,8 +51569,8 @@ ITEMS_SHOWN = 10
 def command_compare(args: Namespace) -> Answer:
     """Exits 5 when the runs were not scored alike."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    a, b = store.read(args.a), store.read(args.b)
+    store = run_store(workspace)
+    a, b = store.read_whole(args.a), store.read_whole(args.b)
     hindrances = obstacles(a, b)
     data: JsonObject = {"a": a["id"], "b": b["id"], "comparable": not hindrances, "obstacles": hindrances}
     if hindrances:
@@ -51505,8 +51633,8 @@ def comparison_notes(a: JsonObject, b: JsonObject, found: JsonObject) -> list[st
     notes += ["fewer than 30: the interval is rough"] if 0 < found["n"] < 30 else []
     return notes
 ''', (
-    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.reading "
-    "lab.pairing campaigns.marks commands.table commands.lab_log "
+    "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
+    "lab.reading lab.pairing campaigns.marks commands.table commands.lab_log "
 ))
 # endregion
 
@@ -53090,13 +53218,14 @@ RESUMABLE_SHOWN = 5
 def command_status(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     documents = read_runs(store)
     tree = tree_document(workspace)
     live = live_runs(store, documents)
     resumable = resumable_runs(documents, tree["head"])
     campaigns, broken = campaigns_at_hand(workspace)
     problems = broken + integrity_problems(store, documents, [each["id"] for each in resumable])
+    problems += [each["problem"] for each in live if each["problem"]]
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
     data: JsonObject = {
@@ -53161,7 +53290,8 @@ def standing(
 def run_progress(run: JsonObject) -> str:
     """'r0007 (37 of 100, pid 123)'."""
     process = f", pid {run['pid']['pid']}" if run["pid"] else ""
-    return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
+    answered = "?" if run["answered"] is None else f"{run['answered']:,}"
+    return f"{run['id']} ({answered} of {run['planned']:,}{process})"
 
 
 def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:
@@ -53217,7 +53347,7 @@ def status_lines(message: str, data: JsonObject) -> list[str]:
     return lines + [f"  cannot be trusted: {visible(each, 300)}" for each in data["problems"]]
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio lab.workspace lab.system "
-    "lab.runstore lab.preflight lab.reading campaigns.campaign commands.table "
+    "lab.runstore lab.runfolder lab.preflight lab.reading campaigns.campaign commands.table "
 ))
 # endregion
 

@@ -606,6 +606,11 @@ class Together(Lab):
         self.assertEqual((json.loads(first.communicate(timeout=60)[0])["reason"], first.returncode), ("completed", 0))
         self.assertEqual(self.store.ids(), ["r0001"])
 
+    def test_a_run_whose_folder_was_removed_by_its_eval_is_refused_with_what_happened(self):
+        self.eval("import shutil\nok(items[0])\nshutil.rmtree('kaizen/.kaizen/runs/r0001')\n" + GOOD.replace("items", "items[1:]"))
+        self.assertIn("removed the folder of r0001 while the run was at work", self.refused("run_removed")["message"])
+        self.assertEqual(self.store.ids(), [])
+
     def test_a_broken_chain_of_events_stops_resume_and_nothing_is_written_on_top(self):
         self.eval("ok(items[0])\nsys.exit(1)\n")
         self.run_demo(status=4)

@@ -486,6 +486,39 @@ class Status(Reading):
         self.assertEqual(found["reason"], "integrity")
         self.assertIn("events.jsonl:1", found["problems"][0])
 
+    def test_a_live_run_whose_answers_cannot_be_read_needs_a_person(self):
+        self.record((1, None), "running")
+        with self.store.writing("r0001"):
+            write(self.run_folder() / "items.jsonl", '{"no": "answer"}\n')
+            found = self.ask("status", status=3)
+            self.assertEqual((found["reason"], found["live"][0]["answered"]), ("integrity", None))
+            self.assertIn("items.jsonl:1", found["problems"][0])
+            self.assertIn("at work: r0001 (? of 2)", self.text("status", status=3))
+
+    def test_a_result_put_into_run_json_by_hand_is_told_by_none_and_stops(self):
+        for scores in ((0, 1), (1, 1)):
+            self.record(scores)
+        path = self.run_folder() / "run.json"
+        write(path, path.read_text().replace('"value": 0.5', '"value": 1.5'))
+        listed = [(row["id"], row["rank"], row["unranked"]) for row in self.ask("log", "--rank")["runs"]]
+        self.assertEqual(listed, [("r0002", 1, None), ("r0001", None, "unreadable")])
+        self.assertNotIn("1.5", self.text("log"))
+        for words in (["show", "r0001"], ["compare", "r0001", "r0002"], ["gate", "--baseline", "run:r0001", "--candidate", "run:r0002"]):
+            found = self.ask(*words, status=5)
+            self.assertEqual(found["reason"], "record_changed", words)
+            self.assertIn("runs/r0001/run.json", found["message"])
+        found = self.ask("status", status=3)
+        self.assertEqual(found["reason"], "integrity")
+        self.assertIn("run.json: is not what Kaizen wrote: other result than when the run ended", found["problems"][0])
+
+    def test_a_chain_that_is_broken_before_its_end_is_found_by_whoever_makes_something_of_the_run(self):
+        for scores in ((0, 1), (1, 1)):
+            self.record(scores)
+        path = self.run_folder() / "events.jsonl"
+        path.write_bytes(path.read_bytes().replace(b"planned", b"plannec", 1))
+        for words in (["show", "r0001"], ["compare", "r0001", "r0002"], ["gate", "--baseline", "run:r0001", "--candidate", "run:r0002"]):
+            self.assertEqual(self.ask(*words, status=5)["reason"], "broken_chain", words)
+
     def test_no_repository_and_no_workspace_are_told(self):
         shutil.rmtree(self.repo / ".git")
         self.assertEqual(self.ask("status")["reason"], "not_a_repository")

@@ -32,7 +32,7 @@ class Store(support.TemporaryFolder):
         self.workspace = kaizen.init_workspace(".")[0]
         self.store = kaizen.FolderStore(self.workspace)
 
-    def made(self, lines=3, is_ended=True):
+    def made(self, lines=3, is_ended=True, state="completed"):
         """A run with *lines* answers and three events (two when it was broken off), written as a run writes them; its folder."""
         run = self.store.create(PLAN)
         with self.store.writing(run) as writer:
@@ -42,7 +42,8 @@ class Store(support.TemporaryFolder):
             for number in range(lines):
                 writer.item({**ANSWER, "item": f"i{number}", "score": number})
             if is_ended:
-                writer.finish("completed", reason=None, items=writer.sealed_items())
+                counts, result = {"ok": lines}, {"status": "available", "value": 1, "n": lines, "planned": 3}
+                writer.finish(state, reason=None, items=writer.sealed_items(), counts=counts, result=result, cost_usd=None, metrics={})
         return self.folder / "kaizen/.kaizen/runs" / run
 
     def test_ids_count_up_and_no_two_get_the_same(self):
@@ -66,6 +67,15 @@ class Store(support.TemporaryFolder):
         os.mkdir("kaizen/.kaizen/runs/r9998")
         self.assertEqual([self.store.create(PLAN) for _ in range(3)], ["r9999", "r10000", "r10001"])
         self.assertEqual(self.store.ids(), ["r9999", "r10000", "r10001"])
+
+    def test_an_id_of_any_length_made_by_hand_breaks_none_that_follow(self):
+        os.mkdir("kaizen/.kaizen/runs")
+        os.mkdir("kaizen/.kaizen/runs/r999999999")
+        self.assertEqual([self.store.create(PLAN) for _ in range(2)], ["r1000000000", "r1000000001"])
+        self.assertEqual(self.store.ids(), ["r1000000000", "r1000000001"])
+        self.assertEqual(self.store.read("r1000000001")["id"], "r1000000001")
+        os.mkdir("kaizen/.kaizen/runs/r١٢٣٤")  # digits, but none of ours
+        self.assertEqual(self.store.create(PLAN), "r1000000002")
 
     def test_names_that_lead_elsewhere_are_no_runs(self):
         self.made()
@@ -163,6 +173,47 @@ class Store(support.TemporaryFolder):
             self.assertIsNone(writer.sealed_items())
             os.unlink(writer.file("items.jsonl"))
             self.assertIsNone(writer.sealed_items())
+
+    def test_a_run_json_that_is_not_what_the_run_ended_with_is_refused_with_its_file_and_what_differs(self):
+        folder = self.made()
+        path, events = folder / "run.json", folder / "events.jsonl"
+        whole, written, chain = read_json(path), path.read_bytes(), events.read_bytes()
+        table = {
+            "result": {"result": {**whole["result"], "value": 0.9}},
+            "state": {"state": "incomplete"},
+            "counts": {"counts": {**whole["counts"], "ok": 2}},
+            "cost_usd": {"cost_usd": 0.5},
+            "metrics": {"metrics": {"other": 1}},
+            "what was planned": {"commit": {"hash": "other", "branch": None}},
+        }
+        for what, change in table.items():
+            write(path, json.dumps({**whole, **change}))
+            self.refused("record_changed", rf"runs/r0001/run\.json: .*{what}")
+        path.write_bytes(written)
+        self.assertEqual(self.store.read("r0001")["state"], "completed")
+        events.write_bytes(b"".join(chain.splitlines(keepends=True)[:2]))
+        self.refused("record_changed", "no event that the run ended")
+        events.unlink()
+        self.refused("record_changed", "no event that the run ended")
+        events.write_bytes(chain.replace(b'"value":1', b'"value":2'))
+        self.refused("broken_chain", r"events\.jsonl:3")
+        events.write_bytes(chain)
+        with self.store.writing("r0001") as writer:
+            for _ in range(200):  # as many tries to go on with it, which all failed before they changed anything
+                writer.event("resumed", after="completed")
+        self.assertEqual(self.store.read("r0001")["state"], "completed")
+
+    def test_a_run_that_ended_as_tainted_is_tainted_also_where_run_json_does_not_say_so(self):
+        folder = self.made(state="tainted")
+        document = read_json(folder / "run.json")
+        write(folder / "run.json", json.dumps({**document, "state": "running"}))
+        self.assertEqual(self.store.read("r0001")["state"], "tainted")
+
+    def refused(self, reason, words):
+        """The run r0001 is refused for *reason* in a message that fits *words*."""
+        with self.assertRaisesRegex(kaizen.RefusedError, words) as caught:
+            self.store.read("r0001")
+        self.assertEqual(caught.exception.reason, reason)
 
     def test_a_run_that_nobody_is_at_any_more_reads_as_interrupted(self):
         run = self.store.create(PLAN)

@@ -141,6 +141,7 @@ LAYERS = {
         "lab.system",
         "lab.scaffold",
         "lab.runstore",
+        "lab.runfolder",
         "lab.git",
         "lab.provenance",
         "lab.watch",

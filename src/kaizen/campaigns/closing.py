@@ -21,7 +21,8 @@ from kaizen.campaigns.standing import mean_score
 from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject
-from kaizen.lab.runstore import FolderStore
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import RunStore
 from kaizen.lab.workspace import Workspace
 from kaizen.stats.paired_runs import paired_difference
 
@@ -82,10 +83,10 @@ def last_look(workspace: Workspace, campaign: Campaign) -> str:
 # --- What is opened --------------------------------------------------------------------
 
 
-def look_store(campaign: Campaign, look: int) -> FolderStore:
+def look_store(campaign: Campaign, look: int) -> RunStore:
     """The runs of the look number *look*, in the sealed place."""
     folder = os.path.join(sealed_folder(campaign), LOOKS_FOLDER, str(look))
-    return FolderStore(Workspace(folder, folder, {}))
+    return run_store(Workspace(folder, folder, {}))
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:

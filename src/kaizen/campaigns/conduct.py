@@ -31,7 +31,7 @@ from kaizen.foundation.text import did_you_mean, listed, quoted, slug, visible
 from kaizen.lab.git import git_answer, git_ended
 from kaizen.lab.preflight import tree_lock
 from kaizen.lab.provenance import Checkout, checkout_obstacle, dirty_obstacle, dirty_paths, git_write_obstacle, read_checkout
-from kaizen.lab.runstore import FolderStore
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.workspace import Workspace
 from kaizen.lab.worktrees import COPY_SECONDS, NAME_SHAPE, keep_commit
 
@@ -119,7 +119,7 @@ def keep_variant(workspace: Workspace, name: str, variant: str, simplify: bool, 
             message = f"HEAD does not contain {variant}, which is {found.commit[:12]}"
             raise RefusedError(message, f"check it out first: git switch --detach {found.commit[:12]}", "other_commit")
         runs = run_names(replicate["runs"]["candidate"])
-        check_recorded(campaign, FolderStore(workspace), runs)
+        check_recorded(campaign, run_store(workspace), runs)
         ref = variant_ref(checkout, campaign.id, variant, found.commit)
         how = SIMPLIFIED if simplify else KEPT
         taught = [{"variant": variant, "verdict": how, "lesson": lesson}]

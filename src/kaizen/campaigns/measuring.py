@@ -40,6 +40,7 @@ from kaizen.lab.pairing import pair_value
 from kaizen.lab.preflight import refuse_signs, take_slot
 from kaizen.lab.provenance import Checkout, patch_id, read_checkout
 from kaizen.lab.reading import answered_lines
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import (
     BROKEN_OFF,
     DONE,
@@ -48,7 +49,6 @@ from kaizen.lab.runstore import (
     RUNNING,
     TAINTED,
     TIMED_OUT,
-    FolderStore,
     RunStore,
     RunWriter,
     run_passes,
@@ -159,10 +159,10 @@ def make_bench(
         discard_export(place)
     judge, system = judge_of(workspace, checkout, campaign, place, others or {})
     stored = campaign_state(campaign).stored
-    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), FolderStore(workspace))
+    limits = run_limits(workspace, system._replace(best_run=stored[-1] if stored else ""), run_store(workspace))
     judge = judge._replace(store_folder=store_folder or workspace.store_folder)
     items = load_items(judge, system)
-    return Bench(workspace, campaign, checkout, FolderStore(judge), judge, system, items, limits, folders, not store_folder)
+    return Bench(workspace, campaign, checkout, run_store(judge), judge, system, items, limits, folders, not store_folder)
 
 
 # --- Runs ------------------------------------------------------------------------------

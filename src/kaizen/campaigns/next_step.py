@@ -41,7 +41,8 @@ from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.preflight import SIGNS, tree_document
 from kaizen.lab.provenance import read_checkout
-from kaizen.lab.runstore import BROKEN_OFF, DONE, PLANNED, RUNNING, TAINTED, FolderStore
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import BROKEN_OFF, DONE, PLANNED, RUNNING, TAINTED
 from kaizen.lab.workspace import Workspace
 
 MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
@@ -73,7 +74,7 @@ class Step(NamedTuple):
 
 def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
     """The facts of now."""
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     runs = [run for run, body in state.runs.items() if body.get("state") in (None, BROKEN_OFF)]
     open_runs = {}
@@ -349,7 +350,7 @@ def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     """What is next in *campaign*. Raises RefusedError when its files were changed."""
     state = campaign_state(campaign)
     facts = read_facts(workspace, state)
-    scores = leader_scores(FolderStore(workspace), state)
+    scores = leader_scores(run_store(workspace), state)
     dev_score = mean_score(scores)
     stops = campaign_stops(state, dev_score, facts.signs)
     step = Steps(campaign, state, facts, stops).first()

@@ -48,7 +48,6 @@ from kaizen.campaigns.measuring import (
 from kaizen.campaigns.rules import LABEL_ITEMS, Ruling, screen_verdict
 from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
 from kaizen.foundation.errors import InputError, Interrupted, RefusedError, UsageError
-from kaizen.foundation.files import write_file
 from kaizen.foundation.globs import glob_test
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.process import kill_marked
@@ -249,7 +248,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         with bench.store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=tree)
             if text:
-                write_file(writer.file("diff.patch"), text.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(text)
             outcome = execute_here(bench, checkout, writer, False)
         return judged(bench, outcome)
 

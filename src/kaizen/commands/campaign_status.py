@@ -13,7 +13,7 @@ from kaizen.foundation.errors import KaizenError, RefusedError
 from kaizen.foundation.jsonio import JsonObject, rounded_floats
 from kaizen.foundation.text import counted, dollars, listed, visible
 from kaizen.lab.reading import live_runs, read_runs
-from kaizen.lab.runstore import FolderStore
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.watch import content_sha256
 from kaizen.lab.workspace import Workspace, find_workspace
 
@@ -79,7 +79,7 @@ def status_document(workspace: Workspace, campaign: Campaign, found: NextStep) -
     """All that is known of *campaign*, without anything of its holdout but counts."""
     state = campaign_state(campaign)
     contract, noise = campaign.contract, state.noise or {}
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     own = [each for each in read_runs(store, campaign.system) if each["id"] in state.open_runs()]
     spent = state.spent()
     document: JsonObject = {

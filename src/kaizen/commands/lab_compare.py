@@ -10,7 +10,8 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.pairing import compared_runs, comparison_sentence, obstacles
 from kaizen.lab.reading import COMPARABLE_HASHES, Choice, log_row, open_items
-from kaizen.lab.runstore import DONE, FolderStore
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import DONE
 from kaizen.lab.workspace import find_workspace
 
 ITEMS_SHOWN = 10
@@ -26,8 +27,8 @@ ITEMS_SHOWN = 10
 def command_compare(args: Namespace) -> Answer:
     """Exits 5 when the runs were not scored alike."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    a, b = store.read(args.a), store.read(args.b)
+    store = run_store(workspace)
+    a, b = store.read_whole(args.a), store.read_whole(args.b)
     hindrances = obstacles(a, b)
     data: JsonObject = {"a": a["id"], "b": b["id"], "comparable": not hindrances, "obstacles": hindrances}
     if hindrances:

@@ -20,7 +20,8 @@ from kaizen.lab.reading import (
     shown_answer,
     worst_answers,
 )
-from kaizen.lab.runstore import DONE, FolderStore, RunStore
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import DONE, RunStore
 from kaizen.lab.system import AGGREGATIONS, TYPED_KIND, load_system, system_ids
 from kaizen.lab.workspace import Workspace, find_workspace
 from kaizen.stats.aggregates import percentile
@@ -87,7 +88,7 @@ def command_log(args: Namespace) -> Answer:
     workspace = find_workspace()
     if args.system and args.system not in system_ids(workspace):
         load_system(workspace, args.system)
-    store, choice = FolderStore(workspace), log_choice(args)
+    store, choice = run_store(workspace), log_choice(args)
     documents = read_runs(store, args.system, args.variant)
     limit = args.limit if args.limit is not None else 0 if args.json else RUNS_SHOWN
     if args.rank:
@@ -216,8 +217,8 @@ def log_message(documents: list[JsonObject], shown: list[JsonObject], is_ranked:
 def command_show(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
-    document = store.read(args.run)
+    store = run_store(workspace)
+    document = store.read_whole(args.run)
     good, items = good_score(workspace, document), open_items(workspace, document)
     worst = worst_answers(store, document, good)
     failures = [shown_answer(line, items.may_name(line["item"])) for line in worst[: args.failures]]

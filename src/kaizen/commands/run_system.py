@@ -10,7 +10,8 @@ from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTE
 from kaizen.foundation.jsonio import JsonObject, without_surrogates
 from kaizen.foundation.text import counted, dollars, duration, listed, quoted, visible
 from kaizen.lab.execution import RunOptions, RunOutcome, resume_run, start_run
-from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED, FolderStore
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import BROKEN_OFF, DONE, TAINTED
 from kaizen.lab.workspace import find_workspace
 
 LONGEST_VARIANT = 200
@@ -49,7 +50,7 @@ def run_of_system(args: Namespace, others: list[str]) -> Answer:
 def command_resume(args: Namespace) -> Answer:
     """Goes on with the run; exit codes as for `kaizen run --system`."""
     workspace = find_workspace()
-    own = FolderStore(workspace).read(args.run).get("campaign")
+    own = run_store(workspace).read(args.run).get("campaign")
     if own:
         return screened_answer(resume_in_campaign(workspace, load_campaign(workspace, own["id"]), args.run, bool(args.restart)))
     return outcome_answer(resume_run(workspace, args.run, bool(args.restart)))

@@ -11,7 +11,8 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.preflight import SIGNS, tree_document
 from kaizen.lab.reading import UNREADABLE, live_runs, read_runs, resumable_runs
-from kaizen.lab.runstore import DONE, FolderStore, RunStore
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import DONE, RunStore
 from kaizen.lab.system import load_system, system_ids
 from kaizen.lab.workspace import Workspace, find_workspace
 
@@ -29,13 +30,14 @@ RESUMABLE_SHOWN = 5
 def command_status(args: Namespace) -> Answer:
     """Reads only."""
     workspace = find_workspace()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     documents = read_runs(store)
     tree = tree_document(workspace)
     live = live_runs(store, documents)
     resumable = resumable_runs(documents, tree["head"])
     campaigns, broken = campaigns_at_hand(workspace)
     problems = broken + integrity_problems(store, documents, [each["id"] for each in resumable])
+    problems += [each["problem"] for each in live if each["problem"]]
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
     code, reason, message, following = standing(workspace, signs, problems, live, resumable, tree)
     data: JsonObject = {
@@ -100,7 +102,8 @@ def standing(
 def run_progress(run: JsonObject) -> str:
     """'r0007 (37 of 100, pid 123)'."""
     process = f", pid {run['pid']['pid']}" if run["pid"] else ""
-    return f"{run['id']} ({run['answered']:,} of {run['planned']:,}{process})"
+    answered = "?" if run["answered"] is None else f"{run['answered']:,}"
+    return f"{run['id']} ({answered} of {run['planned']:,}{process})"
 
 
 def integrity_problems(store: RunStore, documents: list[JsonObject], resumable: list[str]) -> list[str]:

@@ -15,10 +15,10 @@ from kaizen.foundation.clock import utc_now
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.files import open_for_reading, shown_path, truncate_file
 from kaizen.foundation.journals import AppendLog, torn_tail
-from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, decode_line, raw_lines, sha256_hex
+from kaizen.foundation.jsonio import JsonError, JsonObject, canonical_json, decode_line, encode_compact, raw_lines, sha256_hex
 from kaizen.foundation.text import counted
 
-LAST_BYTES = 1 << 14  # read from the end of a journal for its last event
+CHAIN_TAIL = 1 << 14  # bytes at the end of a journal in which its last events are looked for
 CHAIN_KEYS = {"seq", "time", "type", "body", "prev", "sha"}
 
 
@@ -51,26 +51,31 @@ def read_chain(path: str) -> list[JsonObject]:
     return events
 
 
-def last_event(path: str) -> JsonObject | None:
-    """The last event of the journal *path*, checked by its own hash alone, a torn last line left out; None when there is none.
+def last_event(path: str, kind: str) -> tuple[JsonObject | None, bool]:
+    """(the last event of type *kind* in the journal *path*, whether it is the last of all); (None, False) when there is none.
 
-    Raises RefusedError when it is not what was written.
+    Only the end of the file is read: that each event follows the one before it is what `read_chain` looks at. Raises RefusedError.
     """
-    if not os.path.exists(path):
-        return None
-    with open_for_reading(path) as stream:
-        stream.seek(max(0, os.path.getsize(path) - LAST_BYTES))
-        lines = stream.read().split(b"\n")
-    if len(lines) < 3 or len(lines[-2]) + len(lines[-1]) + 2 > LAST_BYTES:  # the one line that was read may lack its beginning
-        events = read_chain(path)
-        return events[-1] if events else None
-    try:
-        event = decode_line(lines[-2])
-    except JsonError:
-        event = {}
-    if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
-        raise broken_chain(path, sum(1 for _ in raw_lines(path)) - bool(lines[-1]), "is not the line that was written")
-    return event
+    found: list[JsonObject] = []
+    if os.path.exists(path):
+        with open_for_reading(path) as stream:
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - CHAIN_TAIL))
+            lines = stream.read(CHAIN_TAIL).split(b"\n")
+        mark = b'"type":' + encode_compact(kind).encode()
+        for number, raw in enumerate(reversed(lines[1 if size > CHAIN_TAIL else 0 : -1])):
+            if mark in raw:
+                try:
+                    event = decode_line(raw)
+                except JsonError:
+                    event = {}
+                if event.keys() != CHAIN_KEYS or event["sha"] != chain_hash(event):
+                    read_chain(path)  # says which line it is
+                if event["type"] == kind:
+                    return event, number == 0
+        found = read_chain(path) if size > CHAIN_TAIL else []
+    last = next((event for event in reversed(found) if event["type"] == kind), None)
+    return last, bool(last) and last is found[-1]
 
 
 def broken_chain(path: str, number: int, what: str) -> RefusedError:

@@ -24,7 +24,8 @@ from kaizen.foundation.clock import monotonic_seconds
 from kaizen.foundation.errors import Breaches, InputError, RefusedError, UsageError
 from kaizen.foundation.jsonio import JsonObject, read_json_lines
 from kaizen.foundation.text import listed, quoted, visible
-from kaizen.lab.runstore import BROKEN_OFF, CRASHED, PLANNED, RUNNING, TAINTED, FolderStore, RunStore, run_passes
+from kaizen.lab.runfolder import run_store
+from kaizen.lab.runstore import BROKEN_OFF, CRASHED, PLANNED, RUNNING, TAINTED, RunStore, run_passes
 from kaizen.lab.session import ENDED_WELL, AskedItem, EvalFault, ItemEvaluator, RunEnd, RunSession
 from kaizen.lab.system import COUNT_AGGREGATIONS, System
 from kaizen.lab.typed_eval import AskingEnded, refuse_changed_copy
@@ -34,7 +35,7 @@ from kaizen.runs.journal import ONLY_ERRORS, REFUSE, STAGE_META, read_stage_meta
 
 ENGINE = "engine"
 PASS_RATE, TRIAL_SCORE = "pass_rate", "score"
-STAGE_OF_RUN = re.compile(r"(r\d{4,9})\.")
+STAGE_OF_RUN = re.compile(r"(r[0-9]{4,})\.")
 FEEDBACK_LENGTH = 1000
 
 
@@ -46,15 +47,15 @@ class RunEvidence(Improvement):
 
     def __init__(self, store: RunStore, run: str, place: str, outer: str) -> None:
         self.store, self.run, self.outer = store, run, outer
-        self.source = os.path.join(store.file(run, "locked"), place)
-        super().__init__(os.path.dirname(store.file(run, "run.json")))
+        self.source = os.path.join(store.locked_folder(run), place)
+        super().__init__(store.evidence_folder(run))
         self.name = f"{os.path.basename(os.path.normpath(place))} ({run})"
 
     def path(self, *parts: str) -> str:
         name = os.path.join(*parts) if parts else ""
         stage, source = STAGE_OF_RUN.match(name), os.path.join(self.source, name)
         if stage and stage[1] != self.run:
-            return self.store.file(stage[1], name)
+            return os.path.join(self.store.evidence_folder(stage[1]), name)
         return source if not stage and os.path.lexists(source) else os.path.join(self.folder, name)
 
     def argument(self) -> str:
@@ -70,8 +71,8 @@ class RunEvidence(Improvement):
 def run_evidence(argument: str) -> RunEvidence:
     """The evidence of the run that *argument*, `run:ID`, names. Raises InputError, or RefusedError for a run that says nothing."""
     workspace = find_workspace()
-    run, store = argument[len(RUN_PREFIX) :], FolderStore(workspace)
-    document = store.read(run)
+    run, store = argument[len(RUN_PREFIX) :], run_store(workspace)
+    document = store.read_whole(run)
     if document["separation"] != ENGINE:
         hint = "only a system whose system.md names an `improvement` is run by the engine"
         raise InputError(f"{run} has no observations: its eval was not the engine", hint, "no_observations")
@@ -117,7 +118,7 @@ class EngineEvaluator(ItemEvaluator):
         if outside:
             message = f"{system.id}: its improvement needs {listed(outside)}, which a run does not start"
             raise InputError(message, "write an eval that calls `kaizen evaluate` with what they need", "outside_evaluators")
-        self.store = FolderStore(workspace)
+        self.store = run_store(workspace)
 
     def answer(self, asked: list[AskedItem], session: RunSession) -> RunEnd:
         try:

@@ -6,7 +6,7 @@ the cases of the items asked for, in the case format. What it prints goes into c
 
 import os
 
-from kaizen.foundation.files import list_folder, make_folder, replacing, write_file
+from kaizen.foundation.files import list_folder, replacing, write_file
 from kaizen.foundation.jsonio import JsonObject, encode_compact
 from kaizen.foundation.process import CALLED_OFF, STOPPED, CannotStart, Ended, signal_name
 from kaizen.foundation.supervision import Sinks, supervise_program
@@ -49,8 +49,7 @@ def locked_word(word: str, session: RunSession) -> str:
 
 def write_request(asked: list[AskedItem], session: RunSession) -> str:
     """The path of a new request file about *asked*, which names a file with their cases."""
-    folder = session.writer.file("requests")
-    make_folder(folder)
+    folder = session.writer.material("requests")
     number = sum(name.endswith(".json") for name in list_folder(folder)) + 1
     path, cases = (os.path.join(folder, f"{number}{suffix}") for suffix in (".json", ".items.jsonl"))
     with replacing(cases) as stream:

@@ -23,7 +23,7 @@ from kaizen.cases.evaluation_file import load_evaluation
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.clock import monotonic_seconds, utc_now
 from kaizen.foundation.errors import Breaches, InputError, KaizenError, RefusedError
-from kaizen.foundation.files import copy_file, make_folder, remove_folder, shown_path, write_file
+from kaizen.foundation.files import copy_file, make_folder, remove_folder, shown_path
 from kaizen.foundation.git import GIT_KEPT
 from kaizen.foundation.identity import version_line
 from kaizen.foundation.jsonio import JsonObject, fingerprint
@@ -36,6 +36,7 @@ from kaizen.lab.eval_runner import RUN_MARK, EvalScript
 from kaizen.lab.git import GitError, git_answer
 from kaizen.lab.preflight import checked_tree, held_locks
 from kaizen.lab.provenance import Checkout, patch_id, tree_hash
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import (
     BROKEN_OFF,
     CRASHED,
@@ -44,7 +45,6 @@ from kaizen.lab.runstore import (
     RUNNING,
     TAINTED,
     TIMED_OUT,
-    FolderStore,
     Key,
     RunStore,
     RunWriter,
@@ -197,7 +197,7 @@ def run_document(
 
 def copy_locked(workspace: Workspace, writer: RunWriter) -> None:
     """Makes the locked copy of the run anew. Raises RefusedError when a locked file is not the one that the run was planned with."""
-    folder = writer.file("locked")
+    folder = writer.locked_folder()
     if os.path.isdir(folder):
         remove_folder(folder)
     for path, digest in writer.document()["hashes"]["locked"].items():
@@ -223,7 +223,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
     """Records and executes a new run of the commit at hand. Raises RefusedError when the preflight forbids it: nothing is recorded then."""
     refuse_windows()
     system = load_whole_system(workspace, options.system)
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     with held_locks(workspace, system):
         checkout = checked_tree(workspace)
         items = load_items(workspace, system)
@@ -234,7 +234,7 @@ def start_run(workspace: Workspace, options: RunOptions) -> RunOutcome:
         with store.writing(run) as writer:
             writer.event("planned", commit=checkout.head, tree=document["tree"])
             if patch:
-                write_file(writer.file("diff.patch"), patch.encode("utf-8", "surrogateescape"))
+                writer.keep_patch(patch)
             return execute(workspace, system, checkout, items, evaluator, store, writer)
 
 
@@ -260,7 +260,7 @@ def patch_since(checkout: Checkout, base: str) -> tuple[str | None, str]:
 def resume_run(workspace: Workspace, run: str, is_restart: bool) -> RunOutcome:
     """Goes on with a run that did not complete, or begins it anew. Raises RefusedError when the state or the tree forbids it."""
     refuse_windows()
-    store = FolderStore(workspace)
+    store = run_store(workspace)
     before = store.read(run)
     refuse_state(before, is_restart)
     system = load_whole_system(workspace, before["system"])
@@ -442,5 +442,5 @@ def finish_run(session: RunSession, end: RunEnd, evaluator: ItemEvaluator) -> No
 def run_notes(writer: RunWriter, items: ItemSet) -> list[str]:
     """What the user should know besides the result."""
     held_back = [f"{counted(items.holdout, 'item')} of the holdout left out"] if items.holdout else []
-    printed = [f"what the eval printed: {shown_path(writer.file('err.log'))}"] if writer.document()["state"] == CRASHED else []
+    printed = [f"what the eval printed: {writer.shown('err.log')}"] if writer.document()["state"] == CRASHED else []
     return [*writer.notes, *held_back, *printed]

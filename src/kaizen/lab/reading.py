@@ -223,13 +223,17 @@ def answer_text(value: Any, limit: int) -> str:
 
 
 def live_runs(store: RunStore, documents: list[JsonObject]) -> list[JsonObject]:
-    """The runs at work, with their process and how many of their answers are there."""
+    """The runs at work, with their process and how many of their answers are there: None, with the `problem`, when they cannot be read."""
     found = []
     for document in documents:
         if document["state"] in (PLANNED, RUNNING):
-            answered = len(answered_lines(store, document))
+            answered, problem = None, None
+            try:
+                answered = len(answered_lines(store, document))
+            except KaizenError as error:
+                problem = error.message
             kept = {key: document.get(key) for key in ("id", "system", "variant", "state", "pid", "started_at")}
-            found.append({**kept, "answered": answered, "planned": planned_answers(document)})
+            found.append({**kept, "answered": answered, "planned": planned_answers(document), "problem": problem})
     return found
 
 

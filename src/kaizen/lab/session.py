@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 from kaizen.cases.case import Case
 from kaizen.foundation.clock import monotonic_seconds
 from kaizen.foundation.errors import KaizenError
-from kaizen.foundation.files import open_for_appending, write_all
 from kaizen.foundation.jsonio import MAX_DEPTH, JsonError, JsonObject, bracket_depth, decode_line, unique_pairs, without_surrogates
 from kaizen.foundation.process import StopSwitch
 from kaizen.foundation.redact import redact_evidence, redact_text
@@ -39,7 +38,7 @@ from kaizen.foundation.shapes import (
     or_null,
 )
 from kaizen.foundation.text import counted, duration, quoted, visible, visible_lines
-from kaizen.lab.runstore import ANSWERED, BROKEN_OFF, CRASHED, ITEM_STATUSES, TAINTED, TIMED_OUT, Key, RunWriter, item_key
+from kaizen.lab.runstore import ANSWERED, BROKEN_OFF, CRASHED, ITEM_STATUSES, TAINTED, TIMED_OUT, Key, LogSink, RunWriter, item_key
 from kaizen.lab.system import COUNT_AGGREGATIONS, Metric, System
 from kaizen.lab.watch import Watch, content_sha256
 from kaizen.lab.workspace import Workspace
@@ -192,11 +191,10 @@ def measured_score(event: JsonObject, metrics: JsonObject, metric: Metric) -> fl
 
 
 class CappedLog:
-    """A log file of at most 8 MiB more than it has, secrets masked; `write` takes blocks of bytes."""
+    """Hands on at most 8 MiB to *sink*, secrets masked; `write` takes blocks of bytes."""
 
-    def __init__(self, path: str, exact: Sequence[str]) -> None:
-        self.path = path
-        self.descriptor = open_for_appending(path)
+    def __init__(self, sink: LogSink, exact: Sequence[str]) -> None:
+        self.sink = sink
         self.masker = CopyMasker(exact)
         self.left, self.lost = LOG_LIMIT, 0
 
@@ -206,15 +204,15 @@ class CappedLog:
         data = data[: self.left]
         self.left -= len(data)
         if data:
-            write_all(self.descriptor, self.masker(data), self.path)
+            self.sink.write(self.masker(data))
 
     def close(self) -> None:
         """Writes what is held, and how much was left out."""
         with suppress(Exception):
-            write_all(self.descriptor, self.masker(b""), self.path)
+            self.sink.write(self.masker(b""))
             if self.lost:
-                write_all(self.descriptor, f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode(), self.path)
-        os.close(self.descriptor)
+                self.sink.write(f"\n[kaizen: {counted(self.lost, 'byte')} more left out]\n".encode())
+        self.sink.close()
 
 
 class RunSession:
@@ -238,10 +236,10 @@ class RunSession:
         document = writer.document()
         self.workspace, self.system, self.writer, self.watch, self.stop = workspace, system, writer, watch, stop
         self.run, self.variant, self.tree = str(document["id"]), str(document["variant"]), tree or workspace.root
-        self.locked_folder = writer.file("locked")
+        self.locked_folder = writer.locked_folder()
         self.limits, self.environment, self.exact = limits, environment, exact
         self.locked: dict[str, str] = document["hashes"]["locked"]
-        self.out, self.err = CappedLog(writer.file("out.log"), exact), CappedLog(writer.file("err.log"), exact)
+        self.out, self.err = CappedLog(writer.log("out.log"), exact), CappedLog(writer.log("err.log"), exact)
         self.asked: dict[Key, AskedItem] = {}
         self.last: dict[Key, JsonObject] = {}  # the line that counts, by key
         self.costs: list[float | None] = []

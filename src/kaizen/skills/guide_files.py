@@ -25,7 +25,7 @@ from kaizen.foundation.files import make_folder, read_text, shown_path, write_fi
 from kaizen.foundation.jsonio import JsonObject, encode_compact, read_json_lines, read_json_object
 from kaizen.lab.execution import load_items
 from kaizen.lab.reading import UNREADABLE, read_runs
-from kaizen.lab.runstore import FolderStore
+from kaizen.lab.runfolder import run_store
 from kaizen.lab.system import System, load_system
 from kaizen.lab.workspace import Workspace
 
@@ -39,7 +39,7 @@ class GuideView:
     def __init__(self, workspace: Workspace, name: str) -> None:
         self.workspace = workspace
         self.name = name
-        self.store = FolderStore(workspace)
+        self.store = run_store(workspace)
         self.known: dict[str, Any] = {}
         self.system: System = load_system(workspace, name)
         self.folder = os.path.join(self.system.folder, GUIDE_FOLDER)
