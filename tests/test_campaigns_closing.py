@@ -73,14 +73,18 @@ class WholeCampaign(CampaignLab):
         self.assertEqual(self.kaizen("campaign", "list")["campaigns"][0]["standing"], "closed")
         self.assertEqual(self.kaizen("campaign", "status", "--campaign", "c1", status=1)["closed"]["headline"], closed["headline"])
 
+
+class Close(CampaignLab):
+    """A campaign with baseline and noise floor."""
+
+    is_begun = True
+
     def test_a_campaign_that_kept_nothing_claims_nothing_and_takes_no_look(self):
-        self.begin()
         told = self.kaizen("campaign", "close", "--reason", "no time")
         self.assertEqual((told["closed"]["headline"], told["last_look"], told["closed"]["claim"]), ("nothing is claimed", None, None))
         self.assertEqual(self.bodies("look"), [])
 
     def test_a_close_that_was_killed_before_its_event_is_done_again_and_asks_nothing_twice(self):
-        self.begin()
         self.variant("v001", 0.97)
         self.screen("v001")
         self.kaizen("replicate", "v001")
@@ -100,7 +104,6 @@ class WholeCampaign(CampaignLab):
         self.assertIn("at least", told["closed"]["headline"])
 
     def test_where_the_answers_of_a_look_are_gone_the_yes_is_all_that_is_known(self):
-        self.begin()
         self.variant("v001", 0.97)
         self.screen("v001")
         self.kaizen("replicate", "v001")
@@ -112,7 +115,6 @@ class WholeCampaign(CampaignLab):
         self.assertEqual((told["closed"]["claim"]["bound"], told["closed"]["looks"][0]["reason"]), (None, "not_kept"))
 
     def test_status_tells_all_that_is_known_and_nothing_of_the_holdout(self):
-        self.begin()
         done = run_cli("campaign", "status")
         self.assertEqual(done.status, 0)
         for word in ("contract", "reference", "leader", "noise", "looks", "budget", "seal"):

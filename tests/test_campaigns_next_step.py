@@ -2,7 +2,9 @@
 
 import json
 import random
+import time
 import unittest
+from unittest import mock
 
 import support
 from campaign_histories import History, random_history
@@ -20,7 +22,9 @@ def step_of(history, events=None, **facts):
     state = kaizen.campaign_state(campaign)
     contains = {each.name: True for each in state.undecided()}
     open_runs = dict.fromkeys(state.open_runs(), "interrupted")
-    given = {"signs": [], "tree": {**CLEAN, "head": state.leader.head}, "open_runs": open_runs, "contains_leader": True, "contains": contains, **facts}
+    tree = facts.get("tree", {**CLEAN, "head": state.leader.head})
+    known = {"signs": [], "open_runs": open_runs, "contains_leader": True, "has_changes": tree["head"] != state.leader.head, "contains": contains}
+    given = {**known, **facts, "tree": tree}
     found = kaizen.Facts(**given)
     return kaizen.Steps(campaign, state, found, kaizen.campaign_stops(state, None, found.signs)).first()
 
@@ -260,6 +264,23 @@ class Document(CampaignLab):
         self.assertLessEqual(len(done.stdout.encode()), 6000)
         self.assertTrue(json.loads(done.stdout)["memory"]["lessons"])
 
+    def test_with_500_variants_it_takes_less_than_half_a_second_of_the_processor(self):
+        self.history.begin()
+        log = kaizen.ChainLog(self.history.campaign.file("journal.jsonl"))
+        for number in range(500):
+            name, run = f"v{number:03d}", f"r{number + 100:04d}"
+            own = {"run": run, "purpose": "screen", "variant": name}
+            log.append("run_started", {**own, "idea": "", "commit": f"{number:040x}", "tree": "t", "patch_id": "p" * 40})
+            log.append("run_ended", {**own, "state": "completed", "reason": None, "items": {}, "evaluations": 60, "cost_usd": None, "seconds": 1.0})
+            log.append("screen", {"variant": name, "run": run, "leader": "baseline", "verdict": "no_signal", "z": 0.1, "gain": 0.004, "se": 0.04})
+            log.append("discard", {"variant": name, "commit": "", "verdict": "no_signal", "lesson": "nothing moved", "ref": None})
+        log.close()
+        for words in (["next"], ["campaign", "status"], ["status"]):
+            with self.subTest(words=words):
+                before = time.process_time()
+                support.run_cli(*words, "--json")
+                self.assertLess(time.process_time() - before, 0.5)
+
     def test_exit_codes_say_whether_to_go_on(self):
         self.history.begin()
         self.say("next", status=0)
@@ -284,6 +305,23 @@ class Document(CampaignLab):
         told = self.say("next")
         self.assertEqual((told["action"], told["memory"]["near_miss"]), ("propose", ["v002"]))
         self.say(*told["command"][1:])
+
+    def test_where_git_cannot_be_written_it_leads_to_the_clone(self):
+        self.history.begin()
+        error = kaizen.GitError("cannot be written here", "", "git_read_only")
+        with mock.patch.object(kaizen, "git_write_obstacle", return_value=error):
+            told = self.say("next")
+        self.assertEqual((told["action"], told["command"]), ("clone", ["kaizen", "lab", "open", "--campaign", "c1", "--from", self.base]))
+        self.say(*told["command"][1:])
+
+    def test_notes_that_were_committed_are_no_variant(self):
+        self.history.begin()
+        self.history.idea(1)
+        write(self.repo / "kaizen/systems/demo/lessons.md", "- read the traces\n")
+        self.commit("a note")
+        self.assertEqual(self.say("next")["action"], "propose")
+        self.variant("v001")
+        self.assertEqual(self.say("next")["command"][-2:], ["--idea", "i1"])
 
     def test_a_campaign_that_is_not_there_is_told(self):
         self.say("next", "--campaign", "c9", status=2, reason="no_campaign")

@@ -69,7 +69,7 @@ class Opening(Openings):
         self.assertEqual(len(self.sealed_cases()), 14)
 
     def test_the_cases_of_an_improvement_are_moved_out_of_its_own_file(self):
-        folder = support.make_improvement(self.repo / "improvements/parcels", [parcel_case(number) for number in range(24)], {"evaluators": [{"id": "says", "type": "contains", "values": ["Traced"]}]})
+        folder = support.make_improvement(self.repo / "improvements/parcels", [parcel_case(number) for number in range(60, 84)], {"evaluators": [{"id": "says", "type": "contains", "values": ["Traced"]}]})
         write(self.repo / "kaizen/systems/parcels/system.md", "---\nimprovement: improvements/parcels\nrunner:\n  - python3\n  - agent.py\nmutable:\n  - agent.py\n---\n")
         self.commit("improvement")
         done = support.run_cli("campaign", "open", "--system", "parcels", "--sealed", self.sealed)
@@ -176,6 +176,20 @@ class Refusals(Openings):
         self.put([parcel_case(number, split="holdout" if number < 12 else "development") for number in range(30)])
         self.refuse("two_holdouts", "--holdout", fresh)
 
+    def test_copies_of_the_holdout_in_the_tree_and_in_included_files(self):
+        write_lines(self.repo / "backup.jsonl", [parcel_case(number) for number in range(30)])
+        self.commit("backup")
+        self.assertIn("15 cases", self.refuse("holdout_in_tree")["message"])
+        (self.repo / "backup.jsonl").unlink()
+        evaluation = {"evaluators": [{"id": "says", "type": "contains", "values": ["Traced"]}], "include": ["../../datasets/regression.jsonl"]}
+        cases = [parcel_case(number, split="holdout" if number < 12 else "development") for number in range(24)]
+        support.make_improvement(self.repo / "improvements/parcels", cases, evaluation)
+        write(self.repo / "kaizen/systems/parcels/system.md", "---\nimprovement: improvements/parcels\nrunner:\n  - python3\nmutable:\n  - agent.py\n---\n")
+        for further, reason in (([parcel_case(3)], "holdout_in_development"), ([parcel_case(50, split="holdout")], "holdout_in_include")):
+            write_lines(self.repo / "datasets/regression.jsonl", further)
+            self.commit("included")
+            self.refused(reason, "campaign", "open", "--system", "parcels", "--sealed", str(self.sealed))
+
     def test_a_second_campaign_of_the_system(self):
         self.open()
         self.refuse("campaign_open", sealed=self.folder / "other")
@@ -204,8 +218,12 @@ class SealLevels(Openings):
         path = self.outside(holdout_cases())
         self.assertEqual(self.level("--holdout", path)[0], "honour")
         self.assertEqual(self.level("--holdout", path, "--guarded", "a hook denies it"), ("guarded", "stated, not verified: a hook denies it"))
-        with mock.patch.object(os, "geteuid", return_value=os.stat(self.repo).st_uid + 1):
-            self.assertEqual(self.level("--holdout", path)[0], "other_user")
+        request = kaizen.OpeningRequest("demo", str(self.sealed), kaizen.ContractTerms())
+        workspace = self.workspace
+        for user, owner, level in ((1001, 1000, "other_user"), (1000, 1000, "honour"), (0, 1000, "honour"), (1000, 0, "honour")):
+            with mock.patch.object(os, "geteuid", return_value=user), mock.patch.object(os, "stat", return_value=mock.Mock(st_uid=owner)):
+                found = kaizen.seal_level(workspace, request, kaizen.HistoryHits(0, 1, ""), [])
+            self.assertEqual(found.level, level, f"{user} {owner}")
 
     def test_what_git_holds_is_on_honour_whatever_it_was_called_and_wherever_it_is(self):
         path = self.outside(holdout_cases())
@@ -217,7 +235,7 @@ class SealLevels(Openings):
         self.git("rm", "-q", "data/later.jsonl")
         self.commit("taken away")
         self.assertFalse(old.exists())
-        self.assertEqual(self.level("--holdout", path, "--guarded", "a hook"), ("honour", "3 of 14 cases stand in the history of the repository, where the agent can read them"))
+        self.assertEqual(self.level("--holdout", path, "--guarded", "a hook"), ("honour", "3 of 14 cases stand in the history of the repository or in copies of earlier runs, where the agent can read them"))
         self.git("branch", "keep")
         self.git("reset", "-q", "--hard", head)
         self.assertEqual(self.level("--holdout", path)[1][:7], "3 of 14", "on another branch")

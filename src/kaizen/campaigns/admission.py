@@ -9,7 +9,7 @@
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kaizen.campaigns.campaign import open_campaigns
@@ -27,7 +27,7 @@ from kaizen.campaigns.history_search import HistoryHits, line_questions, search_
 from kaizen.campaigns.sealed import new_seal, read_holdout_file
 from kaizen.campaigns.splitting import ADVISED_HOLDOUT, draw_holdout, question_text, refuse_small_sides, split_share
 from kaizen.cases.case import Case, is_holdout
-from kaizen.cases.dataset import CASES_FILE, add_cases, dataset_fingerprint, is_inside, load_dataset
+from kaizen.cases.dataset import CASES_FILE, add_cases, dataset_fingerprint, included_path, is_inside, load_dataset
 from kaizen.cases.evaluation_file import load_evaluation
 from kaizen.cases.improvement import Improvement
 from kaizen.foundation.errors import Breaches, RefusedError, UsageError
@@ -41,6 +41,7 @@ from kaizen.lab.git import GitError, git_answer, git_ended
 from kaizen.lab.preflight import checked_tree
 from kaizen.lab.provenance import Checkout
 from kaizen.lab.system import System
+from kaizen.lab.watch import content_sha256
 from kaizen.lab.workspace import Workspace
 
 SALT_LENGTH = 16
@@ -105,7 +106,8 @@ def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
     refuse_tuned_holdout(workspace, earlier, sides.holdout)
     dataset, own = own_dataset(system), workspace.path(own_dataset(system))
     kept = kept_lines(read_bytes(own), shown_path(own), sides)
-    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout)
+    refuse_copies(workspace, str(checkout.head), dataset, sides.holdout)
+    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout, run_copies(workspace, dataset))
     files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable)))
     salt, canary = os.urandom(SALT_LENGTH).hex(), f"kaizen-canary-{os.urandom(SALT_LENGTH).hex()}"
     marks = sealed_marks(sides.holdout, sides.development, files, os.urandom(SALT_LENGTH).hex())
@@ -176,7 +178,8 @@ def own_dataset(system: System) -> str:
 
 def case_sides(workspace: Workspace, system: System, checkout: Checkout, request: OpeningRequest) -> CaseSides:
     """Which cases are on which side. Raises RefusedError: `holdout_inside`, `holdout_in_include`, `two_holdouts`, `no_holdout`."""
-    own, included = system_cases(workspace, system)
+    own, others = system_cases(workspace, system)
+    included = [case for case in others if case.id not in {each.id for each in own if not is_holdout(each.document)}]
     held = [case for case in own if is_holdout(case.document)]
     if any(is_holdout(case.document) for case in included):
         message = "an included file holds cases of the holdout, and stays as it is for whoever else includes it"
@@ -199,6 +202,8 @@ def case_sides(workspace: Workspace, system: System, checkout: Checkout, request
         raise RefusedError(message, hint, "no_holdout")
     files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable))
     known = known_questions(own, files)  # as an example in a prompt is
+    asked = {question_text(case.document) for case in others}
+    known |= {case.id for case in own if question_text(case.document) in asked}
     drawn = set(draw_holdout(own, split_share(request.split, len(own)), workspace.config["seed"], known))
     kept = [case._replace(document={**case.document, "split": "development"}) for case in own if case.id not in drawn]
     return CaseSides(kept + included, as_holdout([case for case in own if case.id in drawn]), True)
@@ -216,19 +221,20 @@ def as_holdout(cases: list[Case]) -> list[Case]:
 
 
 def system_cases(workspace: Workspace, system: System) -> tuple[list[Case], list[Case]]:
-    """(the cases in the system's own file, those of files that its improvement includes). Raises BreachesError."""
+    """(the cases in the system's own file, all those of files that its improvement includes). Raises BreachesError."""
     breaches = Breaches()
-    path = workspace.path(own_dataset(system))
+    own: dict[str, Case] = {}
+    included: dict[str, Case] = {}
     if system.improvement:
         improvement = Improvement(workspace.path(system.improvement))
         evaluation = load_evaluation(improvement, breaches)
-        cases = load_dataset(improvement, evaluation.include if evaluation else [], breaches).cases
-    else:
-        cases = {}
-        add_cases(path, cases, breaches)
+        load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+        breaches.raise_if_any()
+        for name in evaluation.include if evaluation else []:
+            add_cases(included_path(improvement, name), included, breaches)
+    add_cases(workspace.path(own_dataset(system)), own, breaches)
     breaches.raise_if_any()
-    own = [case for case in cases.values() if case.path == shown_path(path)]
-    return own, [case for case in cases.values() if case.path != shown_path(path)]
+    return list(own.values()), list(included.values())
 
 
 def kept_lines(data: bytes, shown: str, sides: CaseSides) -> bytes | None:
@@ -269,9 +275,31 @@ def refuse_tuned_holdout(workspace: Workspace, earlier: list[EarlierContract], h
             raise RefusedError(message, "keep back cases that no variant has been tuned on", "holdout_was_development")
 
 
+def refuse_copies(workspace: Workspace, commit: str, dataset: str, holdout: list[Case]) -> None:
+    """Raises RefusedError when a file beside the *dataset* holds cases of *holdout*: taking them out of one would keep nothing back."""
+    wanted = {question_text(case.document) for case in holdout}
+    suffix = os.path.splitext(dataset)[1]
+    texts = committed_texts(workspace.root, commit, lambda path: path.endswith(suffix) and path != dataset)
+    copied = wanted & {question for text in texts for line in text.split("\n") for question in line_questions(line.encode())}
+    if copied:
+        message = f"{counted(len(copied), 'case')} of the holdout stand in further files of the tree that end in {quoted(suffix)}"
+        raise RefusedError(message, "take them out there, and commit", "holdout_in_tree")
+
+
+def run_copies(workspace: Workspace, dataset: str) -> Iterator[bytes]:
+    """The copies of the *dataset* that earlier runs have kept, each once."""
+    runs = os.path.join(workspace.store_folder, "runs")
+    seen = set()
+    for name in list_folder(runs) if os.path.isdir(runs) else []:
+        path = os.path.join(runs, name, "locked", dataset)
+        if os.path.isfile(path) and (digest := content_sha256(path)) not in seen:
+            seen.add(digest)
+            yield read_bytes(path)
+
+
 def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: str) -> None:
     """Raises RefusedError when a file that decides the score is not in the commit, or git would change the dataset by a filter."""
-    tracked = set(git_answer(workspace.root, "ls-files", "-z", "--", *locked).split("\0"))
+    tracked = set(git_answer(workspace.root, "ls-files", "-z").split("\0"))
     loose = sorted(path for path in locked if path not in tracked)
     if loose:
         message = f"{counted(len(loose), 'locked file')} not in git: {listed([quoted(path) for path in loose], 3)}"
@@ -285,12 +313,12 @@ def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: st
 def seal_level(workspace: Workspace, request: OpeningRequest, history: HistoryHits, holdout: list[Case]) -> SealLevel:
     """How well the holdout will be kept: what git knows cannot be sealed, another user's folder is, and a statement is a statement."""
     if history.cases:
-        where = "stand in the history of the repository, where the agent can read them"
+        where = "stand in the history of the repository or in copies of earlier runs, where the agent can read them"
         return SealLevel("honour", f"{history.cases} of {counted(len(holdout), 'case')} {where}")
     if history.gap:
         return SealLevel("honour", f"the history of the repository could not be searched: {history.gap}")
-    owner = os.stat(workspace.root).st_uid
-    if hasattr(os, "geteuid") and os.geteuid() != owner:
+    owner, user = os.stat(workspace.root).st_uid, os.geteuid() if hasattr(os, "geteuid") else 0
+    if user != owner and 0 not in (user, owner):  # who may be root reads everything, and so may the agent
         return SealLevel("other_user", "the folder belongs to another user than the repository, and admits nobody else")
     if request.guarded:
         return SealLevel("guarded", f"stated, not verified: {'; '.join(request.guarded)}")

@@ -6,6 +6,8 @@ whatever it was called: a file that was renamed or deleted is still there.
 
 import os
 import re
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 from kaizen.campaigns.blobs import SEARCH_SECONDS, blob_contents
@@ -25,8 +27,11 @@ class HistoryHits(NamedTuple):
     gap: str
 
 
-def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryHits:
-    """How many of *cases* stand in a version of the dataset *path*, relative to the root, or of a file that ends alike. Raises GitError."""
+def search_history(checkout: Checkout, path: str, cases: list[Case], copies: Iterable[bytes] = ()) -> HistoryHits:
+    """How many of *cases* stand in a version of the dataset *path*, of a file that ends alike, or in *copies*.
+
+    The path is relative to the root. Raises GitError.
+    """
     wanted = {question_text(case.document): 0 for case in cases}
     for case in cases:
         wanted[question_text(case.document)] += 1
@@ -34,7 +39,7 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     found: set[str] = set()
     seen: set[bytes] = set()
     versions = missing = 0
-    for _, data in blob_contents(checkout.root, objects):
+    for data in chain(copies, (content for _, content in blob_contents(checkout.root, objects))):
         versions += data is not None
         missing += data is None
         for line in set(data.split(b"\n")) - seen if data else ():

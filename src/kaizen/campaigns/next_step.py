@@ -13,6 +13,7 @@ from kaizen.campaigns.campaign import Campaign
 from kaizen.campaigns.conduct import contains_commit
 from kaizen.campaigns.measuring import BASELINE_RUN, DIAGNOSTIC_RUN, LABEL_RUN, NOISE_RUN, REPLICATE_RUN, SCREENING
 from kaizen.campaigns.rules import TAINTS
+from kaizen.campaigns.screening import variant_paths
 from kaizen.campaigns.standing import (
     campaign_stops,
     failures_by_label,
@@ -40,7 +41,7 @@ from kaizen.foundation.errors import EXIT_DONE, EXIT_HUMAN, EXIT_NO, KaizenError
 from kaizen.foundation.jsonio import JsonObject, encode_readable
 from kaizen.foundation.text import counted, listed, visible
 from kaizen.lab.preflight import SIGNS, tree_document
-from kaizen.lab.provenance import read_checkout
+from kaizen.lab.provenance import git_write_obstacle, read_checkout
 from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import BROKEN_OFF, DONE, PLANNED, RUNNING, TAINTED
 from kaizen.lab.workspace import Workspace
@@ -49,6 +50,7 @@ MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
 DIAGNOSTIC_ITEMS = 5
 PATHS_TOLD = 10
 IN_TREE = (BASELINE_RUN, DIAGNOSTIC_RUN, SCREENING)  # purposes of runs that take place in the tree at hand
+NEED_GIT = ("keep", "discard", "propose", "checkout")  # actions that make commits or move HEAD
 STOP_ACTION, HUMAN_ACTION, CLOSE_ACTION, PROPOSE = "stop", "human", "close", "propose"
 
 
@@ -59,6 +61,7 @@ class Facts(NamedTuple):
     tree: JsonObject
     open_runs: dict[str, str]
     contains_leader: bool
+    has_changes: bool  # HEAD follows the leader, and more than notes differ
     contains: dict[str, bool]  # by variant that waits for a decision: whether HEAD contains it
 
 
@@ -72,7 +75,7 @@ class Step(NamedTuple):
     idea: str = ""
 
 
-def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
+def read_facts(workspace: Workspace, campaign: Campaign, state: CampaignState) -> Facts:
     """The facts of now."""
     store = run_store(workspace)
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
@@ -85,10 +88,12 @@ def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
             open_runs[run] = "missing"
     tree = tree_document(workspace)
     if tree["head"] is None:
-        return Facts(signs, tree, open_runs, False, {})
+        return Facts(signs, tree, open_runs, False, False, {})
     checkout = read_checkout(workspace.root)
     waiting = {each.name: contains_commit(checkout, each.commit) for each in state.undecided()}
-    return Facts(signs, tree, open_runs, contains_commit(checkout, state.leader.commit), waiting)
+    follows = contains_commit(checkout, state.leader.commit)
+    has_changes = follows and bool(variant_paths(workspace, campaign, checkout, state.leader.commit))
+    return Facts(signs, tree, open_runs, follows, has_changes, waiting)
 
 
 # --- The list --------------------------------------------------------------------------
@@ -223,7 +228,7 @@ class Steps:
         """Baseline, noise floor, whether the effect can be seen at all, drift."""
         state = self.state
         if state.baseline is None:
-            if self.facts.tree["head"] != state.leader.head:
+            if self.facts.has_changes or not self.facts.contains_leader:
                 return self.go_to(state.leader.head, "the baseline is measured at the commit with which the campaign opened")
             seen = [body for body in state.runs.values() if body.get("purpose") == DIAGNOSTIC_RUN and body.get("state") == DONE]
             if not seen:
@@ -323,7 +328,7 @@ class Steps:
                 why = f"a plateau: go on in a new session that knows nothing but this; {why}"
             return Step(PROPOSE, ["kaizen", "idea", "list", *self.named], why)
         tested = {each.commit for each in self.state.variants.values()} | {each.head for each in self.state.versions.values()}
-        if head in tested:
+        if head in tested or not self.facts.has_changes:
             why = f"make {ideas[0]} ({visible(self.state.ideas[ideas[0]]['title'], 80)}), commit it, and ask again"
             return Step(PROPOSE, ["kaizen", "idea", "list", "--status", OPEN_IDEA, *self.named], why, idea=ideas[0])
         why = f"the commit at hand was not measured yet: {visible(self.state.ideas[ideas[0]]['title'], 80)}"
@@ -349,11 +354,11 @@ class NextStep(NamedTuple):
 def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     """What is next in *campaign*. Raises RefusedError when its files were changed."""
     state = campaign_state(campaign)
-    facts = read_facts(workspace, state)
+    facts = read_facts(workspace, campaign, state)
     scores = leader_scores(run_store(workspace), state)
     dev_score = mean_score(scores)
     stops = campaign_stops(state, dev_score, facts.signs)
-    step = Steps(campaign, state, facts, stops).first()
+    step = where_git_writes(workspace, campaign, state, Steps(campaign, state, facts, stops).first())
     code = {STOP_ACTION: EXIT_NO, CLOSE_ACTION: EXIT_NO, HUMAN_ACTION: EXIT_HUMAN, "guide": EXIT_HUMAN}.get(step.action, EXIT_DONE)
     document: JsonObject = {
         "schema": 1,
@@ -373,6 +378,17 @@ def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     if facts.tree["dirty"]:
         document["paths"] = [visible(each["path"], 80) for each in facts.tree["dirty"][:PATHS_TOLD]]
     return NextStep(step, code, document)
+
+
+def where_git_writes(workspace: Workspace, campaign: Campaign, state: CampaignState, step: Step) -> Step:
+    """*step*, or where it needs commits and none can be made here, the way to a clone in which they can."""
+    if step.action not in NEED_GIT:
+        return step
+    obstacle = git_write_obstacle(read_checkout(workspace.root))
+    if obstacle is None:
+        return step
+    words = ["kaizen", "lab", "open", "--campaign", campaign.id, "--from", state.leader.head]
+    return Step("clone", words, f"{obstacle.message}: go on in the clone of {campaign.id}")
 
 
 def command_line(words: list[str]) -> str:
