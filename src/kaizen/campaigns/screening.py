@@ -26,6 +26,8 @@ from kaizen.campaigns.measuring import (
     BASELINE_RUN,
     DIAGNOSTIC_RUN,
     LABEL_RUN,
+    NOISE_RUN,
+    REPLICATE_RUN,
     SCREENING,
     Arm,
     Bench,
@@ -85,6 +87,11 @@ from kaizen.runs.workers import WorkFolders
 from kaizen.stats.paired_runs import Difference, Scores
 from kaizen.stats.sequential import FutilityRace
 
+GOES_ON = {
+    NOISE_RUN: "kaizen noise --system {0}",
+    LABEL_RUN: "kaizen run --system {0} again, as the screen was begun",
+    REPLICATE_RUN: "kaizen replicate again, with the variant that it is about",
+}
 OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
 UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
 
@@ -323,7 +330,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
     before = bench.store.read(run)
     own = before["campaign"]["purpose"]
     if own not in (SCREENING, BASELINE_RUN, DIAGNOSTIC_RUN):
-        hint = f"kaizen {'noise --system ' + bench.campaign.system if own == 'noise' else own + ' ' + before['variant']}"
+        hint = GOES_ON.get(own, "kaizen look").format(bench.campaign.system)
         raise RefusedError(f"{run} is a part of a measurement that its own command goes on with", hint, "part_of_measurement")
     if before["commit"]["hash"] != checkout.head:
         commit = str(before["commit"]["hash"])[:12]
