@@ -1248,6 +1248,7 @@ import os
 import sys
 
 VERSION = "0.1.0"
+UPGRADE_NOTE = ".kaizen-skills.json"  # beside kaizen.py: the version whose skills were installed from here
 
 
 def own_path() -> str:
@@ -29533,20 +29534,33 @@ def read_checkout(folder: str) -> Checkout:
     Raises GitError: git_missing, git_too_old, not_a_repository, unsafe_repository, bare_repository, no_work_tree.
     """
     git_version()
+    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    head: str | None
+    words = ["--is-inside-work-tree", "--is-shallow-repository", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]
+    together = git_ended(folder, "rev-parse", *words, *places)
+    answers = os.fsdecode(together.stdout).split("\n")[:-1]
+    if together.exit_code == 0 and len(answers) == 7 and answers[0] == "true":
+        _, is_shallow, head, name, root, git_dir, common = answers
+        branch = None if name == "HEAD" else name.removeprefix("refs/heads/")
+    else:  # no commit yet, no work tree, or a path with a line end: one answer at a time
+        is_shallow = work_tree_state(folder)
+        root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
+        head, branch = read_head(folder)
+    common_dir = os.path.realpath(os.path.join(folder, common))
+    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
+    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
+    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+
+
+def work_tree_state(folder: str) -> str:
+    """'true' or 'false': whether the repository around *folder* is shallow. Raises GitError where there is no work tree."""
     words = ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
     is_bare, is_inside, is_shallow = git_answer(folder, *words).split()
     if is_inside != "true":
         what = "is a bare repository, without files" if is_bare == "true" else "is not in the work tree of its repository"
         code = "bare_repository" if is_bare == "true" else "no_work_tree"
         raise GitError(f"{shown_path(folder)}: {what}", "go to a folder with checked-out files", code)
-    # One path an answer: a path may hold a line end.
-    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-    root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
-    common_dir = os.path.realpath(os.path.join(folder, common))
-    head, branch = read_head(folder)
-    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
-    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
-    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+    return is_shallow
 
 
 def read_head(folder: str) -> tuple[str | None, str | None]:
@@ -29573,18 +29587,35 @@ def checkout_obstacle(checkout: Checkout) -> GitError | None:
 
 
 def dirty_paths(checkout: Checkout) -> list[DirtyPath]:
-    """What in the work tree differs from HEAD, sorted by path; ignored files are exempt, submodules are entered. Raises GitError.
+    """What in the work tree differs from HEAD, sorted by path, as `look_at_tree` finds it. Raises GitError."""
+    return look_at_tree(checkout).dirty
+
+
+class TreeLook(NamedTuple):
+    """HEAD's commit and branch (None: no commit yet, detached), and what differs from it, sorted by path."""
+
+    head: str | None
+    branch: str | None
+    dirty: list[DirtyPath]
+
+
+def look_at_tree(checkout: Checkout) -> TreeLook:
+    """HEAD and what in the work tree differs from it; ignored files are exempt, submodules are entered. Raises GitError.
 
     Content filters (git-lfs) are not run: a file that one would change, and that was written since its checkout, counts as changed.
     """
     listed = git_answer(checkout.root, "ls-files", "-v", "-s", "-z")
     special = [match.groups() for match in re.finditer(SPECIAL_ENTRIES, listed)]
     hidden = [path for tag, _, path in special if tag]
-    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS), set(hidden))
+    status = looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS)
+    found = status_paths(status, set(hidden))
     for path in sorted(path for _, mode, path in special if mode):
         if found.get(path) is None:
             found.update((inner, "submodule") for inner in submodule_paths(checkout.root, path))
-    return [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    heads = dict(line[2:].split(" ", 1) for line in status.split("\0") if line.startswith("# branch."))
+    head, branch = heads["branch.oid"], heads["branch.head"]
+    dirty = [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    return TreeLook(None if head == "(initial)" else head, None if branch == "(detached)" else branch, dirty)
 
 
 def status_paths(status: str, hidden: set[str]) -> dict[str, str]:
@@ -29692,8 +29723,8 @@ def git_write_obstacle(checkout: Checkout) -> GitError | None:
 # =============================================================================
 # Whether a work tree is still what it was when a run began.
 #
-# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look.
-# The next is due after two seconds, or twenty times what the last one took if that is more: git uses
+# A look compares HEAD, what git says of the tree and the hashes of locked files with the first look,
+# which is taken when the watch begins. The next is due after two seconds, or twenty times what the last one took if that is more: git uses
 # one thread for it, so looking costs at most 5 % of one core, however large the repository.
 # =============================================================================
 section("lab.watch", r'''
@@ -29725,9 +29756,9 @@ class TreeWatch(Watch):
         self.checkout = checkout
         self.locked = {os.path.join(checkout.root, path): digest for path, digest in locked.items()}
         self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
-        self.interval = WATCH_SECONDS
-        self.due = 0.0
-        self.before = frozenset(dirty_paths(checkout))
+        began = monotonic_seconds()
+        self.before = frozenset(look_at_tree(checkout).dirty)
+        self.looked(began)
 
     def poll(self) -> str | None:
         return self.changed() if monotonic_seconds() >= self.due else None
@@ -29742,17 +29773,22 @@ class TreeWatch(Watch):
         if is_last:
             self.seen.clear()
         try:
-            return self.head_change() or self.locked_change() or self.tree_change()
+            look = look_at_tree(self.checkout)
+            return self.head_change(look) or self.locked_change() or self.tree_change(look)
         except GitError as error:
             return f"the work tree can no longer be looked at: {error.message}"
         finally:
-            ended = monotonic_seconds()
-            self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
-            self.due = ended + self.interval
+            self.looked(began)
 
-    def head_change(self) -> str | None:
+    def looked(self, began: float) -> None:
+        """Says when the look after one that began at *began* and has ended now is due."""
+        ended = monotonic_seconds()
+        self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
+        self.due = ended + self.interval
+
+    def head_change(self, look: TreeLook) -> str | None:
         """That HEAD is another commit or branch."""
-        head, branch = read_head(self.checkout.root)
+        head, branch = look.head, look.branch
         if head != self.checkout.head:
             return f"HEAD moved from {(self.checkout.head or 'no commit')[:12]} to {(head or 'no commit')[:12]}"
         return None if branch == self.checkout.branch else f"the branch changed to {visible(branch or 'none (detached HEAD)')}"
@@ -29772,9 +29808,9 @@ class TreeWatch(Watch):
                 return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} is gone or cannot be read"
         return None
 
-    def tree_change(self) -> str | None:
+    def tree_change(self, look: TreeLook) -> str | None:
         """That a path became, or is no longer, different from the commit."""
-        now = set(dirty_paths(self.checkout))
+        now = set(look.dirty)
         changes = sorted(now ^ self.before)
         if not changes:
             return None
@@ -33480,6 +33516,8 @@ def blob_batch(folder: str, names: list[str]) -> Iterator[tuple[str, bytes]]:
 section("campaigns.history_search", r'''
 import os
 import re
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
 
@@ -33491,8 +33529,11 @@ class HistoryHits(NamedTuple):
     gap: str
 
 
-def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryHits:
-    """How many of *cases* stand in a version of the dataset *path*, relative to the root, or of a file that ends alike. Raises GitError."""
+def search_history(checkout: Checkout, path: str, cases: list[Case], copies: Iterable[bytes] = ()) -> HistoryHits:
+    """How many of *cases* stand in a version of the dataset *path*, of a file that ends alike, or in *copies*.
+
+    The path is relative to the root. Raises GitError.
+    """
     wanted = {question_text(case.document): 0 for case in cases}
     for case in cases:
         wanted[question_text(case.document)] += 1
@@ -33500,7 +33541,7 @@ def search_history(checkout: Checkout, path: str, cases: list[Case]) -> HistoryH
     found: set[str] = set()
     seen: set[bytes] = set()
     versions = missing = 0
-    for _, data in blob_contents(checkout.root, objects):
+    for data in chain(copies, (content for _, content in blob_contents(checkout.root, objects))):
         versions += data is not None
         missing += data is None
         for line in set(data.split(b"\n")) - seen if data else ():
@@ -33564,6 +33605,9 @@ SHORTEST_VALUE = 12  # letters; a shorter value stands in many a text by chance
 COMMON_QUESTIONS = 3  # what so many different cases hold is a phrase of the task, not the text of an item
 MEMORISED_ITEMS = 2
 SCAN_LIMIT = 4 << 20
+PIECE_LETTERS, PIECE_OVERLAP = 1 << 18, 1 << 12
+LINES_AROUND = 40  # forty letters may stand on as many lines
+MUTABLE_LIMIT = 8 << 20  # of mutable files that are looked through at the opening: some seconds
 DIGEST_LENGTH = 20
 TEXT_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5})|u\{([0-9a-fA-F]{1,5})\}|[abfnrtv0'\"`/\\\n])")
 MARKED_FIELDS = ("input", "expected", "metadata")
@@ -33834,8 +33878,8 @@ def is_text(data: bytes) -> bool:
 def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contamination:
     """What HEAD of *checkout* adds to the commit *base*, compared with the cases of *campaign*, and its locked files with the contract.
 
-    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`,
-    `sealed_missing`) for a holdout that is not the one that was sealed; what is wrong with the system's files.
+    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`) for
+    a holdout that is not the one that was sealed; what is wrong with the system's files.
     """
     workspace = find_workspace(os.path.join(checkout.root, str(campaign.events[0]["body"].get("root", ""))))
     system = load_system(workspace, campaign.system)
@@ -33845,28 +33889,59 @@ def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contaminatio
     changed, gap = changed_texts(checkout, base), ""
     sealed = HoldoutMarks({}, b"", [], b"")
     obstacle = sealed_obstacle(campaign)
-    if obstacle and obstacle.reason == "sealed_unreadable":
+    if obstacle and obstacle.reason in ("sealed_missing", "sealed_unreadable"):  # a container may hide it altogether
         gap = obstacle.message
     else:
         sealed = read_holdout_marks(campaign)
-    added = added_marks(changed, sorted({*index.sizes, *sealed.sizes}))
-    hits = {number for mark in added for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())} if sealed.cases else set()
+    hits = added_hits(changed, index, sealed)
+    cases = {number for mark in hits for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())}
     canary = bool(sealed.canary) and any(sealed.canary in data.lower() for data in changed.new.values())
-    return Contamination(None if gap else len(hits), index.found(added), canary, locked, changed.not_read, gap)
+    return Contamination(None if gap else len(cases), index.found(hits), canary, locked, changed.not_read, gap)
 
 
-def added_marks(changed: ChangedTexts, sizes: list[int]) -> set[str]:
-    """The marks of the new texts without those of the old ones."""
-    new = set().union(*(file_marks(data.decode(), sizes) for data in changed.new.values() if is_text(data)))
-    return new - set().union(*(file_marks(data.decode(), sizes) for data in changed.old.values() if is_text(data)))
+def added_hits(changed: ChangedTexts, index: ItemIndex, sealed: HoldoutMarks) -> set[str]:
+    """The marks of cases that stand in or around new lines of the changed files, and did not stand in any of them before."""
+    old = [data.decode() for data in changed.old.values() if is_text(data)]
+    old_lines = {line for text in old for line in text.split("\n")}
+    sizes = sorted({*index.sizes, *sealed.sizes})
+    hits: set[str] = set()
+    for data in filter(is_text, changed.new.values()):
+        for piece in added_pieces(data.decode(), old_lines):
+            marks = file_marks(piece, sizes)
+            hits |= marks & index.items.keys()
+            hits.update(mark for mark in marks if sealed.cases and mark_digest(sealed.salt, mark) in sealed.cases)
+    for text in old if hits else ():
+        for piece in added_pieces(text, set()):
+            hits -= file_marks(piece, sizes)
+    return hits
 
 
-def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    """The texts of the files of *commit* whose path, relative to *folder*, is wanted; what is no text is left out. Raises GitError."""
+def added_pieces(text: str, old_lines: set[str]) -> Iterator[str]:
+    """What of *text* is not in *old_lines*, with the lines around it that it may complete, in pieces that memory holds easily."""
+    lines = text.split("\n")
+    done = 0
+    for number, line in enumerate(lines):
+        if number < done or line in old_lines:
+            continue
+        start, end = max(0, number - LINES_AROUND), number + 1
+        while end < len(lines) and any(each not in old_lines for each in lines[end : end + LINES_AROUND]):
+            end += 1
+        done = end + LINES_AROUND
+        piece = "\n".join(lines[start:done])
+        for place in range(0, len(piece), PIECE_LETTERS):
+            yield piece[place : place + PIECE_LETTERS + PIECE_OVERLAP]
+
+
+def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool], most: int = 1 << 40) -> Iterator[str]:
+    """The texts of the files of *commit* whose path, relative to *folder*, is wanted, until they are *most* bytes together.
+
+    What is no text is left out. Raises GitError.
+    """
     rows = [row.partition("\t") for row in git_answer(folder, "ls-tree", "-r", "-z", commit).split("\0")]
     names = [fields.split(" ")[2] for fields, _, path in rows if path and is_wanted(path)]
     for _, data in blob_contents(folder, names, SCAN_LIMIT):
-        if data is not None and is_text(data):
+        if data is not None and is_text(data) and most > 0:
+            most -= len(data)
             yield data.decode()
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio foundation.shingles "
@@ -34175,7 +34250,7 @@ def contract_words(contract: JsonObject) -> list[str]:
 # =============================================================================
 section("campaigns.admission", r'''
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 SALT_LENGTH = 16
@@ -34240,8 +34315,9 @@ def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
     refuse_tuned_holdout(workspace, earlier, sides.holdout)
     dataset, own = own_dataset(system), workspace.path(own_dataset(system))
     kept = kept_lines(read_bytes(own), shown_path(own), sides)
-    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout)
-    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable)))
+    refuse_copies(workspace, str(checkout.head), dataset, sides.holdout)
+    history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout, run_copies(workspace, dataset))
+    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT))
     salt, canary = os.urandom(SALT_LENGTH).hex(), f"kaizen-canary-{os.urandom(SALT_LENGTH).hex()}"
     marks = sealed_marks(sides.holdout, sides.development, files, os.urandom(SALT_LENGTH).hex())
     proofs = {"marks_sha256": sha256_hex(marks_text(marks)), "canary_sha256": sha256_hex(canary)}
@@ -34280,7 +34356,8 @@ def checked_sealed_place(workspace: Workspace, checkout: Checkout, name: str) ->
     if os.path.islink(path):
         raise RefusedError(f"{shown_path(path)}: is a symbolic link", "name the folder itself", "sealed_link")
     path = os.path.realpath(path)
-    for place in dict.fromkeys((checkout.root, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
+    main = os.path.dirname(os.path.dirname(workspace.store_folder))  # the tree whose worktree this may be
+    for place in dict.fromkeys((checkout.root, main, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
         if is_inside(place, path):
             message = f"{shown_path(path)}: lies inside the repository, where every variant could read it"
             raise RefusedError(message, "name a folder outside of it", "sealed_inside")
@@ -34311,7 +34388,8 @@ def own_dataset(system: System) -> str:
 
 def case_sides(workspace: Workspace, system: System, checkout: Checkout, request: OpeningRequest) -> CaseSides:
     """Which cases are on which side. Raises RefusedError: `holdout_inside`, `holdout_in_include`, `two_holdouts`, `no_holdout`."""
-    own, included = system_cases(workspace, system)
+    own, others = system_cases(workspace, system)
+    included = [case for case in others if case.id not in {each.id for each in own if not is_holdout(each.document)}]
     held = [case for case in own if is_holdout(case.document)]
     if any(is_holdout(case.document) for case in included):
         message = "an included file holds cases of the holdout, and stays as it is for whoever else includes it"
@@ -34332,8 +34410,10 @@ def case_sides(workspace: Workspace, system: System, checkout: Checkout, request
         message = f"{shown_path(workspace.path(own_dataset(system)))}: no case is held out, though cases have a split"
         hint = 'give fresh cases "split": "holdout", or name a file outside the repository: --holdout FILE'
         raise RefusedError(message, hint, "no_holdout")
-    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable))
+    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT)
     known = known_questions(own, files)  # as an example in a prompt is
+    asked = {question_text(case.document) for case in others}
+    known |= {case.id for case in own if question_text(case.document) in asked}
     drawn = set(draw_holdout(own, split_share(request.split, len(own)), workspace.config["seed"], known))
     kept = [case._replace(document={**case.document, "split": "development"}) for case in own if case.id not in drawn]
     return CaseSides(kept + included, as_holdout([case for case in own if case.id in drawn]), True)
@@ -34351,19 +34431,20 @@ def as_holdout(cases: list[Case]) -> list[Case]:
 
 
 def system_cases(workspace: Workspace, system: System) -> tuple[list[Case], list[Case]]:
-    """(the cases in the system's own file, those of files that its improvement includes). Raises BreachesError."""
+    """(the cases in the system's own file, all those of files that its improvement includes). Raises BreachesError."""
     breaches = Breaches()
-    path = workspace.path(own_dataset(system))
+    own: dict[str, Case] = {}
+    included: dict[str, Case] = {}
     if system.improvement:
         improvement = Improvement(workspace.path(system.improvement))
         evaluation = load_evaluation(improvement, breaches)
-        cases = load_dataset(improvement, evaluation.include if evaluation else [], breaches).cases
-    else:
-        cases = {}
-        add_cases(path, cases, breaches)
+        load_dataset(improvement, evaluation.include if evaluation else [], breaches)
+        breaches.raise_if_any()
+        for name in evaluation.include if evaluation else []:
+            add_cases(included_path(improvement, name), included, breaches)
+    add_cases(workspace.path(own_dataset(system)), own, breaches)
     breaches.raise_if_any()
-    own = [case for case in cases.values() if case.path == shown_path(path)]
-    return own, [case for case in cases.values() if case.path != shown_path(path)]
+    return list(own.values()), list(included.values())
 
 
 def kept_lines(data: bytes, shown: str, sides: CaseSides) -> bytes | None:
@@ -34404,9 +34485,31 @@ def refuse_tuned_holdout(workspace: Workspace, earlier: list[EarlierContract], h
             raise RefusedError(message, "keep back cases that no variant has been tuned on", "holdout_was_development")
 
 
+def refuse_copies(workspace: Workspace, commit: str, dataset: str, holdout: list[Case]) -> None:
+    """Raises RefusedError when a file beside the *dataset* holds cases of *holdout*: taking them out of one would keep nothing back."""
+    wanted = {question_text(case.document) for case in holdout}
+    suffix = os.path.splitext(dataset)[1]
+    texts = committed_texts(workspace.root, commit, lambda path: path.endswith(suffix) and path != dataset)
+    copied = wanted & {question for text in texts for line in text.split("\n") for question in line_questions(line.encode())}
+    if copied:
+        message = f"{counted(len(copied), 'case')} of the holdout stand in further files of the tree that end in {quoted(suffix)}"
+        raise RefusedError(message, "take them out there, and commit", "holdout_in_tree")
+
+
+def run_copies(workspace: Workspace, dataset: str) -> Iterator[bytes]:
+    """The copies of the *dataset* that earlier runs have kept, each once."""
+    runs = os.path.join(workspace.store_folder, "runs")
+    seen = set()
+    for name in list_folder(runs) if os.path.isdir(runs) else []:
+        path = os.path.join(runs, name, "locked", dataset)
+        if os.path.isfile(path) and (digest := content_sha256(path)) not in seen:
+            seen.add(digest)
+            yield read_bytes(path)
+
+
 def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: str) -> None:
     """Raises RefusedError when a file that decides the score is not in the commit, or git would change the dataset by a filter."""
-    tracked = set(git_answer(workspace.root, "ls-files", "-z", "--", *locked).split("\0"))
+    tracked = set(git_answer(workspace.root, "ls-files", "-z").split("\0"))
     loose = sorted(path for path in locked if path not in tracked)
     if loose:
         message = f"{counted(len(loose), 'locked file')} not in git: {listed([quoted(path) for path in loose], 3)}"
@@ -34420,12 +34523,12 @@ def refuse_uncommitted(workspace: Workspace, locked: dict[str, str], dataset: st
 def seal_level(workspace: Workspace, request: OpeningRequest, history: HistoryHits, holdout: list[Case]) -> SealLevel:
     """How well the holdout will be kept: what git knows cannot be sealed, another user's folder is, and a statement is a statement."""
     if history.cases:
-        where = "stand in the history of the repository, where the agent can read them"
+        where = "stand in the history of the repository or in copies of earlier runs, where the agent can read them"
         return SealLevel("honour", f"{history.cases} of {counted(len(holdout), 'case')} {where}")
     if history.gap:
         return SealLevel("honour", f"the history of the repository could not be searched: {history.gap}")
-    owner = os.stat(workspace.root).st_uid
-    if hasattr(os, "geteuid") and os.geteuid() != owner:
+    owner, user = os.stat(workspace.root).st_uid, os.geteuid() if hasattr(os, "geteuid") else 0
+    if user != owner and 0 not in (user, owner):  # who may be root reads everything, and so may the agent
         return SealLevel("other_user", "the folder belongs to another user than the repository, and admits nobody else")
     if request.guarded:
         return SealLevel("guarded", f"stated, not verified: {'; '.join(request.guarded)}")
@@ -34448,7 +34551,7 @@ def opening_notes(request: OpeningRequest, sides: CaseSides, contract: JsonObjec
 ''', (
     "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
     "cases.improvement cases.case cases.dataset cases.evaluation_file lab.workspace lab.system "
-    "lab.git lab.provenance lab.preflight lab.definition lab.execution campaigns.campaign "
+    "lab.git lab.provenance lab.watch lab.preflight lab.definition lab.execution campaigns.campaign "
     "campaigns.splitting campaigns.sealed campaigns.history_search campaigns.contamination "
     "campaigns.contract "
 ))
@@ -35608,7 +35711,8 @@ def arm_document(bench: Bench, arm: Arm, measure: Measure, evaluator: ItemEvalua
 
 def found_run(bench: Bench, arm: Arm, measure: Measure) -> str:
     """The run of *arm* in *measure* that is there already, also one that was made and not told of before a crash; '' for none."""
-    told = {str(event["body"]["run"]): event["body"] for event in bench.campaign.events if event["type"] == "run_started"}
+    started = [event["body"] for event in bench.campaign.events if event["type"] == "run_started"] if bench.is_recorded else []
+    told = {str(body["run"]): body for body in started}
     for run in reversed(bench.store.ids()):
         body = told.get(run)
         if body is not None and (body["purpose"], body["commit"]) != (measure.purpose, arm.commit):
@@ -35958,6 +36062,13 @@ def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, 
             raise RefusedError(message, "change something, or: kaizen replicate for fresh trials of a promising variant", "duplicate")
 
 
+def refuse_unchanged(state: CampaignState, purpose: str, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`duplicate`) for a variant that differs from the leader in notes alone."""
+    if purpose == SCREENING and not paths:
+        message = f"this is {visible(state.leader.variant, 60)}, the leader, which {listed(state.stored, 3)} measured"
+        raise RefusedError(message, "change something first", "duplicate")
+
+
 def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) -> RunOptions:
     """*options* with the hypothesis and label of the idea. Raises RefusedError, UsageError or InputError when they do not go together."""
     idea = state.ideas.get(options.idea)
@@ -36028,7 +36139,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         bench, state, checkout = bench_in_tree(workspace, campaign, here, folders, options)
         base = state.leader.commit
         paths = variant_paths(workspace, campaign, checkout, base)
-        unfinished = unfinished_run(bench, state, options, str(checkout.head))
+        unfinished = unfinished_run(bench, options, str(checkout.head))
         if unfinished:
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
@@ -36036,13 +36147,14 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
+            refuse_unchanged(state, purpose, paths)
         memorised = memorised_items(campaign, checkout, options.variant, base) if paths else 0
         if purpose == SCREENING:
             options = checked_hypothesis(bench, state, options)
         evaluator = ITEM_EVALUATORS[here.kind](bench.judge, bench.system)
         items = bench.order()[: options.max_items]
         document = run_document(bench.judge, bench.system, options, checkout, bench.items, evaluator)
-        of = campaign_fields(campaign, Measure(purpose, f"{purpose}\n{checkout.head}", items, idea=options.idea, label=options.label))
+        of = campaign_fields(campaign, own_measure(purpose, str(checkout.head))._replace(idea=options.idea, label=options.label))
         document |= {
             "patch_id": patch,
             "population": {**document["population"], "selected_item_ids": list(items)},
@@ -36075,16 +36187,23 @@ def bench_in_tree(
     return bench, state, checkout
 
 
-def unfinished_run(bench: Bench, state: CampaignState, options: RunOptions, commit: str) -> str:
+def unfinished_run(bench: Bench, options: RunOptions, commit: str) -> str:
     """The screen of this variant and commit that was broken off, or ended before it was judged; '' for none."""
     if options.is_diagnostic or options.max_items is not None:
         return ""
-    judged_runs = {event["body"]["run"] for event in bench.campaign.events if event["type"] in ("screen", "baseline")}
-    for run, body in reversed(state.runs.items()):
-        is_same = (body.get("variant"), body.get("commit")) == (options.variant, commit) and body["purpose"] in (SCREENING, BASELINE_RUN)
-        if is_same and run not in judged_runs:
-            return run
-    return ""
+    purpose = BASELINE_RUN if options.variant == UNCHANGED else SCREENING
+    run = found_run(bench, Arm("", options.variant, commit), own_measure(purpose, commit))
+    return "" if is_judged(bench.campaign, run) else run
+
+
+def own_measure(purpose: str, commit: str) -> Measure:
+    """The measurement that a run of *commit* in its own tree is."""
+    return Measure(purpose, f"{purpose}\n{commit}", ())
+
+
+def is_judged(campaign: Campaign, run: str) -> bool:
+    """True when the journal holds what *run* said."""
+    return any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in campaign.events)
 
 
 def execute_here(bench: Bench, checkout: Checkout, writer: RunWriter, has_new_chance: bool) -> RunOutcome:
@@ -36127,8 +36246,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
         raise RefusedError(message, f"check that commit out, here or in a worktree: git switch --detach {commit}", "other_commit")
     tell_start(bench.campaign, before)
     is_over = before["state"] == DONE or before.get("reason") == RACE_STOPPED
-    is_judged = any(event["type"] in ("screen", "baseline") and event["body"]["run"] == run for event in bench.campaign.events)
-    if is_over and not is_judged and own != DIAGNOSTIC_RUN:
+    if is_over and not is_judged(bench.campaign, run) and own != DIAGNOSTIC_RUN:
         tell_end(bench.campaign, before)
         return judged(bench, RunOutcome(before, []))
     refuse_state({**before, "state": DONE} if is_over else before, is_restart)
@@ -36683,6 +36801,9 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             raise obstacle
         is_new = begun is None
         if begun is None:
+            checkout = read_checkout(workspace.root)
+            for version in (state.leader, state.reference):  # a commit that is not here costs no look
+                commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
@@ -36786,9 +36907,9 @@ def look_compared(bench: Bench, state: CampaignState, begun: JsonObject, cases: 
         pair.measure(trials)
         states = pair.finish()
         leader, reference = pair.scores("leader"), pair.scores("reference")
-    failed = next((each for each in states if each != DONE), None)
+    failed = sorted(set(states) - {DONE}, key=lambda state: state == INCOMPLETE)  # a run is incomplete because the other one failed
     if failed:
-        raise VoidLook(failed)
+        raise VoidLook(failed[0])
     variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     found = look_p_value(leader, reference, cluster_names(cases.values()), variance, (trials, trials), passes)
     return look_answer(found.p, float(begun["level"]))
@@ -37333,6 +37454,7 @@ MOST_BYTES = 6000  # of the whole document: it must survive in a small memory
 DIAGNOSTIC_ITEMS = 5
 PATHS_TOLD = 10
 IN_TREE = (BASELINE_RUN, DIAGNOSTIC_RUN, SCREENING)  # purposes of runs that take place in the tree at hand
+NEED_GIT = ("keep", "discard", "propose", "checkout")  # actions that make commits or move HEAD
 STOP_ACTION, HUMAN_ACTION, CLOSE_ACTION, PROPOSE = "stop", "human", "close", "propose"
 
 
@@ -37343,6 +37465,7 @@ class Facts(NamedTuple):
     tree: JsonObject
     open_runs: dict[str, str]
     contains_leader: bool
+    has_changes: bool  # HEAD follows the leader, and more than notes differ
     contains: dict[str, bool]  # by variant that waits for a decision: whether HEAD contains it
 
 
@@ -37356,7 +37479,7 @@ class Step(NamedTuple):
     idea: str = ""
 
 
-def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
+def read_facts(workspace: Workspace, campaign: Campaign, state: CampaignState) -> Facts:
     """The facts of now."""
     store = run_store(workspace)
     signs = [name for name, *_ in SIGNS if os.path.lexists(os.path.join(workspace.store_folder, name))]
@@ -37369,10 +37492,12 @@ def read_facts(workspace: Workspace, state: CampaignState) -> Facts:
             open_runs[run] = "missing"
     tree = tree_document(workspace)
     if tree["head"] is None:
-        return Facts(signs, tree, open_runs, False, {})
+        return Facts(signs, tree, open_runs, False, False, {})
     checkout = read_checkout(workspace.root)
     waiting = {each.name: contains_commit(checkout, each.commit) for each in state.undecided()}
-    return Facts(signs, tree, open_runs, contains_commit(checkout, state.leader.commit), waiting)
+    follows = contains_commit(checkout, state.leader.commit)
+    has_changes = follows and bool(variant_paths(workspace, campaign, checkout, state.leader.commit))
+    return Facts(signs, tree, open_runs, follows, has_changes, waiting)
 
 
 # --- The list --------------------------------------------------------------------------
@@ -37507,7 +37632,7 @@ class Steps:
         """Baseline, noise floor, whether the effect can be seen at all, drift."""
         state = self.state
         if state.baseline is None:
-            if self.facts.tree["head"] != state.leader.head:
+            if self.facts.has_changes or not self.facts.contains_leader:
                 return self.go_to(state.leader.head, "the baseline is measured at the commit with which the campaign opened")
             seen = [body for body in state.runs.values() if body.get("purpose") == DIAGNOSTIC_RUN and body.get("state") == DONE]
             if not seen:
@@ -37607,7 +37732,7 @@ class Steps:
                 why = f"a plateau: go on in a new session that knows nothing but this; {why}"
             return Step(PROPOSE, ["kaizen", "idea", "list", *self.named], why)
         tested = {each.commit for each in self.state.variants.values()} | {each.head for each in self.state.versions.values()}
-        if head in tested:
+        if head in tested or not self.facts.has_changes:
             why = f"make {ideas[0]} ({visible(self.state.ideas[ideas[0]]['title'], 80)}), commit it, and ask again"
             return Step(PROPOSE, ["kaizen", "idea", "list", "--status", OPEN_IDEA, *self.named], why, idea=ideas[0])
         why = f"the commit at hand was not measured yet: {visible(self.state.ideas[ideas[0]]['title'], 80)}"
@@ -37633,11 +37758,11 @@ class NextStep(NamedTuple):
 def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     """What is next in *campaign*. Raises RefusedError when its files were changed."""
     state = campaign_state(campaign)
-    facts = read_facts(workspace, state)
+    facts = read_facts(workspace, campaign, state)
     scores = leader_scores(run_store(workspace), state)
     dev_score = mean_score(scores)
     stops = campaign_stops(state, dev_score, facts.signs)
-    step = Steps(campaign, state, facts, stops).first()
+    step = where_git_writes(workspace, campaign, state, Steps(campaign, state, facts, stops).first())
     code = {STOP_ACTION: EXIT_NO, CLOSE_ACTION: EXIT_NO, HUMAN_ACTION: EXIT_HUMAN, "guide": EXIT_HUMAN}.get(step.action, EXIT_DONE)
     document: JsonObject = {
         "schema": 1,
@@ -37657,6 +37782,17 @@ def next_step(workspace: Workspace, campaign: Campaign) -> NextStep:
     if facts.tree["dirty"]:
         document["paths"] = [visible(each["path"], 80) for each in facts.tree["dirty"][:PATHS_TOLD]]
     return NextStep(step, code, document)
+
+
+def where_git_writes(workspace: Workspace, campaign: Campaign, state: CampaignState, step: Step) -> Step:
+    """*step*, or where it needs commits and none can be made here, the way to a clone in which they can."""
+    if step.action not in NEED_GIT:
+        return step
+    obstacle = git_write_obstacle(read_checkout(workspace.root))
+    if obstacle is None:
+        return step
+    words = ["kaizen", "lab", "open", "--campaign", campaign.id, "--from", state.leader.head]
+    return Step("clone", words, f"{obstacle.message}: go on in the clone of {campaign.id}")
 
 
 def command_line(words: list[str]) -> str:
@@ -37681,7 +37817,7 @@ def fitted(document: JsonObject, outside: int) -> JsonObject:
 ''', (
     "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runstore lab.runfolder "
     "lab.provenance lab.preflight campaigns.campaign campaigns.rules campaigns.state "
-    "campaigns.measuring campaigns.conduct campaigns.standing "
+    "campaigns.measuring campaigns.screening campaigns.conduct campaigns.standing "
 ))
 # endregion
 
@@ -37717,6 +37853,8 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
     """
     campaign = load_campaign(workspace, name)
     refuse_closed(campaign)
+    with deciding(workspace, name):  # whatever forbids the end is told before a look is spent
+        pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
         looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
@@ -37779,9 +37917,10 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    noise, trials = state.noise or {}, int(state.contract["looks"]["trials"])
+    trials = int(state.contract["looks"]["trials"])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     width, level = score_width(state.contract), float(look["level"])
-    terms = float(noise.get("run_variance") or 0.0), (trials, trials), int(noise.get("passes") or 0)
+    terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
     numbers = {
         "leader_score": mean_score(leader), "reference_score": mean_score(reference),
@@ -45655,7 +45794,8 @@ def install_codex(caller: Caller, root: str) -> ClientOutcome:
         told = f"its copy differs from the checkout in {listed(map(visible, other), 3)}"
         raise ClientError(f"{told}; remove {shown_path(folder)} and try again")
     outcome = placed(before, after, moved, len(stale))
-    return outcome._replace(text=f"{outcome.text}; your changes to its copy are kept in {shown_path(kept)}") if kept else outcome
+    told = f"{outcome.text}; what it had and this checkout does not know is kept in {shown_path(kept)}"
+    return outcome._replace(text=told) if kept else outcome
 
 
 def keep_edits(root: str, before: Plugin, stale: list[str]) -> str:
@@ -45869,7 +46009,6 @@ section("skills.upgrading", r'''
 import os
 import sys
 
-UPGRADE_NOTE = ".kaizen-skills.json"
 UPGRADE_SECONDS = 20.0  # for each client, two of which take 8 s as a rule
 # Set where no person waits: CI services, coding agents, their sandboxes.
 UNATTENDED = ("CI", "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "KAIZEN_NO_REFRESH")
@@ -46177,8 +46316,8 @@ def look_cases(view: GuideView) -> StepFinding:
 def look_split(view: GuideView) -> StepFinding:
     campaign, split = view.campaign(), view.document("split.json")
     if campaign:
-        holdout = campaign.contract.get("holdout", {})
-        return True, f"{holdout.get('cases')} cases sealed when {campaign.id} opened, level {holdout.get('level')}"
+        holdout = campaign.contract["holdout"]
+        return True, f"{counted(holdout['cases'], 'case')} sealed when {campaign.id} opened, level {holdout['level']}"
     path = split.get("holdout_file")
     if not isinstance(path, str) or not path:
         return False, f"{view.shown('split.json')} names no holdout_file, and no campaign has sealed one"
@@ -46280,14 +46419,14 @@ def look_transcripts(view: GuideView) -> StepFinding:
 
 def look_noise(view: GuideView) -> StepFinding:
     campaign = view.campaign()
-    found = [event["body"] for event in campaign.events if event["type"] == "noise"] if campaign else []
-    if not found:
-        return False, "the noise has not been measured"
-    mde = found[-1].get("mde")
-    told = f"{campaign.id if campaign else ''}: smallest effect that can be seen {mde if is_number(mde) else mde or 'unknown'}"
-    accepted = found[-1].get("accepted")
-    told += f"; accepted: {visible(str(accepted))}" if accepted else ""
-    return bool(found[-1].get("is_resolvable") or accepted), told
+    if campaign is None:
+        return False, "no campaign is open, in which noise is measured: first G16 and G17"
+    state = campaign_state(campaign)
+    if state.noise is None:
+        return False, "the noise has not been measured; then: kaizen plan"
+    mde, accepted = state.mde(), state.noise.get("accepted")
+    told = f"smallest gain that can be seen: {'unknown' if mde is None else f'{mde:.3g}'}"
+    return not is_unresolved(state), f"{told}; accepted: {visible(str(accepted))}" if accepted else told
 
 
 def look_headroom(view: GuideView) -> StepFinding:
@@ -46345,7 +46484,7 @@ GUIDE_STEPS = (
     GuideStep("G14", "Read every transcript of a small run", look_transcripts,
               'kaizen guide confirm G14 --system {id} --by NAME --count N --because "…"'),
     GuideStep("G15", "Baseline, noise, plan", look_noise,
-              "kaizen noise --system {id}, once a campaign is open (G17); then kaizen plan --system {id}"),
+              "kaizen noise --system {id}"),
     GuideStep("G16", "Neither too easy nor impossible", look_headroom,
               'kaizen guide confirm G16 --system {id} --by NAME --because "…"', True),
     GuideStep("G17", "Open the campaign", look_open,
@@ -46377,7 +46516,7 @@ def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
 ''', (
     "foundation.errors foundation.text foundation.globs foundation.files foundation.jsonio "
     "foundation.shapes foundation.redact stats.intervals stats.agreement cases.case lab.system "
-    "lab.runstore lab.reading skills.guide_files "
+    "lab.runstore lab.reading campaigns.state campaigns.standing skills.guide_files "
 ))
 # endregion
 
@@ -46537,7 +46676,7 @@ def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
 
     engine = f'python3 "{os.path.realpath(own_path())}"'
     root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
-    rules = ["Bash(git add *)", "Bash(git commit *)", f"Bash({engine} *)"]
+    rules = ["Bash(git add *)", "Bash(git commit *)", "Bash(git switch *)", f"Bash({engine} *)"]
     writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
     return {
         "claude": [
@@ -53070,7 +53209,12 @@ def skills_answer(outcomes: dict[str, ClientOutcome], is_good: bool, reason: str
 
 def project_root() -> str:
     """The top of the repository around the current folder. Raises GitError."""
-    return os.fsdecode(os.fsencode(git_answer(".", "rev-parse", "--show-toplevel")[:-1]))
+    return git_answer(".", "rev-parse", "--show-toplevel")[:-1]
+
+
+def copy_label(project: str, folder: str) -> str:
+    """What a copy is called: its place in the repository."""
+    return visible(os.path.relpath(folder, project))
 
 
 def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, ClientOutcome]:
@@ -53080,9 +53224,9 @@ def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, Cl
         if is_refresh and not os.path.lexists(folder):
             continue
         try:
-            outcomes[shown_path(folder)] = install_copy(origins[name], folder)
+            outcomes[copy_label(project, folder)] = install_copy(origins[name], folder)
         except KaizenError as error:
-            outcomes[shown_path(folder)] = failed_copy(error)
+            outcomes[copy_label(project, folder)] = failed_copy(error)
     return outcomes
 
 
@@ -53154,7 +53298,8 @@ def command_skills_status(args: Namespace) -> Answer:
         origins = skill_folders(root) if root else {}
         names = sorted({*origins, *copied_skills(project)})
         sources = {name: folder_digests(folder) for name, folder in origins.items()}
-        outcomes = {shown_path(folder): copy_outcome(folder, sources.get(name))[0] for name, folder in copy_folders(project, names)}
+        folders = copy_folders(project, names)
+        outcomes = {copy_label(project, folder): copy_outcome(folder, sources.get(name))[0] for name, folder in folders}
         again = "kaizen skills install --project"
     else:
         outcomes = each_client(lambda client, caller: plugin_outcome(client, caller, root, VERSION), CLIENT_SECONDS)
@@ -53179,9 +53324,9 @@ def command_skills_uninstall(args: Namespace) -> Answer:
         project, outcomes = project_root(), {}
         for _, folder in copy_folders(project, copied_skills(project)):
             try:
-                outcomes[shown_path(folder)] = remove_copy(folder)
+                outcomes[copy_label(project, folder)] = remove_copy(folder)
             except InputError as error:
-                outcomes[shown_path(folder)] = failed_copy(error)
+                outcomes[copy_label(project, folder)] = failed_copy(error)
         if not outcomes:
             return Answer(0, "not_installed", "there are no copies in this repository", data={"copies": []})
     else:
@@ -53191,7 +53336,7 @@ def command_skills_uninstall(args: Namespace) -> Answer:
             forget_installed(root)
     return skills_answer(outcomes, not any(each.status in NOT_AS_WANTED for each in outcomes.values()), "removed")
 ''', (
-    "foundation.errors foundation.files foundation.identity lab.git skills.bundle skills.clients "
+    "foundation.errors foundation.text foundation.identity lab.git skills.bundle skills.clients "
     "skills.project_copies skills.upgrading commands.table "
 ))
 # endregion
@@ -53924,13 +54069,21 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = run_command(arguments)
         sys.stdout.flush()
-        told = refresh_after_upgrade()
-        if told:
-            print_diagnostic(f"kaizen: {told}", sys.stderr)
+        if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(own_path())), UPGRADE_NOTE)):
+            tell_of_upgrade()
         return status
     except BrokenPipeError:
         silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
         return EXIT_INTERRUPTED
+
+
+def tell_of_upgrade() -> None:
+    """Lets coding agents take skills of this version, once after an upgrade, and says what became of it."""
+    load_section("skills.upgrading")
+
+    told = refresh_after_upgrade()
+    if told:
+        print_diagnostic(f"kaizen: {told}", sys.stderr)
 
 
 def run_command(arguments: list[str]) -> int:
@@ -54059,7 +54212,7 @@ def innermost_frame(error: BaseException) -> str:
     return found
 ''', (
     "foundation.errors foundation.files foundation.identity foundation.jsonio foundation.redact "
-    "skills.upgrading commands.table cli.parser "
+    "commands.table cli.parser "
 ))
 # endregion
 

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import random
 import time
 import unittest
@@ -166,6 +167,19 @@ class Scans(Opened):
         found = self.scan(agent_py=CODE, notes_txt="\n".join(case["expected"] for case in holdout_cases()[:5]))
         self.assertEqual(found.holdout_hits, 5, "also in a file that no glob names")
 
+    def test_a_copy_that_new_lines_complete_between_old_ones_is_found_and_far_lines_are_not_looked_at_again(self):
+        words = parcel_case(5)["input"].split()
+        self.git("checkout", "-q", self.base)
+        half = "\n".join(word for number, word in enumerate(words) if number % 2)
+        base = self.git("rev-parse", "HEAD") and self.variant(prompts__list_txt=half).head
+        found = kaizen.scan_diff(self.campaign, self.variant(prompts__list_txt="\n".join(words)), base)
+        self.assertEqual(found.development_items, ["p5"])
+        lines = [f"line {number}" for number in range(1000)]
+        changed = [*lines[:300], "new", *lines[300:600], "newer", *lines[600:]]
+        pieces = list(kaizen.added_pieces("\n".join(changed), set(lines)))
+        self.assertEqual([(piece.split("\n")[0], len(piece.split("\n"))) for piece in pieces], [("line 260", 81), ("line 560", 81)])
+        self.assertEqual(list(kaizen.added_pieces("\n".join(lines), set(lines))), [])
+
     def test_two_development_items_are_memorised_one_is_told(self):
         found = self.scan(agent_py=CODE + "# " + parcel_case(4)["input"])
         self.assertEqual((found.development_items, found.is_memorised()), (["p4"], False))
@@ -205,6 +219,11 @@ class Scans(Opened):
             found = self.scan(agent_py=CODE + holdout_cases()[0]["input"])
         self.assertIsNone(found.holdout_hits)
         self.assertIn("cannot be read here", found.holdout_gap)
+        self.sealed.rename(f"{self.sealed} away")
+        self.addCleanup(os.rename, f"{self.sealed} away", self.sealed)
+        found = kaizen.scan_diff(self.campaign, kaizen.read_checkout(str(self.repo)), self.base)
+        self.assertIsNone(found.holdout_hits)
+        self.assertIn("not there", found.holdout_gap)
 
     def test_marks_that_were_changed_are_refused(self):
         (self.sealed / "marks.json").write_text('{"salt":"","sizes":[],"cases":[]}\n')

@@ -76,6 +76,27 @@ class Opening(Openings):
         self.assertEqual(done.status, 0, done.stderr)
         self.assertEqual((len(read_lines(folder / "test_cases.jsonl")), len(self.sealed_cases())), (12, 12))
 
+    def test_a_workspace_below_the_root_of_a_linked_work_tree(self):
+        self.git("mv", "kaizen", "agent.py", self.make_folder("sub"))
+        text = (self.repo / "sub/kaizen/systems/demo/items.jsonl").read_text()
+        self.commit("moved")
+        self.git("worktree", "add", "-q", self.folder / "tree", "-b", "side")
+        with support.surroundings(self.folder / "tree/sub", {}, {}):
+            self.refused("sealed_inside", *self.options(sealed=self.repo / "sub/inside"))
+            done = support.run_cli(*self.options())
+            self.assertEqual(done.status, 0, done.stderr)
+            campaign = kaizen.load_campaign(kaizen.find_workspace(), "c1")
+            write("agent.py", "# " + self.sealed_cases()[0]["input"])
+            self.commit("cheat", cwd=self.folder / "tree")
+            found = kaizen.scan_diff(campaign, kaizen.read_checkout("."), campaign.events[0]["body"]["commit"])
+        self.assertEqual((campaign.events[0]["body"]["root"], found.holdout_hits, found.locked), ("sub", 1, []))
+        self.assertEqual(self.git("status", "--porcelain", cwd=self.folder / "tree"), "")
+        self.assertEqual((self.repo / "sub/kaizen/systems/demo/items.jsonl").read_text(), text, "another branch")
+
+    def make_folder(self, name):
+        (self.repo / name).mkdir()
+        return name
+
     def test_hooks_do_not_run_and_nothing_else_is_touched(self):
         for name in ("pre-commit", "post-commit", "reference-transaction", "commit-msg"):
             os.symlink(self.trap(), self.repo / ".git/hooks" / name)
@@ -243,6 +264,10 @@ class SealLevels(Openings):
         self.assertEqual(self.level("--holdout", path)[1][:7], "3 of 14", "in the reflog")
         self.git("reflog", "expire", "--expire=now", "--all")
         self.assertNotIn("3 of 14", self.level("--holdout", path)[1])
+
+    def test_what_an_earlier_run_has_copied_is_on_honour(self):
+        write_lines(self.repo / "kaizen/.kaizen/runs/r0001/locked/kaizen/systems/demo/items.jsonl", holdout_cases()[:4])
+        self.assertEqual(self.level("--holdout", self.outside(holdout_cases()), "--guarded", "a hook")[1][:7], "4 of 14")
 
     def test_a_version_that_a_merge_has_dropped_is_found(self):
         path = self.outside(holdout_cases())

@@ -60,15 +60,15 @@ class Ends(Lab):
 
     def test_an_item_not_asked_for_or_twice_is_a_crash(self):
         table = {
-            "unasked_item": "say('item', id='other', status='ok', score=1)\ntime = __import__('time').sleep(5)\n",
-            "repeated_item": "ok(items[0])\nok(items[0], 0)\n__import__('time').sleep(5)\n",
+            "unasked_item": "say('item', id='other', status='ok', score=1)\ntime = __import__('time').sleep(60)\n",
+            "repeated_item": "ok(items[0])\nok(items[0], 0)\n__import__('time').sleep(60)\n",
         }
         for reason, text in table.items():
             self.eval(text)
             began = time.monotonic()
             found = self.run_demo(status=4)
             self.assertEqual((found["state"], found["reason"]), ("crashed", reason))
-            self.assertLess(time.monotonic() - began, 3)
+            self.assertLess(time.monotonic() - began, 30)
         self.assertEqual([line["score"] for line in self.lines("r0002")], [1], "the first answer stands")
 
     def test_what_is_no_event_is_a_crash_that_says_where_and_never_quotes_it(self):
@@ -124,11 +124,11 @@ class Ends(Lab):
         self.assertEqual((found["state"], found["reason"]), ("crashed", "event_too_large"))
 
     def test_silence_ends_the_group_as_timed_out_and_events_keep_it_going(self):
-        self.eval("import time\nok(items[0])\ntime.sleep(20)\n", silence_seconds=0.3)
+        self.eval("import time\nok(items[0])\ntime.sleep(60)\n", silence_seconds=0.3)
         began = time.monotonic()
         found = self.run_demo(status=4)
         self.assertEqual((found["state"], found["reason"], found["counts"]["ok"]), ("timed_out", "silence", 1))
-        self.assertLess(time.monotonic() - began, 3)
+        self.assertLess(time.monotonic() - began, 30)
 
     def test_a_run_may_not_take_longer_than_its_time_out_however_much_is_heard(self):
         self.eval("import time\nfor _ in range(200):\n    say('log', message='x')\n    time.sleep(0.02)\n", run_timeout_seconds=0.3)
@@ -145,7 +145,7 @@ class Ends(Lab):
         self.assertIn("no-such-program", found["message"])
 
     def test_a_signal_makes_it_interrupted_and_resume_completes_it(self):
-        self.eval(f"{BAD_THEN}import time, signal\nok(items[0])\nif first:\n    os.kill({os.getpid()}, signal.SIGTERM)\n    time.sleep(20)\n"
+        self.eval(f"{BAD_THEN}import time, signal\nok(items[0])\nif first:\n    os.kill({os.getpid()}, signal.SIGTERM)\n    time.sleep(60)\n"
                   "for item in items[1:]:\n    ok(item)\nsay('end')\n")
         found = self.run_demo(status=130)
         self.assertEqual((found["state"], found["reason"], found["next"]), ("interrupted", "stopped", "kaizen resume r0001"))
@@ -300,7 +300,7 @@ class Surroundings(Lab):
         )
         began = time.monotonic()
         self.run_demo()
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 30)
         self.assertEqual([pid for pid in self.lines()[0]["output"] if is_running(pid)], [])
 
     def test_secrets_are_masked_before_anything_is_written(self):
@@ -382,12 +382,12 @@ class Tainted(Lab):
             self.refused("tainted", "resume", f"r{run:04d}")
 
     def test_the_group_is_ended_as_soon_as_the_watcher_sees_it(self):
-        self.eval("import time\nok(items[0])\nopen('agent.py', 'a').write('#')\ntime.sleep(20)\n")
+        self.eval("import time\nok(items[0])\nopen('agent.py', 'a').write('#')\ntime.sleep(60)\n")
         began = time.monotonic()
         with mock.patch.object(kaizen, "WATCH_SECONDS", 0.05), mock.patch.object(kaizen, "WATCH_SHARE", 1):
             found = self.run_demo(status=4)
         self.assertEqual((found["state"], found["counts"]["ok"]), ("tainted", 1))
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 30)
 
     def test_ignored_files_may_come_and_go(self):
         write(self.repo / ".gitignore", "*.tmp\n")
@@ -610,6 +610,11 @@ class Together(Lab):
         self.eval("import shutil\nok(items[0])\nshutil.rmtree('kaizen/.kaizen/runs/r0001')\n" + GOOD.replace("items", "items[1:]"))
         self.assertIn("removed the folder of r0001 while the run was at work", self.refused("run_removed")["message"])
         self.assertEqual(self.store.ids(), [])
+
+    def test_a_run_starts_git_twelve_times_and_no_more(self):
+        with mock.patch.object(kaizen, "ask_git", wraps=kaizen.ask_git) as asked:
+            self.run_demo()
+        self.assertLessEqual(asked.call_count, 12)
 
     def test_a_broken_chain_of_events_stops_resume_and_nothing_is_written_on_top(self):
         self.eval("ok(items[0])\nsys.exit(1)\n")

@@ -98,7 +98,7 @@ class Watching(Repository):
         watch = self.watch()
         for cost, interval in ((0.01, 2), (0.1, 2), (0.5, 10)):
             clock = mock.patch.object(kaizen, "monotonic_seconds", side_effect=[100.0, 100.0 + cost])
-            with clock, mock.patch.object(kaizen.TreeWatch, "head_change", return_value="x"):
+            with clock, mock.patch.object(kaizen, "look_at_tree"), mock.patch.object(kaizen.TreeWatch, "head_change", return_value="x"):
                 self.assertEqual(watch.changed(), "x")
             self.assertAlmostEqual(watch.interval, interval)
             self.assertAlmostEqual(watch.due, 100 + cost + interval)

@@ -29,9 +29,7 @@ from clients import claude, codex, outside_temp, surroundings
 from model_stub import Call, Conversation, ModelStub, Reply, Script
 
 SYSTEM = ROOT / "examples" / "system-demo" / "system"
-SKILL = next(
-    path for path in (ROOT / "plugins/kaizen/skills/autoresearch", ROOT / ".agents/skills/improve-agent") if (path / "SKILL.md").is_file()
-)
+SKILL = ROOT / "plugins" / "kaizen" / "skills" / "autoresearch"
 SECONDS = 300  # for a whole session; a campaign takes about forty
 MOST_TURNS = 25
 WHERE = {"claude": r"Base directory for this skill: (.+)", "codex": r"</name>\s*<path>(.+)/SKILL\.md</path>"}
@@ -175,6 +173,8 @@ def campaigner(root: Path, ideas: "list[Idea]") -> Script:
 
     def script(conversation: Conversation) -> Generator[Reply, list[str], None]:
         hands, left, leader, doing = Hands(conversation), list(ideas), variant(0), None
+        doctor = yield from hands.kaizen("doctor")
+        yield from hands.kaizen("campaign", "status")
         opened = yield from hands.kaizen("lab", "open", "--campaign", "c1")
         clone = str(root / opened["path"])
         yield from hands.go_to(clone)
@@ -197,8 +197,9 @@ def campaigner(root: Path, ideas: "list[Idea]") -> Script:
                 leader = doing.source if action == "keep" else leader
                 if action == "close":
                     break
-        told = yield from hands.say("campaign", "report")
+        told = yield from hands.say("campaign", "report", "--campaign", "c1")
         landed = yield from hands.kaizen("lab", "land")
-        yield f"{action}: {step['why']}. {told.partition(chr(10))[0]}. Landed as {landed['branch'] or landed['patch']}."
+        where = f"{doctor['driver']}, limited: {' '.join(doctor['limited'])}"
+        yield f"{where}; {action}: {step['why']}; {told.partition(chr(10))[0]}; landed as {landed['branch'] or landed['patch']}"
 
     return script

@@ -17,7 +17,7 @@ IDEAS = [
 ]
 # What happens with these ideas, by the rules of docs/campaigns.md: one is kept and the holdout, too small for such a gain, says no to it; the
 # other shows nothing and is given up.
-EVENTS = ["campaign_opened", "baseline", "noise", "screen", "replicate", "keep", "look", "screen", "discard"]
+EVENTS = ["campaign_opened", "baseline", "noise", "screen", "replicate", "keep", "look", "screen", "discard", "closed"]
 
 
 class Campaign(StrictTestCase):
@@ -35,17 +35,18 @@ class Campaign(StrictTestCase):
         self.assertEqual((ended.code, ended.denied), (0, []), ended)
         store = self.lab.repo / "kaizen/.kaizen/campaigns/c1"
         journal = [event for event in read_lines(store / "journal.jsonl") if not event["type"].startswith("run_")]
-        self.assertEqual([event["type"] for event in journal][: len(EVENTS)], EVENTS)
+        self.assertEqual([event["type"] for event in journal], EVENTS)
         bodies = [event["body"] for event in journal]
         # 6 of the 33 cases speak of hours and of nothing else that the first version misses; the standard error of such a share is 0.0682.
         self.assertEqual((round(bodies[4]["gain"], 4), round(bodies[4]["se"], 4), bodies[4]["verdict"]), (0.1818, 0.0682, "keepable"))
         self.assertEqual((bodies[5]["variant"], bodies[6]["answer"], bodies[8]["variant"]), ("v001", "no", "v002"))
-        looks = [event["body"] for event in read_lines(store / "holdout.jsonl")]
+        looks = [event["body"] for event in read_lines(store / "holdout.jsonl") if event["type"] == "look"]
         self.assertEqual([(look["look"], look["answer"]) for look in looks], [(1, "no")])
         told = json.dumps([step.get("result") for step in ended.steps], ensure_ascii=False)
         self.assertEqual([text for text in secret if json.dumps(text, ensure_ascii=False)[1:-1] in told], [], "nothing of the holdout is told")
         self.assertEqual((self.lab.git("rev-parse", "HEAD"), self.lab.git("status", "--porcelain")), (self.lab.base, ""), "the repository is as it was")
-        self.assertTrue(ended.text.startswith("close: budget variants"), ended.text)
+        limits = {"codex": "codex, limited: git network driver", "claude": "claude-code, limited: driver"}[client]
+        self.assertTrue(ended.text.startswith(f"{limits}; close: budget variants: the search ends; Nothing is claimed;"), ended.text)
         self.assertTrue((store / "report.html").is_file())
         return ended
 
@@ -55,7 +56,7 @@ class Campaign(StrictTestCase):
         self.assertEqual((self.lab.repo / "agent.py").read_bytes(), variant(1).read_bytes())
 
     def test_claude_code_with_one_rule_lands_a_branch(self):
-        branch = self.check("claude").text.rpartition(" ")[2].rstrip(".")
+        branch = self.check("claude").text.rpartition(" ")[2]
         self.assertEqual(self.lab.git("show", f"{branch}:agent.py") + "\n", variant(1).read_text())
 
     def test_without_a_grant_nothing_happens(self):

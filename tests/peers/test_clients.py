@@ -6,6 +6,7 @@ Both come from npm (clients.py), with a home that is thrown away, in folders wit
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,10 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import clients
+from model_stub import ModelStub
 from support import ROOT, StrictTestCase, kaizen, write
 
 PARTS = (".claude-plugin", ".agents", "plugins", "scripts", "src", "kaizen.py", "README.md", "LICENSE", "CHANGELOG.md", "tests/transcripts/version.txt")
@@ -191,7 +194,7 @@ class LifeCycle(Clients):
         write(edited, edited.read_text() + "\nmy own words\n")
         self.assertEqual(self.kaizen("status", status=1)[0]["codex"], "different")
         _, answer = self.kaizen("install")
-        self.assertIn("your changes to its copy are kept in", answer["message"])
+        self.assertIn("what it had and this checkout does not know is kept in", answer["message"])
         kept = list((self.home / ".codex/kaizen-replaced").rglob("SKILL.md"))
         self.assertEqual([path.read_text().endswith("my own words\n") for path in kept], [True])
         source = self.checkout / "plugins/kaizen/skills/guide/SKILL.md"
@@ -200,7 +203,7 @@ class LifeCycle(Clients):
         write(source, source.read_text() + "\nnew words of ours\n")
         _, answer = self.kaizen("install")
         self.assertIn("1 file replaced", answer["message"])
-        self.assertNotIn("your changes", answer["message"], "what git knows is ours")
+        self.assertNotIn("is kept in", answer["message"], "what git knows is ours")
         self.assertEqual((self.codex_copy() / "skills/guide/SKILL.md").read_bytes(), source.read_bytes())
         _, answer = self.kaizen("install")
         self.assertNotIn("replaced", answer["message"])
@@ -218,6 +221,67 @@ class LifeCycle(Clients):
             self.run_it(validator, "validate", skill)
         self.kaizen("uninstall", "--project")
         self.assertEqual(list(self.project.glob(".*/skills/*")), [])
+
+
+class Skill(Clients):
+    """A model that is told to use the skill finds the engine from what it is told, and what is granted is enough, and no more."""
+
+    def setUp(self):
+        super().setUp()
+        self.kaizen("install")
+        self.heard = {}
+
+    def engine(self, conversation):
+        """The engine's path as the texts that the model got lead to it."""
+        told = "\n".join(conversation.texts)
+        base = re.search(r"^Base directory for this skill: (.*)$", told, re.MULTILINE) if conversation.client == "claude" else None
+        folder = base[1] if base else str(Path(re.search(r"<path>([^<]*SKILL\.md)</path>", told)[1]).parent)
+        self.assertIn("from nothing to a number that can be trusted", told.casefold(), "the skill's own text")
+        return f'python3 "{folder}/scripts/kaizen.py"'
+
+    def script(self, conversation):
+        engine = self.engine(conversation)
+        for name, line in (
+            ("guide", f"{engine} doctor --guide --json"),
+            ("doctor", f"{engine} doctor"),
+            ("joined", f"{engine} --version && touch joined"),
+            ("redirected", f"{engine} --version > redirected"),
+            ("other", "touch other"),
+        ):
+            (self.heard[name],) = yield conversation.shell(line)
+        yield "Done."
+
+    def ask(self, *words):
+        """Lets the client run with the model that the script plays; what its commands printed, by name."""
+        with ModelStub(self.script) as stub:
+            self.environment.update(stub.environment(self.home))
+            self.run_it(*words)
+            stub.check()
+        return self.heard
+
+    def test_claude_code_lets_the_granted_call_through_and_nothing_beside_it(self):
+        engine = self.checkout / "plugins/kaizen/skills/guide/scripts/kaizen.py"
+        rules = kaizen_rules(self.run_it(sys.executable, engine, "doctor", "--json", status=None))
+        heard = self.ask("claude", "-p", "/kaizen:guide", "--allowedTools", *rules)
+        self.assertIn('"of": 18', heard["guide"])
+        self.assertIn("Claude Code: a call ends after 2 minutes", heard["doctor"])
+        self.assertEqual([path.name for path in self.project.iterdir()], [".git"], heard)
+
+    def test_claude_code_denies_all_of_it_headless_without_a_rule(self):
+        heard = self.ask("claude", "-p", "/kaizen:guide")
+        self.assertNotIn('"of"', heard["guide"])
+        self.assertEqual([path.name for path in self.project.iterdir()], [".git"])
+
+    def test_codex_needs_no_rule_in_workspace_write(self):
+        heard = self.ask("codex", "exec", "--sandbox", "workspace-write", "Use $kaizen:guide to say which steps are done.")
+        self.assertIn('"of": 18', heard["guide"])
+        self.assertIn("Codex's sandbox allows no connections", heard["doctor"])
+
+
+def kaizen_rules(answer):
+    """The rules that `kaizen doctor --json` names for Claude Code, without those for git."""
+    told = json.loads(answer)["grants"]["claude"][1]
+    return [rule for rule in shlex.split(told.split("--allowedTools ", 1)[1]) if "kaizen.py" in rule]
 
 
 class Sandbox(Clients):

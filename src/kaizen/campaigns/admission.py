@@ -13,7 +13,15 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kaizen.campaigns.campaign import open_campaigns
-from kaizen.campaigns.contamination import ItemIndex, committed_texts, file_marks, marks_text, sealed_marks, without_marks
+from kaizen.campaigns.contamination import (
+    MUTABLE_LIMIT,
+    ItemIndex,
+    committed_texts,
+    file_marks,
+    marks_text,
+    sealed_marks,
+    without_marks,
+)
 from kaizen.campaigns.contract import (
     ContractTerms,
     EarlierContract,
@@ -108,7 +116,7 @@ def prepare_opening(workspace: Workspace, request: OpeningRequest) -> Opening:
     kept = kept_lines(read_bytes(own), shown_path(own), sides)
     refuse_copies(workspace, str(checkout.head), dataset, sides.holdout)
     history = search_history(checkout, os.path.relpath(own, checkout.root), sides.holdout, run_copies(workspace, dataset))
-    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable)))
+    files = list(committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT))
     salt, canary = os.urandom(SALT_LENGTH).hex(), f"kaizen-canary-{os.urandom(SALT_LENGTH).hex()}"
     marks = sealed_marks(sides.holdout, sides.development, files, os.urandom(SALT_LENGTH).hex())
     proofs = {"marks_sha256": sha256_hex(marks_text(marks)), "canary_sha256": sha256_hex(canary)}
@@ -147,7 +155,8 @@ def checked_sealed_place(workspace: Workspace, checkout: Checkout, name: str) ->
     if os.path.islink(path):
         raise RefusedError(f"{shown_path(path)}: is a symbolic link", "name the folder itself", "sealed_link")
     path = os.path.realpath(path)
-    for place in dict.fromkeys((checkout.root, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
+    main = os.path.dirname(os.path.dirname(workspace.store_folder))  # the tree whose worktree this may be
+    for place in dict.fromkeys((checkout.root, main, checkout.common_dir, checkout.git_dir, workspace.store_folder)):
         if is_inside(place, path):
             message = f"{shown_path(path)}: lies inside the repository, where every variant could read it"
             raise RefusedError(message, "name a folder outside of it", "sealed_inside")
@@ -200,7 +209,7 @@ def case_sides(workspace: Workspace, system: System, checkout: Checkout, request
         message = f"{shown_path(workspace.path(own_dataset(system)))}: no case is held out, though cases have a split"
         hint = 'give fresh cases "split": "holdout", or name a file outside the repository: --holdout FILE'
         raise RefusedError(message, hint, "no_holdout")
-    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable))
+    files = committed_texts(workspace.root, str(checkout.head), glob_test(system.mutable), MUTABLE_LIMIT)
     known = known_questions(own, files)  # as an example in a prompt is
     asked = {question_text(case.document) for case in others}
     known |= {case.id for case in own if question_text(case.document) in asked}

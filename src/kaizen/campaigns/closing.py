@@ -12,7 +12,7 @@ from typing import NamedTuple
 from kaizen.campaigns.campaign import Campaign, load_campaign, record, refuse_closed
 from kaizen.campaigns.conduct import deciding
 from kaizen.campaigns.looking import LOOKS_FOLDER, take_look
-from kaizen.campaigns.measuring import arm_scores
+from kaizen.campaigns.measuring import arm_scores, run_terms
 from kaizen.campaigns.notes import commit_notes, write_notes
 from kaizen.campaigns.rules import confirmed_bound, confirmed_gain, look_confidence, look_is_due
 from kaizen.campaigns.sealed import is_retired, open_sealed, retire, sealed_folder, sealed_obstacle
@@ -24,7 +24,7 @@ from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runfolder import run_store
 from kaizen.lab.runstore import RunStore
 from kaizen.lab.workspace import Workspace
-from kaizen.stats.paired_runs import paired_difference
+from kaizen.stats.paired_runs import noise_floor, paired_difference
 
 NOTHING_CLAIMED = "nothing is claimed"
 PLAIN_CONFIDENCE = 0.95
@@ -109,9 +109,10 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    noise, trials = state.noise or {}, int(state.contract["looks"]["trials"])
+    trials = int(state.contract["looks"]["trials"])
+    variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
     width, level = score_width(state.contract), float(look["level"])
-    terms = float(noise.get("run_variance") or 0.0), (trials, trials), int(noise.get("passes") or 0)
+    terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
     numbers = {
         "leader_score": mean_score(leader), "reference_score": mean_score(reference),

@@ -41,6 +41,9 @@ SHORTEST_VALUE = 12  # letters; a shorter value stands in many a text by chance
 COMMON_QUESTIONS = 3  # what so many different cases hold is a phrase of the task, not the text of an item
 MEMORISED_ITEMS = 2
 SCAN_LIMIT = 4 << 20
+PIECE_LETTERS, PIECE_OVERLAP = 1 << 18, 1 << 12
+LINES_AROUND = 40  # forty letters may stand on as many lines
+MUTABLE_LIMIT = 8 << 20  # of mutable files that are looked through at the opening: some seconds
 DIGEST_LENGTH = 20
 TEXT_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|U(000[0-9a-fA-F]{5})|u\{([0-9a-fA-F]{1,5})\}|[abfnrtv0'\"`/\\\n])")
 MARKED_FIELDS = ("input", "expected", "metadata")
@@ -311,8 +314,8 @@ def is_text(data: bytes) -> bool:
 def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contamination:
     """What HEAD of *checkout* adds to the commit *base*, compared with the cases of *campaign*, and its locked files with the contract.
 
-    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`,
-    `sealed_missing`) for a holdout that is not the one that was sealed; what is wrong with the system's files.
+    A sealed place that cannot be read here leaves `holdout_hits` None. Raises GitError; RefusedError (`sealed_changed`) for
+    a holdout that is not the one that was sealed; what is wrong with the system's files.
     """
     workspace = find_workspace(os.path.join(checkout.root, str(campaign.events[0]["body"].get("root", ""))))
     system = load_system(workspace, campaign.system)
@@ -322,26 +325,57 @@ def scan_diff(campaign: Campaign, checkout: Checkout, base: str) -> Contaminatio
     changed, gap = changed_texts(checkout, base), ""
     sealed = HoldoutMarks({}, b"", [], b"")
     obstacle = sealed_obstacle(campaign)
-    if obstacle and obstacle.reason == "sealed_unreadable":
+    if obstacle and obstacle.reason in ("sealed_missing", "sealed_unreadable"):  # a container may hide it altogether
         gap = obstacle.message
     else:
         sealed = read_holdout_marks(campaign)
-    added = added_marks(changed, sorted({*index.sizes, *sealed.sizes}))
-    hits = {number for mark in added for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())} if sealed.cases else set()
+    hits = added_hits(changed, index, sealed)
+    cases = {number for mark in hits for number in sealed.cases.get(mark_digest(sealed.salt, mark), ())}
     canary = bool(sealed.canary) and any(sealed.canary in data.lower() for data in changed.new.values())
-    return Contamination(None if gap else len(hits), index.found(added), canary, locked, changed.not_read, gap)
+    return Contamination(None if gap else len(cases), index.found(hits), canary, locked, changed.not_read, gap)
 
 
-def added_marks(changed: ChangedTexts, sizes: list[int]) -> set[str]:
-    """The marks of the new texts without those of the old ones."""
-    new = set().union(*(file_marks(data.decode(), sizes) for data in changed.new.values() if is_text(data)))
-    return new - set().union(*(file_marks(data.decode(), sizes) for data in changed.old.values() if is_text(data)))
+def added_hits(changed: ChangedTexts, index: ItemIndex, sealed: HoldoutMarks) -> set[str]:
+    """The marks of cases that stand in or around new lines of the changed files, and did not stand in any of them before."""
+    old = [data.decode() for data in changed.old.values() if is_text(data)]
+    old_lines = {line for text in old for line in text.split("\n")}
+    sizes = sorted({*index.sizes, *sealed.sizes})
+    hits: set[str] = set()
+    for data in filter(is_text, changed.new.values()):
+        for piece in added_pieces(data.decode(), old_lines):
+            marks = file_marks(piece, sizes)
+            hits |= marks & index.items.keys()
+            hits.update(mark for mark in marks if sealed.cases and mark_digest(sealed.salt, mark) in sealed.cases)
+    for text in old if hits else ():
+        for piece in added_pieces(text, set()):
+            hits -= file_marks(piece, sizes)
+    return hits
 
 
-def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    """The texts of the files of *commit* whose path, relative to *folder*, is wanted; what is no text is left out. Raises GitError."""
+def added_pieces(text: str, old_lines: set[str]) -> Iterator[str]:
+    """What of *text* is not in *old_lines*, with the lines around it that it may complete, in pieces that memory holds easily."""
+    lines = text.split("\n")
+    done = 0
+    for number, line in enumerate(lines):
+        if number < done or line in old_lines:
+            continue
+        start, end = max(0, number - LINES_AROUND), number + 1
+        while end < len(lines) and any(each not in old_lines for each in lines[end : end + LINES_AROUND]):
+            end += 1
+        done = end + LINES_AROUND
+        piece = "\n".join(lines[start:done])
+        for place in range(0, len(piece), PIECE_LETTERS):
+            yield piece[place : place + PIECE_LETTERS + PIECE_OVERLAP]
+
+
+def committed_texts(folder: str, commit: str, is_wanted: Callable[[str], bool], most: int = 1 << 40) -> Iterator[str]:
+    """The texts of the files of *commit* whose path, relative to *folder*, is wanted, until they are *most* bytes together.
+
+    What is no text is left out. Raises GitError.
+    """
     rows = [row.partition("\t") for row in git_answer(folder, "ls-tree", "-r", "-z", commit).split("\0")]
     names = [fields.split(" ")[2] for fields, _, path in rows if path and is_wanted(path)]
     for _, data in blob_contents(folder, names, SCAN_LIMIT):
-        if data is not None and is_text(data):
+        if data is not None and is_text(data) and most > 0:
+            most -= len(data)
             yield data.decode()

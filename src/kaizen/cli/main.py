@@ -9,10 +9,9 @@ from kaizen.cli.parser import HelpShown, main_help, parse_command_line
 from kaizen.commands.table import Answer
 from kaizen.foundation.errors import EXIT_DEFECT, EXIT_INTERRUPTED, EXIT_USAGE, BreachesError, KaizenError
 from kaizen.foundation.files import open_missing_streams, silence_descriptor
-from kaizen.foundation.identity import own_path, version_line
+from kaizen.foundation.identity import UPGRADE_NOTE, own_path, version_line
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, without_surrogates
 from kaizen.foundation.redact import environment_secrets, redact_text
-from kaizen.skills.upgrading import refresh_after_upgrade
 
 ROWS_AT_ONCE = 100_000  # characters
 
@@ -30,13 +29,21 @@ def main(argv: list[str] | None = None) -> int:
     try:
         status = run_command(arguments)
         sys.stdout.flush()
-        told = refresh_after_upgrade()
-        if told:
-            print_diagnostic(f"kaizen: {told}", sys.stderr)
+        if os.path.exists(os.path.join(os.path.dirname(os.path.realpath(own_path())), UPGRADE_NOTE)):
+            tell_of_upgrade()
         return status
     except BrokenPipeError:
         silence_descriptor(sys.stdout.fileno())  # the reader has gone; the interpreter's own flush must be silent too
         return EXIT_INTERRUPTED
+
+
+def tell_of_upgrade() -> None:
+    """Lets coding agents take skills of this version, once after an upgrade, and says what became of it."""
+    from kaizen.skills.upgrading import refresh_after_upgrade
+
+    told = refresh_after_upgrade()
+    if told:
+        print_diagnostic(f"kaizen: {told}", sys.stderr)
 
 
 def run_command(arguments: list[str]) -> int:

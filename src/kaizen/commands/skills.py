@@ -5,8 +5,8 @@ from argparse import Namespace
 
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import InputError, KaizenError
-from kaizen.foundation.files import shown_path
 from kaizen.foundation.identity import VERSION
+from kaizen.foundation.text import visible
 from kaizen.lab.git import git_answer
 from kaizen.skills.bundle import bundle_root, folder_digests, needed_root, skill_folders
 from kaizen.skills.clients import (
@@ -52,7 +52,12 @@ def skills_answer(outcomes: dict[str, ClientOutcome], is_good: bool, reason: str
 
 def project_root() -> str:
     """The top of the repository around the current folder. Raises GitError."""
-    return os.fsdecode(os.fsencode(git_answer(".", "rev-parse", "--show-toplevel")[:-1]))
+    return git_answer(".", "rev-parse", "--show-toplevel")[:-1]
+
+
+def copy_label(project: str, folder: str) -> str:
+    """What a copy is called: its place in the repository."""
+    return visible(os.path.relpath(folder, project))
 
 
 def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, ClientOutcome]:
@@ -62,9 +67,9 @@ def changed_copies(project: str, root: str, *, is_refresh: bool) -> dict[str, Cl
         if is_refresh and not os.path.lexists(folder):
             continue
         try:
-            outcomes[shown_path(folder)] = install_copy(origins[name], folder)
+            outcomes[copy_label(project, folder)] = install_copy(origins[name], folder)
         except KaizenError as error:
-            outcomes[shown_path(folder)] = failed_copy(error)
+            outcomes[copy_label(project, folder)] = failed_copy(error)
     return outcomes
 
 
@@ -136,7 +141,8 @@ def command_skills_status(args: Namespace) -> Answer:
         origins = skill_folders(root) if root else {}
         names = sorted({*origins, *copied_skills(project)})
         sources = {name: folder_digests(folder) for name, folder in origins.items()}
-        outcomes = {shown_path(folder): copy_outcome(folder, sources.get(name))[0] for name, folder in copy_folders(project, names)}
+        folders = copy_folders(project, names)
+        outcomes = {copy_label(project, folder): copy_outcome(folder, sources.get(name))[0] for name, folder in folders}
         again = "kaizen skills install --project"
     else:
         outcomes = each_client(lambda client, caller: plugin_outcome(client, caller, root, VERSION), CLIENT_SECONDS)
@@ -161,9 +167,9 @@ def command_skills_uninstall(args: Namespace) -> Answer:
         project, outcomes = project_root(), {}
         for _, folder in copy_folders(project, copied_skills(project)):
             try:
-                outcomes[shown_path(folder)] = remove_copy(folder)
+                outcomes[copy_label(project, folder)] = remove_copy(folder)
             except InputError as error:
-                outcomes[shown_path(folder)] = failed_copy(error)
+                outcomes[copy_label(project, folder)] = failed_copy(error)
         if not outcomes:
             return Answer(0, "not_installed", "there are no copies in this repository", data={"copies": []})
     else:

@@ -11,6 +11,7 @@ import sys
 from kaizen.foundation.files import read_bytes
 
 VERSION = "0.1.0"
+UPGRADE_NOTE = ".kaizen-skills.json"  # beside kaizen.py: the version whose skills were installed from here
 
 
 def own_path() -> str:

@@ -65,20 +65,33 @@ def read_checkout(folder: str) -> Checkout:
     Raises GitError: git_missing, git_too_old, not_a_repository, unsafe_repository, bare_repository, no_work_tree.
     """
     git_version()
+    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
+    head: str | None
+    words = ["--is-inside-work-tree", "--is-shallow-repository", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]
+    together = git_ended(folder, "rev-parse", *words, *places)
+    answers = os.fsdecode(together.stdout).split("\n")[:-1]
+    if together.exit_code == 0 and len(answers) == 7 and answers[0] == "true":
+        _, is_shallow, head, name, root, git_dir, common = answers
+        branch = None if name == "HEAD" else name.removeprefix("refs/heads/")
+    else:  # no commit yet, no work tree, or a path with a line end: one answer at a time
+        is_shallow = work_tree_state(folder)
+        root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
+        head, branch = read_head(folder)
+    common_dir = os.path.realpath(os.path.join(folder, common))
+    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
+    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
+    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+
+
+def work_tree_state(folder: str) -> str:
+    """'true' or 'false': whether the repository around *folder* is shallow. Raises GitError where there is no work tree."""
     words = ["rev-parse", "--is-bare-repository", "--is-inside-work-tree", "--is-shallow-repository"]
     is_bare, is_inside, is_shallow = git_answer(folder, *words).split()
     if is_inside != "true":
         what = "is a bare repository, without files" if is_bare == "true" else "is not in the work tree of its repository"
         code = "bare_repository" if is_bare == "true" else "no_work_tree"
         raise GitError(f"{shown_path(folder)}: {what}", "go to a folder with checked-out files", code)
-    # One path an answer: a path may hold a line end.
-    places = ("--show-toplevel", "--absolute-git-dir", "--git-common-dir")
-    root, git_dir, common = [git_answer(folder, "rev-parse", place)[:-1] for place in places]
-    common_dir = os.path.realpath(os.path.join(folder, common))
-    head, branch = read_head(folder)
-    in_progress = next((name for file, name in UNDER_WAY if os.path.lexists(os.path.join(git_dir, file))), None)
-    reason = "no_commit" if head is None else f"{in_progress.replace('-', '_')}_in_progress" if in_progress else None
-    return Checkout(root, git_dir, common_dir, head, branch, branch is None, is_shallow == "true", in_progress, reason)
+    return is_shallow
 
 
 def read_head(folder: str) -> tuple[str | None, str | None]:
@@ -105,18 +118,35 @@ def checkout_obstacle(checkout: Checkout) -> GitError | None:
 
 
 def dirty_paths(checkout: Checkout) -> list[DirtyPath]:
-    """What in the work tree differs from HEAD, sorted by path; ignored files are exempt, submodules are entered. Raises GitError.
+    """What in the work tree differs from HEAD, sorted by path, as `look_at_tree` finds it. Raises GitError."""
+    return look_at_tree(checkout).dirty
+
+
+class TreeLook(NamedTuple):
+    """HEAD's commit and branch (None: no commit yet, detached), and what differs from it, sorted by path."""
+
+    head: str | None
+    branch: str | None
+    dirty: list[DirtyPath]
+
+
+def look_at_tree(checkout: Checkout) -> TreeLook:
+    """HEAD and what in the work tree differs from it; ignored files are exempt, submodules are entered. Raises GitError.
 
     Content filters (git-lfs) are not run: a file that one would change, and that was written since its checkout, counts as changed.
     """
     listed = git_answer(checkout.root, "ls-files", "-v", "-s", "-z")
     special = [match.groups() for match in re.finditer(SPECIAL_ENTRIES, listed)]
     hidden = [path for tag, _, path in special if tag]
-    found = status_paths(looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS), set(hidden))
+    status = looked_through(checkout, hidden) if hidden else git_answer(checkout.root, *GIT_STATUS_WORDS)
+    found = status_paths(status, set(hidden))
     for path in sorted(path for _, mode, path in special if mode):
         if found.get(path) is None:
             found.update((inner, "submodule") for inner in submodule_paths(checkout.root, path))
-    return [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    heads = dict(line[2:].split(" ", 1) for line in status.split("\0") if line.startswith("# branch."))
+    head, branch = heads["branch.oid"], heads["branch.head"]
+    dirty = [DirtyPath(path, kind) for path, kind in sorted(found.items())]
+    return TreeLook(None if head == "(initial)" else head, None if branch == "(detached)" else branch, dirty)
 
 
 def status_paths(status: str, hidden: set[str]) -> dict[str, str]:

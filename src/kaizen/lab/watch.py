@@ -1,7 +1,7 @@
 """Whether a work tree is still what it was when a run began.
 
-A look compares HEAD, what git says of the tree and the hashes of locked files with the first look.
-The next is due after two seconds, or twenty times what the last one took if that is more: git uses
+A look compares HEAD, what git says of the tree and the hashes of locked files with the first look,
+which is taken when the watch begins. The next is due after two seconds, or twenty times what the last one took if that is more: git uses
 one thread for it, so looking costs at most 5 % of one core, however large the repository.
 """
 
@@ -13,7 +13,7 @@ from kaizen.foundation.errors import InputError
 from kaizen.foundation.files import open_for_reading
 from kaizen.foundation.text import visible
 from kaizen.lab.git import GitError
-from kaizen.lab.provenance import Checkout, DirtyPath, dirty_paths, read_head
+from kaizen.lab.provenance import Checkout, DirtyPath, TreeLook, look_at_tree
 
 WATCH_SECONDS = 2.0
 WATCH_SHARE = 20
@@ -40,9 +40,9 @@ class TreeWatch(Watch):
         self.checkout = checkout
         self.locked = {os.path.join(checkout.root, path): digest for path, digest in locked.items()}
         self.seen: dict[str, tuple[int, ...]] = {}  # what stat said of a locked file when its hash was right
-        self.interval = WATCH_SECONDS
-        self.due = 0.0
-        self.before = frozenset(dirty_paths(checkout))
+        began = monotonic_seconds()
+        self.before = frozenset(look_at_tree(checkout).dirty)
+        self.looked(began)
 
     def poll(self) -> str | None:
         return self.changed() if monotonic_seconds() >= self.due else None
@@ -57,17 +57,22 @@ class TreeWatch(Watch):
         if is_last:
             self.seen.clear()
         try:
-            return self.head_change() or self.locked_change() or self.tree_change()
+            look = look_at_tree(self.checkout)
+            return self.head_change(look) or self.locked_change() or self.tree_change(look)
         except GitError as error:
             return f"the work tree can no longer be looked at: {error.message}"
         finally:
-            ended = monotonic_seconds()
-            self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
-            self.due = ended + self.interval
+            self.looked(began)
 
-    def head_change(self) -> str | None:
+    def looked(self, began: float) -> None:
+        """Says when the look after one that began at *began* and has ended now is due."""
+        ended = monotonic_seconds()
+        self.interval = max(WATCH_SECONDS, WATCH_SHARE * (ended - began))
+        self.due = ended + self.interval
+
+    def head_change(self, look: TreeLook) -> str | None:
         """That HEAD is another commit or branch."""
-        head, branch = read_head(self.checkout.root)
+        head, branch = look.head, look.branch
         if head != self.checkout.head:
             return f"HEAD moved from {(self.checkout.head or 'no commit')[:12]} to {(head or 'no commit')[:12]}"
         return None if branch == self.checkout.branch else f"the branch changed to {visible(branch or 'none (detached HEAD)')}"
@@ -87,9 +92,9 @@ class TreeWatch(Watch):
                 return f"the locked file {visible(os.path.relpath(path, self.checkout.root))} is gone or cannot be read"
         return None
 
-    def tree_change(self) -> str | None:
+    def tree_change(self, look: TreeLook) -> str | None:
         """That a path became, or is no longer, different from the commit."""
-        now = set(dirty_paths(self.checkout))
+        now = set(look.dirty)
         changes = sorted(now ^ self.before)
         if not changes:
             return None

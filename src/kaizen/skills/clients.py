@@ -227,7 +227,8 @@ def install_codex(caller: Caller, root: str) -> ClientOutcome:
         told = f"its copy differs from the checkout in {listed(map(visible, other), 3)}"
         raise ClientError(f"{told}; remove {shown_path(folder)} and try again")
     outcome = placed(before, after, moved, len(stale))
-    return outcome._replace(text=f"{outcome.text}; your changes to its copy are kept in {shown_path(kept)}") if kept else outcome
+    told = f"{outcome.text}; what it had and this checkout does not know is kept in {shown_path(kept)}"
+    return outcome._replace(text=told) if kept else outcome
 
 
 def keep_edits(root: str, before: Plugin, stale: list[str]) -> str:

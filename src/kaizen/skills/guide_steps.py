@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from kaizen.campaigns.standing import is_unresolved
+from kaizen.campaigns.state import campaign_state
 from kaizen.cases.case import SOURCE_KINDS
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.files import read_bytes
@@ -138,8 +140,8 @@ def look_cases(view: GuideView) -> StepFinding:
 def look_split(view: GuideView) -> StepFinding:
     campaign, split = view.campaign(), view.document("split.json")
     if campaign:
-        holdout = campaign.contract.get("holdout", {})
-        return True, f"{holdout.get('cases')} cases sealed when {campaign.id} opened, level {holdout.get('level')}"
+        holdout = campaign.contract["holdout"]
+        return True, f"{counted(holdout['cases'], 'case')} sealed when {campaign.id} opened, level {holdout['level']}"
     path = split.get("holdout_file")
     if not isinstance(path, str) or not path:
         return False, f"{view.shown('split.json')} names no holdout_file, and no campaign has sealed one"
@@ -241,14 +243,14 @@ def look_transcripts(view: GuideView) -> StepFinding:
 
 def look_noise(view: GuideView) -> StepFinding:
     campaign = view.campaign()
-    found = [event["body"] for event in campaign.events if event["type"] == "noise"] if campaign else []
-    if not found:
-        return False, "the noise has not been measured"
-    mde = found[-1].get("mde")
-    told = f"{campaign.id if campaign else ''}: smallest effect that can be seen {mde if is_number(mde) else mde or 'unknown'}"
-    accepted = found[-1].get("accepted")
-    told += f"; accepted: {visible(str(accepted))}" if accepted else ""
-    return bool(found[-1].get("is_resolvable") or accepted), told
+    if campaign is None:
+        return False, "no campaign is open, in which noise is measured: first G16 and G17"
+    state = campaign_state(campaign)
+    if state.noise is None:
+        return False, "the noise has not been measured; then: kaizen plan"
+    mde, accepted = state.mde(), state.noise.get("accepted")
+    told = f"smallest gain that can be seen: {'unknown' if mde is None else f'{mde:.3g}'}"
+    return not is_unresolved(state), f"{told}; accepted: {visible(str(accepted))}" if accepted else told
 
 
 def look_headroom(view: GuideView) -> StepFinding:
@@ -306,7 +308,7 @@ GUIDE_STEPS = (
     GuideStep("G14", "Read every transcript of a small run", look_transcripts,
               'kaizen guide confirm G14 --system {id} --by NAME --count N --because "…"'),
     GuideStep("G15", "Baseline, noise, plan", look_noise,
-              "kaizen noise --system {id}, once a campaign is open (G17); then kaizen plan --system {id}"),
+              "kaizen noise --system {id}"),
     GuideStep("G16", "Neither too easy nor impossible", look_headroom,
               'kaizen guide confirm G16 --system {id} --by NAME --because "…"', True),
     GuideStep("G17", "Open the campaign", look_open,

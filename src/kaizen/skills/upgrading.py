@@ -12,12 +12,11 @@ import sys
 
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.files import discard_unfinished
-from kaizen.foundation.identity import VERSION
+from kaizen.foundation.identity import UPGRADE_NOTE, VERSION
 from kaizen.foundation.jsonio import read_json_object, write_json
 from kaizen.skills.bundle import bundle_root
 from kaizen.skills.clients import DISABLED, FAILED, NOT_FOUND, NOT_INSTALLED, Caller, Client, ClientOutcome, each_client
 
-UPGRADE_NOTE = ".kaizen-skills.json"
 UPGRADE_SECONDS = 20.0  # for each client, two of which take 8 s as a rule
 # Set where no person waits: CI services, coding agents, their sandboxes.
 UNATTENDED = ("CI", "CLAUDECODE", "CODEX_THREAD_ID", "CODEX_CI", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "KAIZEN_NO_REFRESH")
