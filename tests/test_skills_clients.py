@@ -354,6 +354,11 @@ class Upgrading(StandIns):
         self.assertIn("still those of 0.1.0: codex: failed: plugin add does not work. Try: kaizen skills refresh", told)
         self.assertEqual(self.after("0.2.0"), "")
 
+    def test_any_command_tells_it_after_its_own_answer(self):
+        with mock.patch.object(kaizen, "UPGRADE_NOTE", "kaizen.py"), mock.patch.object(kaizen, "refresh_after_upgrade", lambda: "refreshed"):
+            done = support.run_cli("evaluators", "contains")
+        self.assertEqual((done.status, done.stderr), (0, "kaizen: refreshed\n"))
+
     def test_no_program_is_refreshed_behind_the_back_of_anybody(self):
         self.install()
         kaizen.note_installed(self.root)
