@@ -219,8 +219,17 @@ class Kills(Looking):
     def test_a_ledger_that_was_cut_is_no_way_to_another_look(self):
         self.keep("v1", 0.5)
         self.assertEqual(self.look(), "no")
-        os.remove(self.campaign.file("holdout.jsonl"))
+        path = self.campaign.file("holdout.jsonl")
+        text = kaizen.read_bytes(path)
+        os.remove(path)
         self.refused("ledger_changed", "look")
+        write(path, text)
+        with mock.patch.object(kaizen, "can_write_sealed", lambda campaign: False):
+            with killed_at(60), self.assertRaises(Killed):
+                kaizen.take_look(kaizen.find_workspace(), self.campaign)
+            write(path, text)  # the line that says a look was begun has no copy here
+            self.refused("ledger_changed", "look")
+        self.assertEqual({body["kind"] for body in self.bodies("integrity")}, {"ledger_changed"})
 
 
 class Canary(measuring_fixture.CampaignLab):
