@@ -471,7 +471,7 @@ PLACES["COMMANDS"] = {
     "agreement": ("commands.agreement", "further questions", "Compares a judge with experts who labelled the same cases, like with like, and records its standing."),
     "campaign close": ("commands.campaign_close", "campaigns", "Takes the last look if there is something to claim, opens the holdout once, retires it, and says what is claimed."),
     "campaign open": ("commands.campaign_open", "campaigns", "Opens a campaign: splits and seals the cases, freezes the contract, and commits both."),
-    "campaign report": ("commands.campaign_report", "campaign", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
+    "campaign report": ("commands.campaign_report", "campaigns", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
     "campaign list": ("commands.campaign_status", "campaigns", "Lists the campaigns of this workspace."),
     "campaign status": ("commands.campaign_status", "campaigns", "Says where a campaign stands and what would stop it; exits 0 to go on, 1 to stop, 3 when a person is needed."),
     "keep": ("commands.conduct", "campaigns", "Makes a variant the leader that beat it on fresh trials; a bet on development items, not yet a claim."),
@@ -501,8 +501,8 @@ PLACES["COMMANDS"] = {
     "lab land": ("commands.lab", "lab", "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched."),
     "compare": ("commands.lab_compare", "lab", "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time."),
     "label": ("commands.label", "further questions", "Shows the cases of a stage one at a time in the terminal and records your label; blind to the judge and to other raters."),
-    "replicate": ("commands.measuring", "lab", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
-    "look": ("commands.measuring", "lab", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
+    "replicate": ("commands.measuring", "campaigns", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
+    "look": ("commands.measuring", "campaigns", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
     "merge": ("commands.merge", "main job", "Makes one stage of the shards that `run --shard I/N` has written, and refuses what does not belong together."),
     "next": ("commands.next", "campaigns", "Says the one next step of a campaign and what to remember, from its files alone; exits 0 to go on, 1 to stop, 3 for a person."),
     "noise": ("commands.noise", "surer", "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is."),
@@ -7149,6 +7149,10 @@ class Improvement:
         from shlex import quote
 
         return quote(self.shown())
+
+    def review_command(self, baseline: str = "") -> str:
+        """The command that reviews it; *baseline* is a stage that is known to be compared with."""
+        return f"kaizen review {self.argument()}"
 
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
@@ -27901,6 +27905,7 @@ def sweep_half_written(folder: str) -> None:
 # rules when a history is validated.
 # =============================================================================
 section("history.promotion", r'''
+import re
 from typing import NamedTuple
 
 ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
@@ -27976,7 +27981,8 @@ def improvement_argument(run: HistoryRun) -> str:
     """The improvement of *run* as a command that is printed for a shell names it."""
     from shlex import quote
 
-    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+    name = str(run.manifest["improvement"].get("name") or "IMPROVEMENT")
+    return "run:ID" if re.search(r" \(r[0-9]{4,}\)\Z", name) else quote(visible(name, 100))  # the evidence of a run is called so
 
 
 def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
@@ -31426,6 +31432,9 @@ class RunEvidence(Improvement):
     def argument(self) -> str:
         return RUN_PREFIX + self.run
 
+    def review_command(self, baseline: str = "") -> str:
+        return f"kaizen review --baseline {RUN_PREFIX}{baseline or 'ID'} --candidate {RUN_PREFIX}{self.run}"
+
     def outer_folder(self) -> str:
         return self.outer
 
@@ -32630,11 +32639,16 @@ def open_campaigns(workspace: Workspace, system: str = "") -> list[Campaign]:
     return [each for each in found if not each.is_closed() and system in ("", each.system)]
 
 
-def find_campaign(workspace: Workspace, system: str = "", name: str = "") -> Campaign:
-    """The campaign *name*, or else the one that is open (of *system*). Raises InputError (`no_campaign`) or UsageError."""
+def find_campaign(workspace: Workspace, system: str = "", name: str = "", or_last: bool = False) -> Campaign:
+    """The campaign *name*, or else the one that is open (of *system*); with *or_last* the last one when none is.
+
+    Raises InputError (`no_campaign`), or UsageError when several are open.
+    """
     if name:
         return load_campaign(workspace, name)
     found = open_campaigns(workspace, system)
+    if not found and or_last:
+        found = [each for each in (load_campaign(workspace, each) for each in campaign_ids(workspace)) if system in ("", each.system)][-1:]
     if not found:
         of = f" of {system}" if system else ""
         hint = f"open one with: kaizen campaign open --system {system or 'ID'} --sealed DIR"
@@ -35331,6 +35345,7 @@ def campaign_story(campaign: Campaign, state: CampaignState) -> JsonObject:
         "variants": [variant_story(state, each) for each in state.variants.values() if each.screen or each.decision or each.runs],
         "spent": spent._asdict(),
         "integrity": state.integrity,
+        "unsettled": state.unsettled(),
         "accepted": state.accepted,
         "notes": state.notes,
         "unknown": unknowns(campaign, state),
@@ -37857,8 +37872,8 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
         pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
-        looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
-        claim = claim_of(campaign, state, looks)
+        claims = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
+        claim = claim_of(state, claims)
         retired = retire(campaign, state.reference.commit)
         paths = write_notes(workspace, campaign, state.lessons)
         head = commit_notes(workspace, checkout, paths, f"kaizen: lessons of {campaign.id}")
@@ -37868,7 +37883,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
             reason=reason,
             headline=headline_of(state, claim),
             claim=claim,
-            looks=looks,
+            claims=claims,
             leader=state.leader.variant,
             reference=state.reference.variant,
             reference_commit=state.reference.commit,
@@ -37900,12 +37915,13 @@ def look_store(campaign: Campaign, look: int) -> RunStore:
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
-    """What the answers of a look say, in units of the metric, more being better.
+    """What the answers of a look say, as shares of the range of the score where it has one, more being better.
 
-    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
+    `seen` is the gain as measured with its `se` and plain 95 % `interval`; `lower` and `gain` are bound and estimate at the look's level.
+    Where the answers cannot be read all that is None, with a reason.
     """
     told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
-    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
+    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "lower", "gain", "seen", "se", "interval"))
     try:
         obstacle = sealed_obstacle(campaign)
         if obstacle:
@@ -37917,44 +37933,38 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    trials = int(state.contract["looks"]["trials"])
+    trials, level = int(state.contract["looks"]["trials"]), float(look["level"])
     variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
-    width, level = score_width(state.contract), float(look["level"])
     terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
-    numbers = {
-        "leader_score": mean_score(leader), "reference_score": mean_score(reference),
-        "gain": found.gain, "se": found.se, "bound": confirmed_bound(found), "estimate": confirmed_gain(found, level),
+    return {
+        **told,
+        "n": found.n, "units": found.units, "leader_score": mean_score(leader), "reference_score": mean_score(reference),
+        "lower": confirmed_bound(found), "gain": confirmed_gain(found, level), "seen": found.gain, "se": found.se,
+        "interval": None if plain.interval_low is None else [plain.interval_low, plain.interval_high],
+        "reason": found.reason,
     }
-    low, high = plain.interval_low, plain.interval_high
-    scaled = {key: None if value is None else value * width for key, value in numbers.items()}
-    interval = None if low is None or high is None else [low * width, high * width]
-    return {**told, "n": found.n, "units": found.units, **scaled, "interval": interval, "reason": found.reason}
 
 
 def score_width(contract: JsonObject) -> float:
     """The width of the range of the score; 1 where there is none."""
-    metric = contract["metric"]
-    low, high = metric.get("minimum"), metric.get("maximum")
+    low, high = contract["metric"].get("minimum"), contract["metric"].get("maximum")
     return 1.0 if low is None or high is None else float(high - low)
 
 
-def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
-    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
+def claim_of(state: CampaignState, claims: list[JsonObject]) -> JsonObject | None:
+    """{lower, gain, level, looks} of the reference over the baseline; None when nothing is claimed.
 
     Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
     """
-    if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
+    if state.reference.variant == UNCHANGED or state.unsettled() or not claims:
         return None
 
     def total(key: str) -> float | None:
-        values = [look[key] for look in looks]
+        values = [each[key] for each in claims]
         return None if None in values else math.fsum(values)
 
-    ses = [look["se"] for look in looks]
-    se = None if None in ses else math.sqrt(math.fsum(value * value for value in ses))
-    sums = {key: total(key) for key in ("bound", "estimate", "gain", "level")}
-    return {**sums, "se": se, "looks": [look["look"] for look in looks]}
+    return {**{key: total(key) for key in ("lower", "gain", "level")}, "looks": [each["look"] for each in claims]}
 
 
 def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
@@ -37963,10 +37973,11 @@ def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
         why = " (the record has breaches of integrity)" if state.unsettled() else ""
         return NOTHING_CLAIMED + why
     name, metric = state.reference.variant, state.contract["metric"]["name"]
-    if claim["bound"] is None or claim["estimate"] is None:
+    if claim["lower"] is None or claim["gain"] is None:
         return f"{name} is better in {metric} than the baseline; by how much is not known, because the answers of a look were not kept"
-    text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
-    return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
+    lower, gain = (claim[key] * score_width(state.contract) for key in ("lower", "gain"))
+    text = f"{name} is at least {lower:+.4g} better in {metric} than the baseline on the holdout"
+    return f"{text} (level {claim['level']:.4g}); estimate {gain:+.4g}"
 ''', (
     "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore lab.runfolder "
     "campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed campaigns.state "
@@ -45073,20 +45084,19 @@ def story_headline(story: JsonObject) -> StoryHeadline:
     lead = f"{counted(len(tried), 'variant')} tried"
     lead += f", {counted(len(kept), 'bet')} kept on development cases without being confirmed" if kept else ""
     lead += f"; {story['looks']['spent']} of {counted(story['looks']['number'], 'look')} at the holdout spent."
-    if story["integrity"]:
-        broken = listed([str(each.get("message") or each.get("kind")) for each in story["integrity"]], 3)
+    if story["unsettled"]:
+        broken = listed([str(each.get("message") or each.get("kind")) for each in story["unsettled"]], 3)
         return StoryHeadline("bad", "Void: the record cannot be trusted", f"{broken}. {lead}")
     claims = story_claims(story)
     if not claims:
         return StoryHeadline("calm", "Nothing is claimed", f"No variant was confirmed on the sealed holdout. {lead}")
-    last = claims[0]
-    if last.get("lower") is None:
-        sentence = f"{last['leader']} is confirmed as better than {last['reference']}"
-        return StoryHeadline("good", sentence, f"By how much is opened when the campaign closes. {lead}")
-    least, estimate = gain_text(story, last["lower"]), gain_text(story, last["gain"])
-    sentence = f"{last['leader']} is better than {last['reference']} by at least {least}"
-    level = f"At the level of look {last['look']} ({last['level']:.3g}); the estimate is {estimate}, which is on the high side."
-    return StoryHeadline("good", sentence, f"{level} {lead}")
+    name, claim = claims[0]["leader"], (story["closed"] or {}).get("claim") or {}
+    if claim.get("lower") is None:
+        later = "is not known: the answers of a look were not kept" if story["closed"] else "is opened when the campaign closes"
+        return StoryHeadline("good", f"{name} is confirmed as better than the baseline", f"By how much {later}. {lead}")
+    sentence = f"{name} is better than the baseline by at least {gain_text(story, claim['lower'])}"
+    estimate = f"the estimate is {gain_text(story, claim['gain'])}, corrected for having passed a look"
+    return StoryHeadline("good", sentence, f"On the sealed holdout, at level {claim['level']:.3g}; {estimate}. {lead}")
 
 
 def standing_text(variant: JsonObject) -> str:
@@ -46234,10 +46244,15 @@ def look_goal(view: GuideView) -> StepFinding:
     return not missing, f"system.md lacks {listed(missing)}" if missing else f"owner: {visible(sections['owner'], 60)}"
 
 
+def real_runs(view: GuideView) -> list[JsonObject]:
+    """The runs of the system itself, without those of stubs."""
+    return [run for run in view.runs() if not str(run["variant"]).startswith("stub-")]
+
+
 def look_boundary(view: GuideView) -> StepFinding:
     is_mutable = glob_test(view.system.mutable)
     files = sum(map(is_mutable, files_below(view.workspace.root, ""))) if view.system.mutable else 0
-    smoke = [run["id"] for run in view.runs() if (run.get("counts") or {}).get("ok")]
+    smoke = [run["id"] for run in real_runs(view) if (run.get("counts") or {}).get("ok")]
     found = f"{counted(files, 'mutable file')}; " + (f"{smoke[0]} answered" if smoke else "no run has answered yet")
     return bool(files and smoke), found
 
@@ -46407,7 +46422,7 @@ def look_stubs(view: GuideView) -> StepFinding:
 
 def look_transcripts(view: GuideView) -> StepFinding:
     said = view.statement("G14")
-    diagnostics = [run for run in view.runs() if run["diagnostic"] and not str(run["variant"]).startswith("stub-")]
+    diagnostics = [run for run in real_runs(view) if run["diagnostic"]]
     told = f"{counted(len(diagnostics), 'diagnostic run')}"
     if not diagnostics:
         return False, told
@@ -46431,8 +46446,7 @@ def look_noise(view: GuideView) -> StepFinding:
 
 def look_headroom(view: GuideView) -> StepFinding:
     metric = view.system.metric
-    full = [run for run in view.runs() if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
-    full = [run for run in full if not str(run["variant"]).startswith("stub-")]
+    full = [run for run in real_runs(view) if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
     value = run_value(view, full[0]) if full else None
     best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
     if value is None or best is None or floor is None:
@@ -46498,6 +46512,12 @@ def guide_rows(view: GuideView) -> list[JsonObject]:
     """[{id, title, done, evidence, command, stated}] of all steps; `done` is None where files cannot show it."""
     places = {"id": view.name, "system": view.shown("../system.md"), "guide": view.shown("")}
     return [step_row(view, step, step.command.format(**places)) for step in GUIDE_STEPS]
+
+
+def next_row(rows: list[JsonObject]) -> JsonObject | None:
+    """The first of *rows* that is not done, None when all are; noise is measured inside a campaign, so G15 comes after G17."""
+    left = [row for row in rows if row["done"] is not True]
+    return next((row for row in left if row["id"] != "G15" or all(each["id"] != "G17" for each in left)), None)
 
 
 def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
@@ -46676,16 +46696,17 @@ def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
 
     engine = f'python3 "{os.path.realpath(own_path())}"'
     root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
-    rules = ["Bash(git add *)", "Bash(git commit *)", "Bash(git switch *)", f"Bash({engine} *)"]
+    rules = [f"Bash({engine} *)"]
     writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
     return {
         "claude": [
             f"interactive: answer its questions; or start it with --allowedTools {shlex.join(rules)}",
-            f"headless: claude -p … --allowedTools {shlex.join(rules)}",
+            f"headless: claude -p … --permission-mode acceptEdits --allowedTools {shlex.join(rules)}",
             "that rule lets `kaizen run` start the project's own programs without a question",
+            "kaizen lab open and kaizen lab commit stand in for git; on the own branch also: 'Bash(git add *)' 'Bash(git commit *)'",
         ],
         "codex": [
-            "interactive: workspace-write is enough; kaizen lab open stands in for commits",
+            "interactive: workspace-write is enough; kaizen lab open and kaizen lab commit stand in for git",
             "headless: codex exec --sandbox workspace-write …, from the top of the repository",
             f"commits in the repository itself: -c {shlex.quote(writable)}",
             "network: -c sandbox_workspace_write.network_access=true",
@@ -46945,6 +46966,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         known = improvement.stages()
         others = f" (there is: {', '.join(known)})" if known else ""
         hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
+        if improvement.argument().startswith(RUN_PREFIX):
+            hint = f"beside a run stand other runs: name it as {RUN_PREFIX}ID; kaizen log lists them"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -47004,7 +47027,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
 def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
     """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
     improvement = project.improvement
-    hint = f"run: kaizen review {improvement.argument()}"
+    hint = f"run: {improvement.review_command()}"
     document = read_json_object(improvement.path("comparison.json"), hint)
     names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
     if not all(isinstance(name, str) for name in names):
@@ -47044,7 +47067,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then {improvement.review_command()}", code
         )
 
 
@@ -48732,6 +48755,8 @@ class Recorded(NamedTuple):
 )
 def command_history_init(args: Namespace) -> Answer:
     """Archives the anchor."""
+    if args.improvement.startswith(RUN_PREFIX):
+        args.stage = args.improvement[len(RUN_PREFIX) :]
     recorded = one_stage(load_project(args.improvement), args.stage)
 
     def check(history: History, fields: JsonObject) -> None:
@@ -48740,6 +48765,8 @@ def command_history_init(args: Namespace) -> Answer:
         if anchor:
             name = recorded.project.improvement.argument()
             hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            if name.startswith(RUN_PREFIX):
+                hint = f"record in it: kaizen history record --run {args.stage} --agent-version V"
             raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
 
     history, run = recorded_run(args, ANCHOR, recorded, check)
@@ -48751,7 +48778,9 @@ def command_history_init(args: Namespace) -> Answer:
         lines.append(
             f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
         )
-    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    name, is_run = recorded.project.improvement.argument(), args.improvement.startswith(RUN_PREFIX)
+    what = f"--run ID --baseline {name}" if is_run else name
+    following = f"kaizen history record {what} --agent-version V, when there is a candidate"
     return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
 
 
@@ -48792,7 +48821,8 @@ def command_history_record(args: Namespace) -> Answer:
     ]
     lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
     if history.anchor(run.cohort()) is None:
-        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+        name = RUN_PREFIX + (baseline if is_compared else args.stage) if args.run else project.improvement.argument()
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {name} --agent-version V")
     lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
     status = decision["status"] if decision else ""
     following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
@@ -49075,13 +49105,13 @@ def command_decide(args: Namespace) -> Answer:
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
         raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: {improvement.review_command()}", "not_reviewed"
         )
     document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
+        hint = f"run: {improvement.review_command()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
     decision = Decision(
         args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
@@ -49395,19 +49425,19 @@ def command_campaign_close(args: Namespace) -> Answer:
     workspace, campaign = campaign_named(args)
     body, answer, notes = close_campaign(workspace, campaign.id, without_surrogates(args.reason), not args.no_look)
     message = f"{campaign.id} is closed: {body['headline']}"
-    lines = [message, *(f"  {look_words(look)}" for look in body["looks"]), *(f"  note: {note}" for note in notes)]
+    lines = [message, *(f"  {look_words(look)}" for look in body["claims"]), *(f"  note: {note}" for note in notes)]
     told: JsonObject = rounded_floats({"campaign": campaign.id, "last_look": answer or None, "closed": body, "notes": notes})
     following = f"kaizen campaign report --campaign {campaign.id}"
     return Answer(0, "closed", message, [visible(line, None) for line in lines], told, following)
 
 
 def look_words(look: JsonObject) -> str:
-    """What a look that said yes had seen."""
+    """What a look that said yes had seen, as shares of the range of the score where it has one."""
     start = f"look {look['look']}, level {look['level']:.4g}: {look['leader']} over {look['reference']}"
-    if look["gain"] is None or look["se"] is None:
+    if look["lower"] is None or look["gain"] is None:
         return f"{start}: its answers are not there ({str(look['reason']).replace('_', ' ')})"
-    bound = "" if look["bound"] is None else f" at least {look['bound']:+.4g}, estimate {look['estimate']:+.4g};"
-    return f"{start}:{bound} {look['gain']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    seen = f"{look['seen']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    return f"{start}: at least {look['lower']:+.4g}, estimate {look['gain']:+.4g}; {seen}"
 ''', (
     "foundation.text foundation.jsonio campaigns.closing commands.table commands.campaign_words "
 ))
@@ -49517,17 +49547,17 @@ REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
     "campaign report",
     "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known.",
     [
-        Argument("--campaign", "C", "which campaign (the open one)", {"default": ""}),
+        Argument("--campaign", "C", "which campaign (the open one, else the last)", {"default": ""}),
         Argument("--system", "ID", "the open campaign of this system", {"default": ""}),
         Argument("--output", "FOLDER", "where to write (the campaign's folder in the store)", {"default": ""}),
     ],
     "kaizen campaign report\nkaizen campaign report --campaign c1 --output reports",
-    group="campaign",
+    group="campaigns",
 )
 def command_campaign_report(args: Namespace) -> Answer:
     """Writes both files. Exit 3 when the record was broken: a person has to look."""
     workspace = find_workspace()
-    campaign = find_campaign(workspace, args.system, args.campaign)
+    campaign = find_campaign(workspace, args.system, args.campaign, or_last=True)
     story = campaign_story(campaign, campaign_state(campaign))
     folder = args.output or campaign.folder
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -49537,7 +49567,7 @@ def command_campaign_report(args: Namespace) -> Answer:
     write_file(html, campaign_page(story))
     write_file(markdown, campaign_markdown(story))
     headline = story_headline(story)
-    code, reason = (EXIT_HUMAN, "integrity") if story["integrity"] else (0, "claimed" if story["claims"] else "nothing_claimed")
+    code, reason = (EXIT_HUMAN, "integrity") if story["unsettled"] else (0, "claimed" if story["claims"] else "nothing_claimed")
     lines = [visible(headline.sentence, 300), f"  {visible(headline.lead, 600)}", *[f"  {visible(each, 300)}" for each in story["unknown"]]]
     lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
     data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
@@ -50266,7 +50296,7 @@ def guide_answer(name: str) -> Answer:
         rows = guide_rows(view)
     done = sum(row["done"] is True for row in rows)
     unknown = sum(row["done"] is None for row in rows)
-    left = next((row for row in rows if row["done"] is not True), None)
+    left = next_row(rows)
     message = f"{done} of {counted(len(rows), 'step')} done" + (f", {unknown} cannot be seen from the files" if unknown else "")
     lines = [message, *[f"{MARKS[row['done']]:<8} {row['id']:<4} {row['title']}: {row['evidence']}" for row in rows]]
     data: JsonObject = {"system": view.name if view else None, "done": done, "of": len(rows)}
@@ -50610,7 +50640,7 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     hidden = project.dataset.holdout
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
-    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
+    following = "" if comparison["recommendation"] == "eligible" else project.improvement.review_command(comparison["baseline"]["stage"])
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
 ''', (
@@ -52093,7 +52123,7 @@ REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_IN
     "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept.",
     [Argument("variant", "V", "name of the variant"), OF_CAMPAIGN, OF_SYSTEM],
     "kaizen replicate v017",
-    group="lab",
+    group="campaigns",
 )
 def command_replicate(args: Namespace) -> Answer:
     """Exit 0 keepable or worth more passes, 1 no, 4 a run failed."""
@@ -52126,7 +52156,7 @@ def difference_words(body: JsonObject) -> str:
     "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else.",
     [OF_CAMPAIGN, OF_SYSTEM],
     "kaizen look",
-    group="lab",
+    group="campaigns",
 )
 def command_look(args: Namespace) -> Answer:
     """Exit 0 whatever the answer is; nothing but the answer differs."""
@@ -52840,7 +52870,7 @@ def command_promote(args: Namespace) -> Answer:
     _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
+        hint = f"run: {improvement.review_command()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )
@@ -52962,7 +52992,7 @@ def command_reliability(args: Namespace) -> Answer:
     message = "; ".join(verdict_text(entry, settings) for entry in entries)
     shown = project.improvement.shown(RELIABILITY_FILE)
     reason = entries[0]["verdict"] if len(entries) == 1 else "measured"
-    following = f"kaizen review {project.improvement.shown()}"
+    following = project.improvement.review_command(baseline)
     return Answer(0, reason, message, [*lines, f"written to {shown}"], {**document, "files": {"reliability": shown}}, following)
 
 
