@@ -289,6 +289,14 @@ class Showing(StandIns):
         self.set("claude", enabled=False)
         self.assertEqual(self.status()["claude"], "disabled")
 
+    def test_an_old_client_that_does_not_say_what_it_reads_is_understood(self):
+        self.install()
+        program = self.bin / "claude"
+        write(program, program.read_text().replace('"readFromFolder"', '"unknown"'))
+        self.assertEqual(self.status()["claude"], "current")
+        self.set("claude", markets=[{"name": "kaizen", "source": "git", "url": "https://example.test/k.git", "path": ""}])
+        self.assertEqual(self.status()["claude"], "current", "by its version")
+
     def test_refresh_installs_nothing_where_nothing_was(self):
         self.assertEqual(self.states_of(kaizen.refresh_clients(self.root)), {"claude": "not_installed", "codex": "not_installed"})
         self.install()

@@ -266,7 +266,7 @@ def look_headroom(view: GuideView) -> StepFinding:
     if value is None or best is None or floor is None:
         return (False, "no full run yet") if not full else (None, f"{full[0]['id']}: the range of the metric is not known")
     share, lost = abs(value - floor) / abs(best - floor), {line["item"] for line in answered_lines(view.store, full[0])}
-    for run in full:
+    for run in full if lost else ():
         lost -= {line["item"] for line in answered_lines(view.store, run) if line["score"] != metric.worst}
     told = f"{full[0]['id']}: {percent(round(share * 10000), 10000, 1)} of the range; {counted(len(lost), 'case')} at the worst always"
     return share < TOO_EASY and not lost, told
