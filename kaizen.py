@@ -34932,7 +34932,7 @@ def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]
 # =============================================================================
 section("campaigns.state", r'''
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 UNCHANGED = "baseline"  # the variant of the unchanged system
@@ -35078,8 +35078,7 @@ class CampaignState:
         noise, holdout = self.noise or {}, self.contract.get("holdout") or {}
         if noise.get("se_pass") is None or not level or not noise.get("items"):
             return None
-        variance = float(noise.get("run_variance") or 0.0)
-        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], variance)
+        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], run_terms(self)[0])
         return floor.mde_at(int(holdout.get("clusters") or holdout["cases"]), int(self.contract["looks"]["trials"]), level)
 
     def luck_line(self) -> float | None:
@@ -35274,6 +35273,19 @@ def campaign_state(campaign: Campaign) -> CampaignState:
             see(state, event["body"], event["time"])
     state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
     return state
+
+
+def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
+    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
+
+    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
+    """
+    noise = state.noise or {}
+    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
+    for variant in state.variants.values():
+        body = variant.replicate or {}
+        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
+    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
 
 
 def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:
@@ -35930,19 +35942,6 @@ def difference_of(
     return paired_difference(candidate, leader, clusters, variance, passes, count)
 
 
-def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
-    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
-
-    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
-    """
-    noise = state.noise or {}
-    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
-    for variant in state.variants.values():
-        body = variant.replicate or {}
-        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
-    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
-
-
 def only(scores: Scores, items: Sequence[str]) -> dict[str, Sequence[float]]:
     """*scores* of *items* alone."""
     return {item: scores[item] for item in items if item in scores}
@@ -36017,6 +36016,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+GOES_ON = {
+    NOISE_RUN: "kaizen noise --system {0}",
+    LABEL_RUN: "kaizen run --system {0} again, as the screen was begun",
+    REPLICATE_RUN: "kaizen replicate again, with the variant that it is about",
+}
 OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
 UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
 
@@ -36093,14 +36097,16 @@ def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) 
     if idea is not None and options.label and options.label != own:
         message = f"--label {quoted(options.label)}: {options.idea} was written down with {quoted(own) if own else 'no label'}"
         raise UsageError(message, "the label is frozen with the idea; another label is another idea")
-    label = options.label or own
+    label = "" if (options.label or own) == NO_LABEL else options.label or own
     hypothesis = options.hypothesis or str((idea or {}).get("hypothesis") or "")
     if not hypothesis:
         hint = 'write it down first: kaizen idea add, then --idea I; or --hypothesis "if …, then …, because …"'
         raise RefusedError("a run inside a campaign needs a hypothesis: say what is tried and why", hint, "hypothesis_missing")
-    if label and len(bench.tagged(label)) < LABEL_ITEMS:
+    is_small = bool(label) and len(bench.tagged(label)) < LABEL_ITEMS
+    if is_small and idea is None:  # an idea was told so when it was written down
         message = f"the label {quoted(label)} has {counted(len(bench.tagged(label)), 'development item')}, and needs {LABEL_ITEMS}"
         raise InputError(message, "run without a label, or name a larger one", "label_too_small")
+    label = "" if is_small else label
     return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
 
 
@@ -36253,7 +36259,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
     before = bench.store.read(run)
     own = before["campaign"]["purpose"]
     if own not in (SCREENING, BASELINE_RUN, DIAGNOSTIC_RUN):
-        hint = f"kaizen {'noise --system ' + bench.campaign.system if own == 'noise' else own + ' ' + before['variant']}"
+        hint = GOES_ON.get(own, "kaizen look").format(bench.campaign.system)
         raise RefusedError(f"{run} is a part of a measurement that its own command goes on with", hint, "part_of_measurement")
     if before["commit"]["hash"] != checkout.head:
         commit = str(before["commit"]["hash"])[:12]
@@ -36387,7 +36393,7 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     "stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace lab.system "
     "lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session lab.definition "
     "lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
-    "campaigns.contamination campaigns.state campaigns.arms campaigns.measuring "
+    "campaigns.contamination campaigns.ideas campaigns.state campaigns.arms campaigns.measuring "
 ))
 # endregion
 
@@ -36789,6 +36795,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 BEGUN, VOID = "begun", "void"
+LOOK_BEGUN = "look_begun"  # in the journal, so that a ledger that was cut is noticed where it has no copy
 LOOKS_FOLDER = "looks"
 PASSED_ON = ("sealed_missing", "sealed_unreadable")  # a look is not spent where the holdout cannot be reached
 SIGN_REASONS = tuple(reason for _, reason, _, _ in SIGNS)
@@ -36806,6 +36813,7 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
     """
     with ExitStack() as held:
         holding_campaign(held, workspace, campaign)
+        refuse_short_ledger(campaign)
         told = untold_look(campaign)
         if told is not None:
             return told
@@ -36820,12 +36828,25 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             for version in (state.leader, state.reference):  # a commit that is not here costs no look
                 commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
+        if all(event["body"]["look"] != begun["look"] for event in campaign.events if event["type"] == LOOK_BEGUN):
+            record(campaign, LOOK_BEGUN, look=begun["look"])
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
             answer, reason = measured_answer(workspace, campaign, state, begun)
         commits = begun["leader_commit"], begun["reference_commit"]
         append_look(campaign, answer, begun["level"], *commits, void_reason=reason)
         return untold_look(campaign) or answer
+
+
+def refuse_short_ledger(campaign: Campaign) -> None:
+    """Raises RefusedError (`ledger_changed`), and records it, when the journal knows of more looks, or beginnings, than the ledger."""
+    events = read_chain(campaign.file(LOOKS_FILE))
+    for kind, known in (("look", "look"), (LOOK_BEGUN, BEGUN)):
+        lost = sum(event["type"] == kind for event in campaign.events) - sum(event["type"] == known for event in events)
+        if lost > 0:
+            message = f"the ledger of looks has lost {counted(lost, 'line')} that the journal knows of"
+            report_integrity(campaign, "ledger_changed", message)
+            raise RefusedError(message, "put back the file that Kaizen wrote; no look is taken until then", "ledger_changed")
 
 
 def begun_look(campaign: Campaign) -> JsonObject | None:
@@ -45696,7 +45717,10 @@ def claude_plugin(caller: Caller) -> Plugin | None:
     if not rows:
         return None
     errors = [each for each in rows[0].get("errors") or [] if isinstance(each, str)]
-    folder = text_at(rows[0], "readFromFolder") or text_at(rows[0], "installPath")
+    folder = text_at(rows[0], "readFromFolder")
+    if not folder:  # older ones do not say that they read a folder in place
+        markets = rows_where(claude_markets(caller), source="directory")
+        folder = os.path.join(text_at(markets[0], "path"), PLUGIN_FOLDER) if markets else text_at(rows[0], "installPath")
     return Plugin(text_at(rows[0], "version"), rows[0].get("enabled") is not False, folder, visible(errors[0], 300) if errors else "")
 
 
@@ -46452,7 +46476,7 @@ def look_headroom(view: GuideView) -> StepFinding:
     if value is None or best is None or floor is None:
         return (False, "no full run yet") if not full else (None, f"{full[0]['id']}: the range of the metric is not known")
     share, lost = abs(value - floor) / abs(best - floor), {line["item"] for line in answered_lines(view.store, full[0])}
-    for run in full:
+    for run in full if lost else ():
         lost -= {line["item"] for line in answered_lines(view.store, run) if line["score"] != metric.worst}
     told = f"{full[0]['id']}: {percent(round(share * 10000), 10000, 1)} of the range; {counted(len(lost), 'case')} at the worst always"
     return share < TOO_EASY and not lost, told

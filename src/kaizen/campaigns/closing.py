@@ -12,13 +12,13 @@ from typing import NamedTuple
 from kaizen.campaigns.campaign import Campaign, load_campaign, record, refuse_closed
 from kaizen.campaigns.conduct import deciding
 from kaizen.campaigns.looking import LOOKS_FOLDER, take_look
-from kaizen.campaigns.measuring import arm_scores, run_terms
+from kaizen.campaigns.measuring import arm_scores
 from kaizen.campaigns.notes import commit_notes, write_notes
 from kaizen.campaigns.rules import confirmed_bound, confirmed_gain, look_confidence, look_is_due
 from kaizen.campaigns.sealed import is_retired, open_sealed, retire, sealed_folder, sealed_obstacle
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.campaigns.standing import mean_score
-from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
+from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state, run_terms
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runfolder import run_store

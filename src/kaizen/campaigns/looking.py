@@ -23,7 +23,6 @@ from kaizen.campaigns.measuring import (
     holding_campaign,
     make_bench,
     report_integrity,
-    run_terms,
 )
 from kaizen.campaigns.rules import LOOKS_FOR_CLOSE, look_answer
 from kaizen.campaigns.sealed import (
@@ -37,7 +36,7 @@ from kaizen.campaigns.sealed import (
     sealed_obstacle,
 )
 from kaizen.campaigns.splitting import cluster_names
-from kaizen.campaigns.state import CampaignState, campaign_state
+from kaizen.campaigns.state import CampaignState, campaign_state, run_terms
 from kaizen.cases.case import Case
 from kaizen.foundation.chain import read_chain
 from kaizen.foundation.errors import Interrupted, RefusedError
