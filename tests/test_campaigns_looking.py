@@ -69,8 +69,8 @@ class Answers(Looking):
         sides = [kaizen.arm_scores(store, runs[name]) for name in ("v1", "baseline")]
         self.assertEqual({len(scores) for each in sides for scores in each.values()}, {4})
         self.assertEqual((len(sides[0]), all(name.startswith(CANARY) for name in sides[0])), (HELD, True))
-        noise = self.bodies("noise")[0]
-        found = kaizen.look_p_value(*sides, {}, noise["run_variance"], (4, 4), noise["passes"])
+        variance, passes = kaizen.run_terms(kaizen.campaign_state(self.campaign), [kaizen.noise_floor(side) for side in sides])
+        found = kaizen.look_p_value(*sides, {}, variance, (4, 4), passes)
         self.assertEqual(found.p, max(found.p_sign_flip, found.p_student))
         self.assertLessEqual(found.p, 0.005)
         self.assertFalse(set(body) & {"p", "gain", "n", "cost_usd", "seconds"})
