@@ -7,6 +7,7 @@ fail on yesterday's program. Tests then `import kaizen` and use its flat names.
 import atexit
 import contextlib
 import difflib
+import gc
 import io
 import json
 import os
@@ -38,15 +39,15 @@ import build
 import sources
 
 
-def refuse_stale_bundle() -> None:
-    """Ends the tests at once if kaizen.py is not what src/ gives.
+def refuse_stale_bundle() -> build.Bundle:
+    """What src/ gives; ends the tests at once if kaizen.py is not that.
 
-    It builds in memory: half a second once per process, and no cache that could be wrong.
+    It builds in memory: seconds once per process, and no cache that could be wrong.
     """
     problems = sources.Problems()
     made = build.bundle(ROOT, sources.HOUSE, problems)
     if not problems and build.current(BUNDLE) == made.text.encode("utf-8"):
-        return
+        return made
     message = "\n".join([*problems[:10], "kaizen.py is stale: run python scripts/build.py"])
     if "pytest" in sys.modules:  # which keeps to itself what a test prints
         raise RuntimeError(message)
@@ -54,7 +55,7 @@ def refuse_stale_bundle() -> None:
     os._exit(1)  # unittest takes SystemExit for a test that cannot be imported, and goes on
 
 
-refuse_stale_bundle()
+BUILT = refuse_stale_bundle()
 
 import kaizen
 
@@ -62,6 +63,8 @@ import kaizen
 _compiler = sections.Compiler(kaizen)
 kaizen.load_section(*kaizen.SECTIONS)
 _compiler.keep()
+os.fsync = lambda descriptor: None  # a process that is killed loses nothing that the system has: no test is about the disk
+gc.freeze()  # the program stays: no collection need look through all of it again
 
 # --- Running Kaizen -------------------------------------------------------------------
 

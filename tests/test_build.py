@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import build
 import rules
 import sources
+import support
 from sources import Door, House
 
 TOY_HOUSE = House(
@@ -635,7 +636,7 @@ class Checkout(unittest.TestCase):
     def test_kaizen_and_its_copies_are_current(self):
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
-            self.assertEqual(build.main(["--check"]), 0, err.getvalue())
+            self.assertEqual(build.check(ROOT, sources.HOUSE, support.BUILT), 0, err.getvalue())
 
     def test_every_copy_of_the_program_in_a_skill_is_one_that_the_build_writes(self):
         kept = {path.relative_to(ROOT).as_posix() for path in build.targets(ROOT, sources.HOUSE)}
