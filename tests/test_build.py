@@ -633,7 +633,7 @@ class Checkout(unittest.TestCase):
     """The real package: what is committed is what the sources give."""
 
     def test_kaizen_and_its_copies_are_current(self):
-        import support  # here, for other Pythons import this file too and need not build all of Kaizen
+        import support  # here: for other Pythons import this file too and need not build all of Kaizen
 
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
