@@ -14,6 +14,7 @@ import ast
 import builtins
 import symtable
 import sys
+from typing import TypeGuard
 
 from sources import (
     LOADER,
@@ -165,7 +166,7 @@ def check_nodes(module: Module, house: House, problems: Problems) -> None:
             pending += [(child, inside) for child in (value if isinstance(value, list) else [value]) if is_branch(child)]
 
 
-def is_branch(value: object) -> bool:
+def is_branch(value: object) -> TypeGuard[ast.AST]:
     """True for a node that may have others below it."""
     return isinstance(value, ast.AST) and bool(value._fields) and not isinstance(value, (ast.Name, ast.Constant))
 
