@@ -15,7 +15,7 @@ from kaizen.campaigns.looking import LOOKS_FOLDER, take_look
 from kaizen.campaigns.measuring import arm_scores, run_terms
 from kaizen.campaigns.notes import commit_notes, write_notes
 from kaizen.campaigns.rules import confirmed_bound, confirmed_gain, look_confidence, look_is_due
-from kaizen.campaigns.sealed import is_retired, open_sealed, retire, sealed_folder, sealed_obstacle
+from kaizen.campaigns.sealed import is_retired, ledger, open_sealed, retire, sealed_folder, sealed_obstacle
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.campaigns.standing import mean_score
 from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
@@ -49,6 +49,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
         pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
+        ledger(campaign)  # refuses one that tells something else than its copy in the sealed place
         looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
         claim = claim_of(campaign, state, looks)
         retired = retire(campaign, state.reference.commit)
