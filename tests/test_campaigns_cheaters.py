@@ -5,7 +5,9 @@ import json
 import os
 import random
 import shutil
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import measuring_fixture
@@ -89,7 +91,7 @@ class Cheating(measuring_fixture.CampaignLab):
 
     def win_nothing(self, name="cheat", is_bet=False):
         """Nothing was confirmed, and the variant was not kept but as a bet where that is so."""
-        events = [event for event in kaizen.read_chain(self.repo / "kaizen/.kaizen/campaigns/c1/journal.jsonl")]
+        events = kaizen.read_chain(self.repo / "kaizen/.kaizen/campaigns/c1/journal.jsonl")
         kept = [event["body"]["variant"] for event in events if event["type"] == "keep"]
         self.assertEqual(kept, [name] if is_bet else [])
         answers = [event["body"]["answer"] for event in events if event["type"] == "look"]
@@ -670,12 +672,20 @@ class Programs(Cheating):
     def test_the_judge_of_a_replicate_is_not_that_of_the_program(self):
         self.begin(noise=False)
         self.kaizen("noise", "--system", "demo", "--passes", "2")
-        places = '[STORE + "/runs/*/locked/**/eval.py", os.path.dirname(os.environ["TMPDIR"]) + "/kaizen-work-*/**/eval.py"]'
-        self.program("if 'trial' in STORE + str(request):\n    pass\n" + OVERWRITE.replace("PLACES", places), 8)
-        self.commit("cheat")
-        reasons = self.try_all()
-        runs = [body["run"] for body in self.bodies("run_started") if body["variant"] == "cheat"]
-        self.assertLessEqual({self.scores(run) for run in runs}, {0, 8}, reasons)
+        restore = self.snapshot()
+        own = Path(tempfile.gettempdir()).relative_to(self.folder)  # raises where others could be hit
+        for place in ('[STORE + "/runs/*/locked/**/eval.py"]', f'["{self.folder / own}/kaizen-work-*/**/eval.py"]'):
+            restore()
+            self.git("checkout", "-q", "--force", self.base)
+            evil = OVERWRITE.replace("PLACES", place).replace("\n", "\n    ")
+            self.program("if not STORE.startswith(os.getcwd()):  # in an export" + evil, 8)
+            self.commit("cheat")
+            reasons = self.try_all()
+            self.assertEqual(reasons[0], "promising", reasons)
+            self.assertIn(reasons[1], ("incomplete", "locked_changed"))
+            runs = [body["run"] for body in self.bodies("run_started") if body["variant"] == "cheat"]
+            self.assertLessEqual({self.scores(run) for run in runs}, {0, 8}, reasons)
+            self.win_nothing()
 
 
 if __name__ == "__main__":

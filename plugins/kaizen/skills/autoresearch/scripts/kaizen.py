@@ -4391,6 +4391,9 @@ GIT_ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": "file",
     "GIT_CONFIG_COUNT": "0",
+    # A hash means the object that has it: no other stands in for it, and no other parents.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
     "LC_ALL": "C",
 }
 # The others point a git that is called from a hook at another repository, or choose programs.
@@ -34928,6 +34931,7 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+LOOK_TOLD = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")  # of the ledger, in the journal
 VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
@@ -35251,14 +35255,20 @@ SEEN = {
 
 
 def campaign_state(campaign: Campaign) -> CampaignState:
-    """Where *campaign* stands. Raises RefusedError (`broken_chain`) when its ideas or its ledger were changed."""
+    """Where *campaign* stands. Raises RefusedError: `broken_chain`, `ledger_changed` when journal, ideas or ledger were changed."""
     state = CampaignState(campaign)
     state.ideas = {str(body["id"]): body for body in chain_bodies(campaign, IDEAS_FILE, "idea")}
     for event in campaign.events:
         see = SEEN.get(event["type"])
         if see is not None:
             see(state, event["body"], event["time"])
-    state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
+    ledger = list(chain_bodies(campaign, LOOKS_FILE, "look"))
+    if len(state.looks) > len(ledger) or any(
+        told.get(key) != own.get(key) for told, own in zip(state.looks, ledger, strict=False) for key in LOOK_TOLD
+    ):
+        message = f"{campaign.id}: the journal tells of looks that the ledger does not know"
+        raise RefusedError(message, "put back the files that Kaizen wrote; nothing can be claimed until then", "ledger_changed")
+    state.look_count = counted_looks(state, ledger)
     return state
 
 
@@ -35289,7 +35299,7 @@ def seconds_between(start: str, end: str) -> float:
         return 0.0
     return max(0.0, (after - before).total_seconds())
 ''', (
-    "foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
+    "foundation.errors foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
     "campaigns.campaign campaigns.rules "
 ))
 # endregion
@@ -35742,9 +35752,15 @@ def tell_end(campaign: Campaign, document: JsonObject) -> None:
     before = [each["cost_usd"] for each in ends]
     cost = None if cost is None or None in before else max(0.0, cost - sum(before))
     seconds = round(max(0.0, document["seconds"] - sum(each["seconds"] for each in ends)), 3)
-    if not ends or (ends[-1]["state"], ends[-1]["items"]) != (document["state"], document["items"]):
-        told = {**own, "reason": document["reason"], "items": document["items"], "evaluations": max(0, evaluations)}
+    found = {**own, "items": document["items"], "terms": terms_of(document)}
+    if not ends or any(ends[-1][key] != value for key, value in found.items()):
+        told = {**found, "reason": document["reason"], "evaluations": max(0, evaluations)}
         record(campaign, "run_ended", run=document["id"], **told, cost_usd=cost, seconds=seconds)
+
+
+def terms_of(document: JsonObject) -> str:
+    """The fingerprint of what of the run *document* makes scores of its answers."""
+    return fingerprint([document[name] for name in ("commit", "metric", "passes", "population", "campaign")])
 
 
 class ArmRun:
@@ -35945,10 +35961,12 @@ def report_integrity(campaign: Campaign, kind: str, message: str, **more: object
 
 def check_recorded(campaign: Campaign, store: RunStore, runs: Sequence[str]) -> None:
     """Raises RefusedError (`integrity`), and records it, unless each of *runs* is there with the answers that the journal knows."""
-    ends = {event["body"]["run"]: event["body"]["items"] for event in campaign.events if event["type"] == "run_ended"}
+    ends = {event["body"]["run"]: event["body"] for event in campaign.events if event["type"] == "run_ended"}
     for run in runs:
         try:
-            is_same = store.read(run).get("items") == ends[run] and sum(1 for _ in store.items(run)) == ends[run]["lines"]
+            document, items = store.read(run), ends[run]["items"]
+            is_same = document.get("items") == items and sum(1 for _ in store.items(run)) == items["lines"]
+            is_same = is_same and ends[run]["terms"] == terms_of(document)
         except (InputError, RefusedError, KeyError):
             is_same = False
         if not is_same:
@@ -35988,7 +36006,7 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
 #
 #     budget_spent       variants, evaluations, money or hours of the contract are used up
 #     locked_changed     a locked file, or what system.md says of scoring, is not that of the opening (integrity)
-#     out_of_scope       the diff to the leader leaves the mutable globs
+#     out_of_scope       the diff to the leader leaves the mutable globs, or links to what is outside of them
 #     duplicate          a complete run of this epoch had this tree, or this patch to this leader
 #     contaminated       an added line holds text of the holdout (integrity)
 #     hypothesis_missing a run that is no diagnostic has neither --hypothesis nor --idea
@@ -36046,6 +36064,18 @@ def refuse_out_of_scope(campaign: Campaign, paths: Sequence[str]) -> None:
     if beyond:
         message = f"{listed(beyond, 5)} may not change in {campaign.id}: only {listed(map(quoted, campaign.contract['mutable']), 10)} may"
         raise RefusedError(message, "take that change back, commit, and run again", "out_of_scope")
+
+
+def refuse_links(workspace: Workspace, campaign: Campaign, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`out_of_scope`) for a symbolic link among *paths* to what no commit fixes, or what may not change."""
+    is_mutable, root = glob_test(campaign.contract["mutable"]), os.path.realpath(workspace.root)
+    for path in paths:
+        place = workspace.path(path)
+        if os.path.islink(place):
+            target = os.path.relpath(os.path.realpath(place), root)
+            if os.path.isabs(os.readlink(place)) or not is_mutable(target):
+                message = f"{quoted(path)} is a symbolic link to a place that may not change in {campaign.id}, or that no commit fixes"
+                raise RefusedError(message, "put the file itself there, commit, and run again", "out_of_scope")
 
 
 def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, base: str) -> None:
@@ -36144,6 +36174,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
         refuse_out_of_scope(campaign, paths)
+        refuse_links(workspace, campaign, paths)
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
@@ -36174,12 +36205,13 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
 def bench_in_tree(
     workspace: Workspace, campaign: Campaign, here: System, folders: WorkFolders, options: RunOptions
 ) -> tuple[Bench, CampaignState, Checkout]:
-    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, locked_changed."""
+    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, integrity, locked_changed."""
     state = campaign_state(campaign)
     is_new = options.variant not in state.variants and not options.is_diagnostic and options.variant != UNCHANGED
     refuse_spent(campaign, state, int(campaign.contract["dataset"]["items"]), int(is_new))
     checkout = checked_tree(workspace)
     bench = make_bench(workspace, campaign, checkout, folders)
+    check_recorded(campaign, bench.store, state.stored)
     changed = scoring_change(workspace, here, bench)
     if changed:
         report_integrity(campaign, "locked_changed", changed, variant=options.variant, commit=checkout.head)
@@ -36853,9 +36885,8 @@ def untold_look(campaign: Campaign) -> str | None:
     for number, body in enumerate(ledger(campaign)):
         if number >= told:
             answer = str(body["answer"])
-            kept = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")
             names = next(each for each in begun if each["look"] == body["look"])
-            record(campaign, "look", **{key: body[key] for key in kept}, leader=names["leader"], reference=names["reference"])
+            record(campaign, "look", **{key: body[key] for key in LOOK_TOLD}, leader=names["leader"], reference=names["reference"])
     return answer
 
 
@@ -37857,6 +37888,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
         pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
+        ledger(campaign)  # refuses one that tells something else than its copy in the sealed place
         looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
         claim = claim_of(campaign, state, looks)
         retired = retire(campaign, state.reference.commit)
