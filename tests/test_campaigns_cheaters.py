@@ -364,6 +364,28 @@ class Records(Cheating):
         self.assertEqual(json.loads(path.read_text().splitlines()[len(lines) - 1])["body"], json.loads(lines[-1])["body"])
         self.win_nothing()
 
+    def test_a_journal_that_was_cut_behind_any_event_leads_to_a_legal_step_and_to_no_second_look(self):
+        self.is_known()
+        self.write_agent(0.5, ids=[f"d{number}" for number in range(1, 31)])
+        self.commit("ids")
+        self.try_all()
+        path = self.repo / "kaizen/.kaizen/campaigns/c1/journal.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        kinds = [json.loads(line)["type"] for line in lines]
+        self.assertEqual((kinds.count("keep"), kinds.count("look")), (1, 1))
+        actions = set()
+        for end in range(1, len(lines)):
+            for torn in ("", lines[end][: len(lines[end]) // 2]):
+                write(path, "".join(lines[:end]) + torn)
+                status, told = self.say("next")
+                self.assertEqual(status, {"human": 3, "stop": 1}.get(told["action"], 0), told)
+                self.assertTrue(told["command"] or told["action"] == "propose", told)
+                actions.add(told["action"])
+        self.assertLessEqual({"checkout", "noise", "replicate", "keep", "look"}, actions)
+        write(path, "".join(lines[: kinds.index("look")]))
+        self.assertEqual(self.say("look")[1]["answer"], "no")
+        self.assertEqual(len(kaizen.read_chain(self.campaign.file("holdout.jsonl"))), 2, "the look that was spent is told again")
+
     def test_a_yes_that_only_the_journal_knows_is_a_breach(self):
         self.is_known()
         self.write_agent(0.5, ids=[f"d{number}" for number in range(1, 31)])
