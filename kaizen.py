@@ -471,7 +471,7 @@ PLACES["COMMANDS"] = {
     "agreement": ("commands.agreement", "further questions", "Compares a judge with experts who labelled the same cases, like with like, and records its standing."),
     "campaign close": ("commands.campaign_close", "campaigns", "Takes the last look if there is something to claim, opens the holdout once, retires it, and says what is claimed."),
     "campaign open": ("commands.campaign_open", "campaigns", "Opens a campaign: splits and seals the cases, freezes the contract, and commits both."),
-    "campaign report": ("commands.campaign_report", "campaign", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
+    "campaign report": ("commands.campaign_report", "campaigns", "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known."),
     "campaign list": ("commands.campaign_status", "campaigns", "Lists the campaigns of this workspace."),
     "campaign status": ("commands.campaign_status", "campaigns", "Says where a campaign stands and what would stop it; exits 0 to go on, 1 to stop, 3 when a person is needed."),
     "keep": ("commands.conduct", "campaigns", "Makes a variant the leader that beat it on fresh trials; a bet on development items, not yet a claim."),
@@ -501,8 +501,8 @@ PLACES["COMMANDS"] = {
     "lab land": ("commands.lab", "lab", "Brings a commit of the clone back as a branch, or as a patch where no branch can be made; no tree is touched."),
     "compare": ("commands.lab_compare", "lab", "Compares two runs on the items that both measured: gain, standard error, interval, p, what moved, cost and time."),
     "label": ("commands.label", "further questions", "Shows the cases of a stage one at a time in the terminal and records your label; blind to the judge and to other raters."),
-    "replicate": ("commands.measuring", "lab", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
-    "look": ("commands.measuring", "lab", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
+    "replicate": ("commands.measuring", "campaigns", "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept."),
+    "look": ("commands.measuring", "campaigns", "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else."),
     "merge": ("commands.merge", "main job", "Makes one stage of the shards that `run --shard I/N` has written, and refuses what does not belong together."),
     "next": ("commands.next", "campaigns", "Says the one next step of a campaign and what to remember, from its files alone; exits 0 to go on, 1 to stop, 3 for a person."),
     "noise": ("commands.noise", "surer", "Runs the unchanged agent several times and says how often its verdicts flip, and whose noise that is."),
@@ -4391,9 +4391,6 @@ GIT_ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": "file",
     "GIT_CONFIG_COUNT": "0",
-    # A hash means the object that has it: no other stands in for it, and no other parents.
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_GRAFT_FILE": os.devnull,
     "LC_ALL": "C",
 }
 # The others point a git that is called from a hook at another repository, or choose programs.
@@ -7152,6 +7149,10 @@ class Improvement:
         from shlex import quote
 
         return quote(self.shown())
+
+    def review_command(self, baseline: str = "") -> str:
+        """The command that reviews it; *baseline* is a stage that is known to be compared with."""
+        return f"kaizen review {self.argument()}"
 
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
@@ -27904,6 +27905,7 @@ def sweep_half_written(folder: str) -> None:
 # rules when a history is validated.
 # =============================================================================
 section("history.promotion", r'''
+import re
 from typing import NamedTuple
 
 ACCEPTED_STATUSES = ("accepted", "accepted_with_conditions")
@@ -27979,7 +27981,8 @@ def improvement_argument(run: HistoryRun) -> str:
     """The improvement of *run* as a command that is printed for a shell names it."""
     from shlex import quote
 
-    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+    name = str(run.manifest["improvement"].get("name") or "IMPROVEMENT")
+    return "run:ID" if re.search(r" \(r[0-9]{4,}\)\Z", name) else quote(visible(name, 100))  # the evidence of a run is called so
 
 
 def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:
@@ -31429,6 +31432,9 @@ class RunEvidence(Improvement):
     def argument(self) -> str:
         return RUN_PREFIX + self.run
 
+    def review_command(self, baseline: str = "") -> str:
+        return f"kaizen review --baseline {RUN_PREFIX}{baseline or 'ID'} --candidate {RUN_PREFIX}{self.run}"
+
     def outer_folder(self) -> str:
         return self.outer
 
@@ -32633,11 +32639,16 @@ def open_campaigns(workspace: Workspace, system: str = "") -> list[Campaign]:
     return [each for each in found if not each.is_closed() and system in ("", each.system)]
 
 
-def find_campaign(workspace: Workspace, system: str = "", name: str = "") -> Campaign:
-    """The campaign *name*, or else the one that is open (of *system*). Raises InputError (`no_campaign`) or UsageError."""
+def find_campaign(workspace: Workspace, system: str = "", name: str = "", or_last: bool = False) -> Campaign:
+    """The campaign *name*, or else the one that is open (of *system*); with *or_last* the last one when none is.
+
+    Raises InputError (`no_campaign`), or UsageError when several are open.
+    """
     if name:
         return load_campaign(workspace, name)
     found = open_campaigns(workspace, system)
+    if not found and or_last:
+        found = [each for each in (load_campaign(workspace, each) for each in campaign_ids(workspace)) if system in ("", each.system)][-1:]
     if not found:
         of = f" of {system}" if system else ""
         hint = f"open one with: kaizen campaign open --system {system or 'ID'} --sealed DIR"
@@ -34921,7 +34932,7 @@ def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]
 # =============================================================================
 section("campaigns.state", r'''
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 UNCHANGED = "baseline"  # the variant of the unchanged system
@@ -34931,7 +34942,6 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
-LOOK_TOLD = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")  # of the ledger, in the journal
 VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
@@ -35068,8 +35078,7 @@ class CampaignState:
         noise, holdout = self.noise or {}, self.contract.get("holdout") or {}
         if noise.get("se_pass") is None or not level or not noise.get("items"):
             return None
-        variance = float(noise.get("run_variance") or 0.0)
-        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], variance)
+        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], run_terms(self)[0])
         return floor.mde_at(int(holdout.get("clusters") or holdout["cases"]), int(self.contract["looks"]["trials"]), level)
 
     def luck_line(self) -> float | None:
@@ -35255,21 +35264,28 @@ SEEN = {
 
 
 def campaign_state(campaign: Campaign) -> CampaignState:
-    """Where *campaign* stands. Raises RefusedError: `broken_chain`, `ledger_changed` when journal, ideas or ledger were changed."""
+    """Where *campaign* stands. Raises RefusedError (`broken_chain`) when its ideas or its ledger were changed."""
     state = CampaignState(campaign)
     state.ideas = {str(body["id"]): body for body in chain_bodies(campaign, IDEAS_FILE, "idea")}
     for event in campaign.events:
         see = SEEN.get(event["type"])
         if see is not None:
             see(state, event["body"], event["time"])
-    ledger = list(chain_bodies(campaign, LOOKS_FILE, "look"))
-    if len(state.looks) > len(ledger) or any(
-        told.get(key) != own.get(key) for told, own in zip(state.looks, ledger, strict=False) for key in LOOK_TOLD
-    ):
-        message = f"{campaign.id}: the journal tells of looks that the ledger does not know"
-        raise RefusedError(message, "put back the files that Kaizen wrote; nothing can be claimed until then", "ledger_changed")
-    state.look_count = counted_looks(state, ledger)
+    state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
     return state
+
+
+def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
+    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
+
+    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
+    """
+    noise = state.noise or {}
+    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
+    for variant in state.variants.values():
+        body = variant.replicate or {}
+        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
+    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
 
 
 def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:
@@ -35299,7 +35315,7 @@ def seconds_between(start: str, end: str) -> float:
         return 0.0
     return max(0.0, (after - before).total_seconds())
 ''', (
-    "foundation.errors foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
+    "foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
     "campaigns.campaign campaigns.rules "
 ))
 # endregion
@@ -35341,6 +35357,7 @@ def campaign_story(campaign: Campaign, state: CampaignState) -> JsonObject:
         "variants": [variant_story(state, each) for each in state.variants.values() if each.screen or each.decision or each.runs],
         "spent": spent._asdict(),
         "integrity": state.integrity,
+        "unsettled": state.unsettled(),
         "accepted": state.accepted,
         "notes": state.notes,
         "unknown": unknowns(campaign, state),
@@ -35752,15 +35769,9 @@ def tell_end(campaign: Campaign, document: JsonObject) -> None:
     before = [each["cost_usd"] for each in ends]
     cost = None if cost is None or None in before else max(0.0, cost - sum(before))
     seconds = round(max(0.0, document["seconds"] - sum(each["seconds"] for each in ends)), 3)
-    found = {**own, "items": document["items"], "terms": terms_of(document)}
-    if not ends or any(ends[-1][key] != value for key, value in found.items()):
-        told = {**found, "reason": document["reason"], "evaluations": max(0, evaluations)}
+    if not ends or (ends[-1]["state"], ends[-1]["items"]) != (document["state"], document["items"]):
+        told = {**own, "reason": document["reason"], "items": document["items"], "evaluations": max(0, evaluations)}
         record(campaign, "run_ended", run=document["id"], **told, cost_usd=cost, seconds=seconds)
-
-
-def terms_of(document: JsonObject) -> str:
-    """The fingerprint of what of the run *document* makes scores of its answers."""
-    return fingerprint([document[name] for name in ("commit", "metric", "passes", "population", "campaign")])
 
 
 class ArmRun:
@@ -35931,19 +35942,6 @@ def difference_of(
     return paired_difference(candidate, leader, clusters, variance, passes, count)
 
 
-def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
-    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
-
-    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
-    """
-    noise = state.noise or {}
-    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
-    for variant in state.variants.values():
-        body = variant.replicate or {}
-        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
-    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
-
-
 def only(scores: Scores, items: Sequence[str]) -> dict[str, Sequence[float]]:
     """*scores* of *items* alone."""
     return {item: scores[item] for item in items if item in scores}
@@ -35961,12 +35959,10 @@ def report_integrity(campaign: Campaign, kind: str, message: str, **more: object
 
 def check_recorded(campaign: Campaign, store: RunStore, runs: Sequence[str]) -> None:
     """Raises RefusedError (`integrity`), and records it, unless each of *runs* is there with the answers that the journal knows."""
-    ends = {event["body"]["run"]: event["body"] for event in campaign.events if event["type"] == "run_ended"}
+    ends = {event["body"]["run"]: event["body"]["items"] for event in campaign.events if event["type"] == "run_ended"}
     for run in runs:
         try:
-            document, items = store.read(run), ends[run]["items"]
-            is_same = document.get("items") == items and sum(1 for _ in store.items(run)) == items["lines"]
-            is_same = is_same and ends[run]["terms"] == terms_of(document)
+            is_same = store.read(run).get("items") == ends[run] and sum(1 for _ in store.items(run)) == ends[run]["lines"]
         except (InputError, RefusedError, KeyError):
             is_same = False
         if not is_same:
@@ -36006,7 +36002,7 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
 #
 #     budget_spent       variants, evaluations, money or hours of the contract are used up
 #     locked_changed     a locked file, or what system.md says of scoring, is not that of the opening (integrity)
-#     out_of_scope       the diff to the leader leaves the mutable globs, or links to what is outside of them
+#     out_of_scope       the diff to the leader leaves the mutable globs
 #     duplicate          a complete run of this epoch had this tree, or this patch to this leader
 #     contaminated       an added line holds text of the holdout (integrity)
 #     hypothesis_missing a run that is no diagnostic has neither --hypothesis nor --idea
@@ -36020,6 +36016,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+GOES_ON = {
+    NOISE_RUN: "kaizen noise --system {0}",
+    LABEL_RUN: "kaizen run --system {0} again, as the screen was begun",
+    REPLICATE_RUN: "kaizen replicate again, with the variant that it is about",
+}
 OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
 UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
 
@@ -36066,18 +36067,6 @@ def refuse_out_of_scope(campaign: Campaign, paths: Sequence[str]) -> None:
         raise RefusedError(message, "take that change back, commit, and run again", "out_of_scope")
 
 
-def refuse_links(workspace: Workspace, campaign: Campaign, paths: Sequence[str]) -> None:
-    """Raises RefusedError (`out_of_scope`) for a symbolic link among *paths* to what no commit fixes, or what may not change."""
-    is_mutable, root = glob_test(campaign.contract["mutable"]), os.path.realpath(workspace.root)
-    for path in paths:
-        place = workspace.path(path)
-        if os.path.islink(place):
-            target = os.path.relpath(os.path.realpath(place), root)
-            if os.path.isabs(os.readlink(place)) or not is_mutable(target):
-                message = f"{quoted(path)} is a symbolic link to a place that may not change in {campaign.id}, or that no commit fixes"
-                raise RefusedError(message, "put the file itself there, commit, and run again", "out_of_scope")
-
-
 def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, base: str) -> None:
     """Raises RefusedError (`duplicate`) when a complete, full run of this epoch had this tree, or this patch to the same leader."""
     for run, body in state.runs.items():
@@ -36108,14 +36097,16 @@ def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) 
     if idea is not None and options.label and options.label != own:
         message = f"--label {quoted(options.label)}: {options.idea} was written down with {quoted(own) if own else 'no label'}"
         raise UsageError(message, "the label is frozen with the idea; another label is another idea")
-    label = options.label or own
+    label = "" if (options.label or own) == NO_LABEL else options.label or own
     hypothesis = options.hypothesis or str((idea or {}).get("hypothesis") or "")
     if not hypothesis:
         hint = 'write it down first: kaizen idea add, then --idea I; or --hypothesis "if …, then …, because …"'
         raise RefusedError("a run inside a campaign needs a hypothesis: say what is tried and why", hint, "hypothesis_missing")
-    if label and len(bench.tagged(label)) < LABEL_ITEMS:
+    is_small = bool(label) and len(bench.tagged(label)) < LABEL_ITEMS
+    if is_small and idea is None:  # an idea was told so when it was written down
         message = f"the label {quoted(label)} has {counted(len(bench.tagged(label)), 'development item')}, and needs {LABEL_ITEMS}"
         raise InputError(message, "run without a label, or name a larger one", "label_too_small")
+    label = "" if is_small else label
     return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
 
 
@@ -36174,7 +36165,6 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
         refuse_out_of_scope(campaign, paths)
-        refuse_links(workspace, campaign, paths)
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
@@ -36205,13 +36195,12 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
 def bench_in_tree(
     workspace: Workspace, campaign: Campaign, here: System, folders: WorkFolders, options: RunOptions
 ) -> tuple[Bench, CampaignState, Checkout]:
-    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, integrity, locked_changed."""
+    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, locked_changed."""
     state = campaign_state(campaign)
     is_new = options.variant not in state.variants and not options.is_diagnostic and options.variant != UNCHANGED
     refuse_spent(campaign, state, int(campaign.contract["dataset"]["items"]), int(is_new))
     checkout = checked_tree(workspace)
     bench = make_bench(workspace, campaign, checkout, folders)
-    check_recorded(campaign, bench.store, state.stored)
     changed = scoring_change(workspace, here, bench)
     if changed:
         report_integrity(campaign, "locked_changed", changed, variant=options.variant, commit=checkout.head)
@@ -36270,7 +36259,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
     before = bench.store.read(run)
     own = before["campaign"]["purpose"]
     if own not in (SCREENING, BASELINE_RUN, DIAGNOSTIC_RUN):
-        hint = f"kaizen {'noise --system ' + bench.campaign.system if own == 'noise' else own + ' ' + before['variant']}"
+        hint = GOES_ON.get(own, "kaizen look").format(bench.campaign.system)
         raise RefusedError(f"{run} is a part of a measurement that its own command goes on with", hint, "part_of_measurement")
     if before["commit"]["hash"] != checkout.head:
         commit = str(before["commit"]["hash"])[:12]
@@ -36404,7 +36393,7 @@ def label_trials(bench: Bench, document: JsonObject, state: CampaignState) -> tu
     "stats.paired_runs stats.sequential runs.workers runs.bridge lab.workspace lab.system "
     "lab.runstore lab.git lab.provenance lab.watch lab.preflight lab.session lab.definition "
     "lab.eval_runner lab.execution lab.reading campaigns.campaign campaigns.rules "
-    "campaigns.contamination campaigns.state campaigns.arms campaigns.measuring "
+    "campaigns.contamination campaigns.ideas campaigns.state campaigns.arms campaigns.measuring "
 ))
 # endregion
 
@@ -36806,6 +36795,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 BEGUN, VOID = "begun", "void"
+LOOK_BEGUN = "look_begun"  # in the journal, so that a ledger that was cut is noticed where it has no copy
 LOOKS_FOLDER = "looks"
 PASSED_ON = ("sealed_missing", "sealed_unreadable")  # a look is not spent where the holdout cannot be reached
 SIGN_REASONS = tuple(reason for _, reason, _, _ in SIGNS)
@@ -36823,6 +36813,7 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
     """
     with ExitStack() as held:
         holding_campaign(held, workspace, campaign)
+        refuse_short_ledger(campaign)
         told = untold_look(campaign)
         if told is not None:
             return told
@@ -36837,12 +36828,25 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             for version in (state.leader, state.reference):  # a commit that is not here costs no look
                 commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
+        if all(event["body"]["look"] != begun["look"] for event in campaign.events if event["type"] == LOOK_BEGUN):
+            record(campaign, LOOK_BEGUN, look=begun["look"])
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
             answer, reason = measured_answer(workspace, campaign, state, begun)
         commits = begun["leader_commit"], begun["reference_commit"]
         append_look(campaign, answer, begun["level"], *commits, void_reason=reason)
         return untold_look(campaign) or answer
+
+
+def refuse_short_ledger(campaign: Campaign) -> None:
+    """Raises RefusedError (`ledger_changed`), and records it, when the journal knows of more looks, or beginnings, than the ledger."""
+    events = read_chain(campaign.file(LOOKS_FILE))
+    for kind, known in (("look", "look"), (LOOK_BEGUN, BEGUN)):
+        lost = sum(event["type"] == kind for event in campaign.events) - sum(event["type"] == known for event in events)
+        if lost > 0:
+            message = f"the ledger of looks has lost {counted(lost, 'line')} that the journal knows of"
+            report_integrity(campaign, "ledger_changed", message)
+            raise RefusedError(message, "put back the file that Kaizen wrote; no look is taken until then", "ledger_changed")
 
 
 def begun_look(campaign: Campaign) -> JsonObject | None:
@@ -36885,8 +36889,9 @@ def untold_look(campaign: Campaign) -> str | None:
     for number, body in enumerate(ledger(campaign)):
         if number >= told:
             answer = str(body["answer"])
+            kept = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")
             names = next(each for each in begun if each["look"] == body["look"])
-            record(campaign, "look", **{key: body[key] for key in LOOK_TOLD}, leader=names["leader"], reference=names["reference"])
+            record(campaign, "look", **{key: body[key] for key in kept}, leader=names["leader"], reference=names["reference"])
     return answer
 
 
@@ -37888,9 +37893,8 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
         pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
-        ledger(campaign)  # refuses one that tells something else than its copy in the sealed place
-        looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
-        claim = claim_of(campaign, state, looks)
+        claims = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
+        claim = claim_of(state, claims)
         retired = retire(campaign, state.reference.commit)
         paths = write_notes(workspace, campaign, state.lessons)
         head = commit_notes(workspace, checkout, paths, f"kaizen: lessons of {campaign.id}")
@@ -37900,7 +37904,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
             reason=reason,
             headline=headline_of(state, claim),
             claim=claim,
-            looks=looks,
+            claims=claims,
             leader=state.leader.variant,
             reference=state.reference.variant,
             reference_commit=state.reference.commit,
@@ -37932,12 +37936,13 @@ def look_store(campaign: Campaign, look: int) -> RunStore:
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
-    """What the answers of a look say, in units of the metric, more being better.
+    """What the answers of a look say, as shares of the range of the score where it has one, more being better.
 
-    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
+    `seen` is the gain as measured with its `se` and plain 95 % `interval`; `lower` and `gain` are bound and estimate at the look's level.
+    Where the answers cannot be read all that is None, with a reason.
     """
     told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
-    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
+    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "lower", "gain", "seen", "se", "interval"))
     try:
         obstacle = sealed_obstacle(campaign)
         if obstacle:
@@ -37949,44 +37954,38 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    trials = int(state.contract["looks"]["trials"])
+    trials, level = int(state.contract["looks"]["trials"]), float(look["level"])
     variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
-    width, level = score_width(state.contract), float(look["level"])
     terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
-    numbers = {
-        "leader_score": mean_score(leader), "reference_score": mean_score(reference),
-        "gain": found.gain, "se": found.se, "bound": confirmed_bound(found), "estimate": confirmed_gain(found, level),
+    return {
+        **told,
+        "n": found.n, "units": found.units, "leader_score": mean_score(leader), "reference_score": mean_score(reference),
+        "lower": confirmed_bound(found), "gain": confirmed_gain(found, level), "seen": found.gain, "se": found.se,
+        "interval": None if plain.interval_low is None else [plain.interval_low, plain.interval_high],
+        "reason": found.reason,
     }
-    low, high = plain.interval_low, plain.interval_high
-    scaled = {key: None if value is None else value * width for key, value in numbers.items()}
-    interval = None if low is None or high is None else [low * width, high * width]
-    return {**told, "n": found.n, "units": found.units, **scaled, "interval": interval, "reason": found.reason}
 
 
 def score_width(contract: JsonObject) -> float:
     """The width of the range of the score; 1 where there is none."""
-    metric = contract["metric"]
-    low, high = metric.get("minimum"), metric.get("maximum")
+    low, high = contract["metric"].get("minimum"), contract["metric"].get("maximum")
     return 1.0 if low is None or high is None else float(high - low)
 
 
-def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
-    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
+def claim_of(state: CampaignState, claims: list[JsonObject]) -> JsonObject | None:
+    """{lower, gain, level, looks} of the reference over the baseline; None when nothing is claimed.
 
     Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
     """
-    if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
+    if state.reference.variant == UNCHANGED or state.unsettled() or not claims:
         return None
 
     def total(key: str) -> float | None:
-        values = [look[key] for look in looks]
+        values = [each[key] for each in claims]
         return None if None in values else math.fsum(values)
 
-    ses = [look["se"] for look in looks]
-    se = None if None in ses else math.sqrt(math.fsum(value * value for value in ses))
-    sums = {key: total(key) for key in ("bound", "estimate", "gain", "level")}
-    return {**sums, "se": se, "looks": [look["look"] for look in looks]}
+    return {**{key: total(key) for key in ("lower", "gain", "level")}, "looks": [each["look"] for each in claims]}
 
 
 def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
@@ -37995,10 +37994,11 @@ def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
         why = " (the record has breaches of integrity)" if state.unsettled() else ""
         return NOTHING_CLAIMED + why
     name, metric = state.reference.variant, state.contract["metric"]["name"]
-    if claim["bound"] is None or claim["estimate"] is None:
+    if claim["lower"] is None or claim["gain"] is None:
         return f"{name} is better in {metric} than the baseline; by how much is not known, because the answers of a look were not kept"
-    text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
-    return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
+    lower, gain = (claim[key] * score_width(state.contract) for key in ("lower", "gain"))
+    text = f"{name} is at least {lower:+.4g} better in {metric} than the baseline on the holdout"
+    return f"{text} (level {claim['level']:.4g}); estimate {gain:+.4g}"
 ''', (
     "foundation.errors foundation.jsonio stats.paired_runs lab.workspace lab.runstore lab.runfolder "
     "campaigns.campaign campaigns.rules campaigns.splitting campaigns.sealed campaigns.state "
@@ -45105,20 +45105,19 @@ def story_headline(story: JsonObject) -> StoryHeadline:
     lead = f"{counted(len(tried), 'variant')} tried"
     lead += f", {counted(len(kept), 'bet')} kept on development cases without being confirmed" if kept else ""
     lead += f"; {story['looks']['spent']} of {counted(story['looks']['number'], 'look')} at the holdout spent."
-    if story["integrity"]:
-        broken = listed([str(each.get("message") or each.get("kind")) for each in story["integrity"]], 3)
+    if story["unsettled"]:
+        broken = listed([str(each.get("message") or each.get("kind")) for each in story["unsettled"]], 3)
         return StoryHeadline("bad", "Void: the record cannot be trusted", f"{broken}. {lead}")
     claims = story_claims(story)
     if not claims:
         return StoryHeadline("calm", "Nothing is claimed", f"No variant was confirmed on the sealed holdout. {lead}")
-    last = claims[0]
-    if last.get("lower") is None:
-        sentence = f"{last['leader']} is confirmed as better than {last['reference']}"
-        return StoryHeadline("good", sentence, f"By how much is opened when the campaign closes. {lead}")
-    least, estimate = gain_text(story, last["lower"]), gain_text(story, last["gain"])
-    sentence = f"{last['leader']} is better than {last['reference']} by at least {least}"
-    level = f"At the level of look {last['look']} ({last['level']:.3g}); the estimate is {estimate}, which is on the high side."
-    return StoryHeadline("good", sentence, f"{level} {lead}")
+    name, claim = claims[0]["leader"], (story["closed"] or {}).get("claim") or {}
+    if claim.get("lower") is None:
+        later = "is not known: the answers of a look were not kept" if story["closed"] else "is opened when the campaign closes"
+        return StoryHeadline("good", f"{name} is confirmed as better than the baseline", f"By how much {later}. {lead}")
+    sentence = f"{name} is better than the baseline by at least {gain_text(story, claim['lower'])}"
+    estimate = f"the estimate is {gain_text(story, claim['gain'])}, corrected for having passed a look"
+    return StoryHeadline("good", sentence, f"On the sealed holdout, at level {claim['level']:.3g}; {estimate}. {lead}")
 
 
 def standing_text(variant: JsonObject) -> str:
@@ -45718,7 +45717,10 @@ def claude_plugin(caller: Caller) -> Plugin | None:
     if not rows:
         return None
     errors = [each for each in rows[0].get("errors") or [] if isinstance(each, str)]
-    folder = text_at(rows[0], "readFromFolder") or text_at(rows[0], "installPath")
+    folder = text_at(rows[0], "readFromFolder")
+    if not folder:  # older ones do not say that they read a folder in place
+        markets = rows_where(claude_markets(caller), source="directory")
+        folder = os.path.join(text_at(markets[0], "path"), PLUGIN_FOLDER) if markets else text_at(rows[0], "installPath")
     return Plugin(text_at(rows[0], "version"), rows[0].get("enabled") is not False, folder, visible(errors[0], 300) if errors else "")
 
 
@@ -46266,10 +46268,15 @@ def look_goal(view: GuideView) -> StepFinding:
     return not missing, f"system.md lacks {listed(missing)}" if missing else f"owner: {visible(sections['owner'], 60)}"
 
 
+def real_runs(view: GuideView) -> list[JsonObject]:
+    """The runs of the system itself, without those of stubs."""
+    return [run for run in view.runs() if not str(run["variant"]).startswith("stub-")]
+
+
 def look_boundary(view: GuideView) -> StepFinding:
     is_mutable = glob_test(view.system.mutable)
     files = sum(map(is_mutable, files_below(view.workspace.root, ""))) if view.system.mutable else 0
-    smoke = [run["id"] for run in view.runs() if (run.get("counts") or {}).get("ok")]
+    smoke = [run["id"] for run in real_runs(view) if (run.get("counts") or {}).get("ok")]
     found = f"{counted(files, 'mutable file')}; " + (f"{smoke[0]} answered" if smoke else "no run has answered yet")
     return bool(files and smoke), found
 
@@ -46439,7 +46446,7 @@ def look_stubs(view: GuideView) -> StepFinding:
 
 def look_transcripts(view: GuideView) -> StepFinding:
     said = view.statement("G14")
-    diagnostics = [run for run in view.runs() if run["diagnostic"] and not str(run["variant"]).startswith("stub-")]
+    diagnostics = [run for run in real_runs(view) if run["diagnostic"]]
     told = f"{counted(len(diagnostics), 'diagnostic run')}"
     if not diagnostics:
         return False, told
@@ -46463,14 +46470,13 @@ def look_noise(view: GuideView) -> StepFinding:
 
 def look_headroom(view: GuideView) -> StepFinding:
     metric = view.system.metric
-    full = [run for run in view.runs() if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
-    full = [run for run in full if not str(run["variant"]).startswith("stub-")]
+    full = [run for run in real_runs(view) if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
     value = run_value(view, full[0]) if full else None
     best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
     if value is None or best is None or floor is None:
         return (False, "no full run yet") if not full else (None, f"{full[0]['id']}: the range of the metric is not known")
     share, lost = abs(value - floor) / abs(best - floor), {line["item"] for line in answered_lines(view.store, full[0])}
-    for run in full:
+    for run in full if lost else ():
         lost -= {line["item"] for line in answered_lines(view.store, run) if line["score"] != metric.worst}
     told = f"{full[0]['id']}: {percent(round(share * 10000), 10000, 1)} of the range; {counted(len(lost), 'case')} at the worst always"
     return share < TOO_EASY and not lost, told
@@ -46530,6 +46536,12 @@ def guide_rows(view: GuideView) -> list[JsonObject]:
     """[{id, title, done, evidence, command, stated}] of all steps; `done` is None where files cannot show it."""
     places = {"id": view.name, "system": view.shown("../system.md"), "guide": view.shown("")}
     return [step_row(view, step, step.command.format(**places)) for step in GUIDE_STEPS]
+
+
+def next_row(rows: list[JsonObject]) -> JsonObject | None:
+    """The first of *rows* that is not done, None when all are; noise is measured inside a campaign, so G15 comes after G17."""
+    left = [row for row in rows if row["done"] is not True]
+    return next((row for row in left if row["id"] != "G15" or all(each["id"] != "G17" for each in left)), None)
 
 
 def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:
@@ -46708,16 +46720,17 @@ def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
 
     engine = f'python3 "{os.path.realpath(own_path())}"'
     root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
-    rules = ["Bash(git add *)", "Bash(git commit *)", "Bash(git switch *)", f"Bash({engine} *)"]
+    rules = [f"Bash({engine} *)"]
     writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
     return {
         "claude": [
             f"interactive: answer its questions; or start it with --allowedTools {shlex.join(rules)}",
-            f"headless: claude -p … --allowedTools {shlex.join(rules)}",
+            f"headless: claude -p … --permission-mode acceptEdits --allowedTools {shlex.join(rules)}",
             "that rule lets `kaizen run` start the project's own programs without a question",
+            "kaizen lab open and kaizen lab commit stand in for git; on the own branch also: 'Bash(git add *)' 'Bash(git commit *)'",
         ],
         "codex": [
-            "interactive: workspace-write is enough; kaizen lab open stands in for commits",
+            "interactive: workspace-write is enough; kaizen lab open and kaizen lab commit stand in for git",
             "headless: codex exec --sandbox workspace-write …, from the top of the repository",
             f"commits in the repository itself: -c {shlex.quote(writable)}",
             "network: -c sandbox_workspace_write.network_access=true",
@@ -46977,6 +46990,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         known = improvement.stages()
         others = f" (there is: {', '.join(known)})" if known else ""
         hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
+        if improvement.argument().startswith(RUN_PREFIX):
+            hint = f"beside a run stand other runs: name it as {RUN_PREFIX}ID; kaizen log lists them"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -47036,7 +47051,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
 def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
     """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
     improvement = project.improvement
-    hint = f"run: kaizen review {improvement.argument()}"
+    hint = f"run: {improvement.review_command()}"
     document = read_json_object(improvement.path("comparison.json"), hint)
     names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
     if not all(isinstance(name, str) for name in names):
@@ -47076,7 +47091,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then {improvement.review_command()}", code
         )
 
 
@@ -48764,6 +48779,8 @@ class Recorded(NamedTuple):
 )
 def command_history_init(args: Namespace) -> Answer:
     """Archives the anchor."""
+    if args.improvement.startswith(RUN_PREFIX):
+        args.stage = args.improvement[len(RUN_PREFIX) :]
     recorded = one_stage(load_project(args.improvement), args.stage)
 
     def check(history: History, fields: JsonObject) -> None:
@@ -48772,6 +48789,8 @@ def command_history_init(args: Namespace) -> Answer:
         if anchor:
             name = recorded.project.improvement.argument()
             hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            if name.startswith(RUN_PREFIX):
+                hint = f"record in it: kaizen history record --run {args.stage} --agent-version V"
             raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
 
     history, run = recorded_run(args, ANCHOR, recorded, check)
@@ -48783,7 +48802,9 @@ def command_history_init(args: Namespace) -> Answer:
         lines.append(
             f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
         )
-    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    name, is_run = recorded.project.improvement.argument(), args.improvement.startswith(RUN_PREFIX)
+    what = f"--run ID --baseline {name}" if is_run else name
+    following = f"kaizen history record {what} --agent-version V, when there is a candidate"
     return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
 
 
@@ -48824,7 +48845,8 @@ def command_history_record(args: Namespace) -> Answer:
     ]
     lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
     if history.anchor(run.cohort()) is None:
-        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+        name = RUN_PREFIX + (baseline if is_compared else args.stage) if args.run else project.improvement.argument()
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {name} --agent-version V")
     lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
     status = decision["status"] if decision else ""
     following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)
@@ -49107,13 +49129,13 @@ def command_decide(args: Namespace) -> Answer:
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
         raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: {improvement.review_command()}", "not_reviewed"
         )
     document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
+        hint = f"run: {improvement.review_command()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
     decision = Decision(
         args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")
@@ -49427,19 +49449,19 @@ def command_campaign_close(args: Namespace) -> Answer:
     workspace, campaign = campaign_named(args)
     body, answer, notes = close_campaign(workspace, campaign.id, without_surrogates(args.reason), not args.no_look)
     message = f"{campaign.id} is closed: {body['headline']}"
-    lines = [message, *(f"  {look_words(look)}" for look in body["looks"]), *(f"  note: {note}" for note in notes)]
+    lines = [message, *(f"  {look_words(look)}" for look in body["claims"]), *(f"  note: {note}" for note in notes)]
     told: JsonObject = rounded_floats({"campaign": campaign.id, "last_look": answer or None, "closed": body, "notes": notes})
     following = f"kaizen campaign report --campaign {campaign.id}"
     return Answer(0, "closed", message, [visible(line, None) for line in lines], told, following)
 
 
 def look_words(look: JsonObject) -> str:
-    """What a look that said yes had seen."""
+    """What a look that said yes had seen, as shares of the range of the score where it has one."""
     start = f"look {look['look']}, level {look['level']:.4g}: {look['leader']} over {look['reference']}"
-    if look["gain"] is None or look["se"] is None:
+    if look["lower"] is None or look["gain"] is None:
         return f"{start}: its answers are not there ({str(look['reason']).replace('_', ' ')})"
-    bound = "" if look["bound"] is None else f" at least {look['bound']:+.4g}, estimate {look['estimate']:+.4g};"
-    return f"{start}:{bound} {look['gain']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    seen = f"{look['seen']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    return f"{start}: at least {look['lower']:+.4g}, estimate {look['gain']:+.4g}; {seen}"
 ''', (
     "foundation.text foundation.jsonio campaigns.closing commands.table commands.campaign_words "
 ))
@@ -49549,17 +49571,17 @@ REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
     "campaign report",
     "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known.",
     [
-        Argument("--campaign", "C", "which campaign (the open one)", {"default": ""}),
+        Argument("--campaign", "C", "which campaign (the open one, else the last)", {"default": ""}),
         Argument("--system", "ID", "the open campaign of this system", {"default": ""}),
         Argument("--output", "FOLDER", "where to write (the campaign's folder in the store)", {"default": ""}),
     ],
     "kaizen campaign report\nkaizen campaign report --campaign c1 --output reports",
-    group="campaign",
+    group="campaigns",
 )
 def command_campaign_report(args: Namespace) -> Answer:
     """Writes both files. Exit 3 when the record was broken: a person has to look."""
     workspace = find_workspace()
-    campaign = find_campaign(workspace, args.system, args.campaign)
+    campaign = find_campaign(workspace, args.system, args.campaign, or_last=True)
     story = campaign_story(campaign, campaign_state(campaign))
     folder = args.output or campaign.folder
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -49569,7 +49591,7 @@ def command_campaign_report(args: Namespace) -> Answer:
     write_file(html, campaign_page(story))
     write_file(markdown, campaign_markdown(story))
     headline = story_headline(story)
-    code, reason = (EXIT_HUMAN, "integrity") if story["integrity"] else (0, "claimed" if story["claims"] else "nothing_claimed")
+    code, reason = (EXIT_HUMAN, "integrity") if story["unsettled"] else (0, "claimed" if story["claims"] else "nothing_claimed")
     lines = [visible(headline.sentence, 300), f"  {visible(headline.lead, 600)}", *[f"  {visible(each, 300)}" for each in story["unknown"]]]
     lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
     data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}
@@ -50298,7 +50320,7 @@ def guide_answer(name: str) -> Answer:
         rows = guide_rows(view)
     done = sum(row["done"] is True for row in rows)
     unknown = sum(row["done"] is None for row in rows)
-    left = next((row for row in rows if row["done"] is not True), None)
+    left = next_row(rows)
     message = f"{done} of {counted(len(rows), 'step')} done" + (f", {unknown} cannot be seen from the files" if unknown else "")
     lines = [message, *[f"{MARKS[row['done']]:<8} {row['id']:<4} {row['title']}: {row['evidence']}" for row in rows]]
     data: JsonObject = {"system": view.name if view else None, "done": done, "of": len(rows)}
@@ -50642,7 +50664,7 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     hidden = project.dataset.holdout
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
-    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
+    following = "" if comparison["recommendation"] == "eligible" else project.improvement.review_command(comparison["baseline"]["stage"])
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)
 ''', (
@@ -52125,7 +52147,7 @@ REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_IN
     "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept.",
     [Argument("variant", "V", "name of the variant"), OF_CAMPAIGN, OF_SYSTEM],
     "kaizen replicate v017",
-    group="lab",
+    group="campaigns",
 )
 def command_replicate(args: Namespace) -> Answer:
     """Exit 0 keepable or worth more passes, 1 no, 4 a run failed."""
@@ -52158,7 +52180,7 @@ def difference_words(body: JsonObject) -> str:
     "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else.",
     [OF_CAMPAIGN, OF_SYSTEM],
     "kaizen look",
-    group="lab",
+    group="campaigns",
 )
 def command_look(args: Namespace) -> Answer:
     """Exit 0 whatever the answer is; nothing but the answer differs."""
@@ -52872,7 +52894,7 @@ def command_promote(args: Namespace) -> Answer:
     _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
+        hint = f"run: {improvement.review_command()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )
@@ -52994,7 +53016,7 @@ def command_reliability(args: Namespace) -> Answer:
     message = "; ".join(verdict_text(entry, settings) for entry in entries)
     shown = project.improvement.shown(RELIABILITY_FILE)
     reason = entries[0]["verdict"] if len(entries) == 1 else "measured"
-    following = f"kaizen review {project.improvement.shown()}"
+    following = project.improvement.review_command(baseline)
     return Answer(0, reason, message, [*lines, f"written to {shown}"], {**document, "files": {"reliability": shown}}, following)
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Does a campaign fool itself? Simulated systems whose truth is known, by the rules of kaizen.py and by plain ones.
 
-    python scripts/simulate_campaigns.py --short    half a minute: few campaigns, prints the tables
-    python scripts/simulate_campaigns.py --long     about 20 minutes; writes docs/campaign-simulations.md
+    python scripts/simulate_campaigns.py --short    half a minute: few campaigns; prints the tables
+    python scripts/simulate_campaigns.py --long     ten minutes of a core; writes docs/campaign-simulations.md
 
 Every verdict comes from the functions that the commands use (campaigns/rules.py and stats/ in kaizen.py). Seeded: the
 same call on the same Python gives the same tables. Exit status 1 when something that was promised did not hold.
@@ -195,7 +195,9 @@ def mixed_section(size: Size) -> Section:
     text = (
         f"60 variants, 100 holdout items, {size.mixed} campaigns a row; points. Diffuse: 5 % of the ideas lift every item by 8 points. "
         "Repairs: 10 % repair one failure label, a tenth of the items, 3.6 points in all, and name it; all other ideas name a random one. "
-        "20 % harm by 8 points, the rest change nothing or shuffle. Design for Kaizen with labels (final, confirmed, claimed): "
+        "20 % harm by 8 points, the rest change nothing or shuffle. "
+        "Claimed is the estimate that is corrected for having been told because it was high; beside it what the looks showed. "
+        "Design for Kaizen with labels (final, confirmed, claimed): "
         "repairs +8.1, +4.3, +5.4 at dev 50 and +13.5, +10.5, +12.2 at dev 150; diffuse +9.9, +7.5, +8.7 and +14.7, +12.6, +13.5."
     )
     return Section("Some ideas are good", text, head, rows, checks)
@@ -271,8 +273,8 @@ def drift_section(size: Size) -> Section:
     text = (
         f"After the tenth of 30 useless variants everything passes 5 points more often (150 development items): the plain loop claims in "
         f"{percent(claims(naive))}, {points(share_of(naive, lambda one: one.claimed or 0.0))} points; Kaizen in {percent(claims(own))}. "
-        "Below: how often replicates raise the alarm. "
-        "Design, without the run term: 81 %, 40 %, 5 %."
+        "Below: how often replicates raise the alarm. Design, without the run term: 81 %, 40 %, 5 %. The run term costs alarms; without it "
+        "passes that are off as a whole raise one again and again (last row)."
     )
     checks = [
         at_most("drift: at most 3 % of campaigns claim anything", claims(own), size.bound(0.03)),
@@ -341,15 +343,19 @@ def calibration_section(size: Size) -> Section:
             found = cases.calibration(items, is_churn, size.cases, generator(f"calibration:{items}:{is_churn}"))
             name = f"{items} items, {'churn' if is_churn else 'no change'}"
             rows.append([name, *map(percent, found.values())])
-            checks.append(at_most(f"{name}: Student's p at 5 % at most 5.5 %", found["t 5 %"], 0.055 + slack))
+            within = f"{name}: Student's p at 5 % at most 5.5 %, within 3 standard errors {percent(0.055 + slack)}"
+            checks.append(at_most(within, found["t 5 %"], 0.055 + slack))
             checks.append(at_most(f"{name}: the look's p at 0.5 % at most 0.8 %", found["look 0.5 %"], 0.008 + strict))
-    offsets = cases.run_offsets(150, 0.04, size.cases, generator("offsets"))
+    offsets = cases.run_offsets(150, 0.04, 4 * size.cases, generator("offsets"))
     rows += [[f"150 items, passes off by 4 points, run term: {name}", percent(share), "", "", "", ""] for name, share in offsets.items()]
-    checks.append(at_most("passes off by 4 points, 5 A/A passes: at most 6 % at 5 %", offsets["5 passes"], 0.06 + slack))
-    checks.append(at_most("passes off by 4 points, pooled: at most 6 % at 5 %", offsets["3 passes and their own"], 0.06 + slack))
+    for name in ("5 passes", "3 passes and their own"):
+        bound = 0.06 + 3 * math.sqrt(0.06 * 0.94 / size.cases / 4)
+        within = f"passes off by 4 points, {name}: at most 6 % at 5 %, within 3 standard errors {percent(bound)}"
+        checks.append(at_most(within, offsets[name], bound))
     text = (
         "How often p is at most 5 % and 0.5 % without a gain, three passes a side, and how often the 95 % interval holds the truth. "
-        "Design, Student alone: 4.8 to 5.5 % and 0.42 to 0.72 %; offsets 15.0 % without a run term, 5.2 % with five passes."
+        "Design, Student alone: 4.8 to 5.5 % and 0.42 to 0.72 %; offsets 15.0 % without a run term, 5.2 % with five passes. "
+        "A run variance that is cut at 0, as it is here in a part of the cases, lets a little more through than its level says."
     )
     head = ["setting", "Student, 5 %", "Student, 0.5 %", "look, 5 %", "look, 0.5 %", "interval holds"]
     return Section("Size of the tests", text, head, rows, checks)
@@ -443,7 +449,8 @@ def markdown(sections: list[Section], size: Size) -> str:
     lines += [
         "## What was promised",
         "",
-        f"{len(checks) - failed} of {len(checks)} hold. Bounds of shares carry three standard errors of the simulation where it is short.",
+        f"{len(checks) - failed} of {len(checks)} hold. "
+        "Bounds of the adversary, of looking early and of the size of the tests carry three standard errors of the simulation.",
         "",
     ]
     lines += ["| | promised | found |", "| --- | --- | --- |"]

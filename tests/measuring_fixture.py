@@ -214,8 +214,8 @@ class QuickEval(kaizen.ItemEvaluator):
     """Does in this process what SEEDED does in its own. `fails` are (variant, pass) whose rounds crash."""
 
     separation = "own_process"
-    fails: ClassVar[set] = set()
-    asked: ClassVar[list] = []
+    fails: ClassVar[set[tuple[str, int]]] = set()
+    asked: ClassVar[list[tuple[str, int]]] = []
     polls = False  # after each answer, as while an eval speaks
 
     def __init__(self, workspace, system):

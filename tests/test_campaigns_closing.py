@@ -61,7 +61,9 @@ class WholeCampaign(CampaignLab):
         # from a rate of 0.5 to 0.97 by the draws of 30 cases
         self.assertRegex(closed["headline"], r"^v\d{3} is at least \+0\.\d+ better in accuracy than the baseline on the holdout \(level 0\.\d+\); estimate \+0\.\d+$")
         claim = closed["claim"]
-        self.assertTrue(0 < claim["bound"] < claim["estimate"] <= claim["gain"] + 1e-9)
+        seen = sum(each["seen"] for each in closed["claims"])
+        self.assertTrue(0 < claim["lower"] < claim["gain"] <= seen + 1e-9)
+        self.assertIn("at least", run_cli("campaign", "report", "--campaign", "c1").stdout)
         self.assertTrue(closed["retired"])
         self.assertEqual(self.git("status", "--porcelain"), "")
         self.assertIn("v001", (self.repo / "kaizen/systems/demo/lessons.md").read_text())
@@ -112,7 +114,7 @@ class Close(CampaignLab):
         os.rename(self.sealed / "looks", self.sealed / "looks-gone")
         told = self.kaizen("campaign", "close")
         self.assertIn("by how much is not known", told["closed"]["headline"])
-        self.assertEqual((told["closed"]["claim"]["bound"], told["closed"]["looks"][0]["reason"]), (None, "not_kept"))
+        self.assertEqual((told["closed"]["claim"]["lower"], told["closed"]["claims"][0]["reason"]), (None, "not_kept"))
 
     def test_status_tells_all_that_is_known_and_nothing_of_the_holdout(self):
         done = run_cli("campaign", "status")

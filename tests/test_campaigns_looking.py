@@ -69,8 +69,8 @@ class Answers(Looking):
         sides = [kaizen.arm_scores(store, runs[name]) for name in ("v1", "baseline")]
         self.assertEqual({len(scores) for each in sides for scores in each.values()}, {4})
         self.assertEqual((len(sides[0]), all(name.startswith(CANARY) for name in sides[0])), (HELD, True))
-        noise = self.bodies("noise")[0]
-        found = kaizen.look_p_value(*sides, {}, noise["run_variance"], (4, 4), noise["passes"])
+        variance, passes = kaizen.run_terms(kaizen.campaign_state(self.campaign), [kaizen.noise_floor(side) for side in sides])
+        found = kaizen.look_p_value(*sides, {}, variance, (4, 4), passes)
         self.assertEqual(found.p, max(found.p_sign_flip, found.p_student))
         self.assertLessEqual(found.p, 0.005)
         self.assertFalse(set(body) & {"p", "gain", "n", "cost_usd", "seconds"})
@@ -219,8 +219,17 @@ class Kills(Looking):
     def test_a_ledger_that_was_cut_is_no_way_to_another_look(self):
         self.keep("v1", 0.5)
         self.assertEqual(self.look(), "no")
-        os.remove(self.campaign.file("holdout.jsonl"))
+        path = self.campaign.file("holdout.jsonl")
+        text = kaizen.read_bytes(path)
+        os.remove(path)
         self.refused("ledger_changed", "look")
+        write(path, text)
+        with mock.patch.object(kaizen, "can_write_sealed", lambda campaign: False):
+            with killed_at(60), self.assertRaises(Killed):
+                kaizen.take_look(kaizen.find_workspace(), self.campaign)
+            write(path, text)  # the line that says a look was begun has no copy here
+            self.refused("ledger_changed", "look")
+        self.assertEqual({body["kind"] for body in self.bodies("integrity")}, {"ledger_changed"})
 
 
 class Canary(measuring_fixture.CampaignLab):

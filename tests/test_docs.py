@@ -6,14 +6,19 @@ They run one after the other, in one copy of this checkout. Blocks with another 
 none, are only shown.
 """
 
+import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 
 from sessions import replay, run_command
-from support import ROOT, StrictTestCase, TemporaryFolder, difference
+from support import ROOT, StrictTestCase, TemporaryFolder, difference, tools, write
+from test_skills_clients import CLAUDE, CODEX
 
 # Run by whoever runs this test; again from here they would never end.
 RUN_ELSEWHERE = ("python -m unittest", "python scripts/check.py", ".ci/run")
@@ -73,6 +78,16 @@ def copy_checkout(target):
             shutil.copy2(ROOT / name, target / name)
 
 
+def stand_ins(folder):
+    """An environment with stand-ins for Claude Code and Codex, and the home *folder*."""
+    for name, text, state in (("claude", CLAUDE, {"markets": []}), ("codex", CODEX, {})):
+        write(folder / f"{name}.json", json.dumps(state))
+        write(folder / "bin" / name, text.format(python=sys.executable, state=str(folder / f"{name}.json"))).chmod(0o755)
+    (folder / ".codex").mkdir()
+    path = os.pathsep.join([str(folder / "bin"), str(tools()), os.environ["PATH"]])
+    return {"PATH": path, "HOME": str(folder), "CODEX_HOME": str(folder / ".codex")}
+
+
 class Commands(TemporaryFolder):
     """A newcomer who types what the README says gets what it says."""
 
@@ -81,14 +96,17 @@ class Commands(TemporaryFolder):
         found = blocks(readme.read_text(encoding="utf-8")) if readme.exists() else []
         if found:
             copy_checkout(self.folder)
+        # The clients of whoever runs this are left alone: stand-ins come first on PATH, and the home is another.
+        clients = stand_ins(Path(tempfile.mkdtemp(dir=self.folder.parent, prefix="kaizen-test-clients-")))
+        self.addCleanup(shutil.rmtree, clients["HOME"])
         for mark, text in found:
             with self.subTest(text.split("\n")[0]):
                 if mark == "console":
-                    again = replay(text, self.folder)
+                    again = replay(text, self.folder, clients)
                     self.assertTrue(again == text, f"\n{difference(text, again, 'README.md')}")
                     continue
                 for command in commands(text):
-                    lines, status = run_command(command, self.folder)
+                    lines, status = run_command(command, self.folder, clients)
                     self.assertEqual(status, 0, "\n".join([command, *lines[-20:]]))
 
     def test_the_copy_of_the_checkout_has_everything_but_git(self):

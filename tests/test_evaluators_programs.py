@@ -154,7 +154,7 @@ class Command(Programs):
     def test_what_hangs_or_floods_is_ended_with_all_it_started_and_is_no_verdict(self):
         self.prepare([entry("command", "/bin/sh", "-c", "sleep 30 & echo $! > {improvement}/pid; wait", timeout=0.3)])
         self.assertIn("it took more than 0.3 s", self.found()["reason"])
-        self.assertTrue(dies_within(int((self.place / "pid").read_text()), 2))
+        self.assertTrue(dies_within(int((self.place / "pid").read_text()), 20))
         self.prepare([entry("command", "/bin/sh", "-c", "while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done", on_missing="fail")])
         found = self.found()
         self.assertEqual(found["status"], "fail")

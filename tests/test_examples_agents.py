@@ -138,15 +138,16 @@ class CodexExec(support.TemporaryFolder):
         answer = self.answer(*recorded("codex-exec"))
         self.assertEqual([(step["kind"], step.get("status"), step.get("text") or step["args"]["command"]) for step in answer["steps"]], [
             ("message", None, "Hello"), ("message", None, "Let me look."), ("command", "ok", "cat a.txt"), ("command", "error", "cat missing.txt"),
-            ("command", "denied", "touch /etc/kaizen-probe"), ("message", None, "It says alpha."),
+            ("command", "error", "touch /etc/kaizen-probe"), ("message", None, "It says alpha."),
         ], "the command that the sandbox refused is known from the session's file only")  # fmt: skip
+        self.assertEqual(answer["steps"][4]["result"], "touch: cannot touch '/etc/kaizen-probe': Read-only file system\n")
         self.assertEqual((answer["output"], answer["usage"]), ("It says alpha.", {"input_tokens": 3000, "output_tokens": 150, "cached_input_tokens": 600}))
         self.assertNotIn("cost", answer)
 
     def test_without_the_sessions_file_it_says_what_is_missing(self):
         answer = self.answer(*recorded("codex-exec"))
         self.assertEqual(len(answer["steps"]), 5)
-        self.assertIn("commands that the sandbox refused are missing", answer["metadata"]["warnings"][-1])
+        self.assertIn("commands that the sandbox refused may be missing", answer["metadata"]["warnings"][-1])
 
     def test_items_of_every_kind(self):
         done = {"type": "turn.completed"}

@@ -117,13 +117,13 @@ class Running(support.TemporaryFolder):
         self.assertEqual(ended.end, "timeout")
         self.assertLess(abs(ended.seconds - 0.5), 0.3)
         self.assertGreater(self.took, 0.8)
-        self.assertTrue(dies_within(int(ended.stdout), 1))
+        self.assertTrue(dies_within(int(ended.stdout), 20))
 
     def test_a_helper_that_keeps_the_pipe_ends_with_the_time_out(self):
         ended = self.run_program("sh", "-c", "sleep 60 & echo $!; wait", timeout_seconds=0.2)
         self.assertEqual(ended.end, "timeout")
         self.assertLess(self.took, 2)
-        self.assertTrue(dies_within(int(ended.stdout), 1))
+        self.assertTrue(dies_within(int(ended.stdout), 20))
 
     def test_a_helper_that_keeps_the_pipe_does_not_spoil_a_good_end(self):
         with mock.patch.object(kaizen, "GRACE_SECONDS", 0.1):
@@ -131,7 +131,7 @@ class Running(support.TemporaryFolder):
         self.assertEqual((ended.end, ended.exit_code), ("exited", 0))
         self.assertLess(ended.seconds, 1)
         self.assertLess(self.took, 3)
-        self.assertTrue(dies_within(int(ended.stdout), 1))
+        self.assertTrue(dies_within(int(ended.stdout), 20))
 
     def test_output_that_comes_just_after_the_end_is_read(self):
         ended = self.run_program("sh", "-c", "(sleep 0.05; echo late) & exit 0")
@@ -140,7 +140,7 @@ class Running(support.TemporaryFolder):
     def test_a_helper_without_pipes_is_ended_as_well(self):
         ended = self.run_program("sh", "-c", "sleep 60 >/dev/null 2>&1 </dev/null & echo $!")
         self.assertEqual(ended.end, "exited")
-        self.assertTrue(dies_within(int(ended.stdout), 1))
+        self.assertTrue(dies_within(int(ended.stdout), 20))
 
     @unittest.skipUnless(IS_LINUX, "only /proc tells")
     def test_one_that_left_the_group_and_keeps_the_pipe_is_found_after_a_good_end(self):
@@ -149,7 +149,7 @@ class Running(support.TemporaryFolder):
         with mock.patch.object(kaizen, "GRACE_SECONDS", 0.2):
             ended = self.run_program(*PYTHON, code, environment={**os.environb, b"KAIZEN_TEST_MARK": b"%d" % os.getpid()}, mark=mark)
         self.assertEqual((ended.end, ended.exit_code), ("exited", 0))
-        self.assertTrue(dies_within(int(ended.stdout), 1))
+        self.assertTrue(dies_within(int(ended.stdout), 20))
         self.assertLess(self.took, 2)
 
     def test_a_limit_of_weeks_is_no_limit_for_the_system(self):
@@ -166,7 +166,7 @@ class Running(support.TemporaryFolder):
         ended = self.run_program(*PYTHON, code, timeout_seconds=0.5, environment=environment, mark=mark)
         pids = [int(word) for word in ended.stdout.split()]
         self.assertEqual(len(pids), 2, ended)
-        self.assertTrue(all(dies_within(pid, 1) for pid in pids))
+        self.assertTrue(all(dies_within(pid, 20) for pid in pids))
         self.assertLess(self.took, 4)
 
     def test_a_program_that_is_not_there_cannot_be_started(self):

@@ -11,7 +11,7 @@ import unittest
 
 import support
 from history_fixture import ACCEPT, AFTER, BEFORE, copy_history, improvement, kaizen_json, must
-from support import INSTALLED, clean_environment, kaizen, run_cli, write
+from support import INSTALLED, clean_environment, end_process, kaizen, run_cli, write
 
 try:
     import resource
@@ -213,6 +213,8 @@ class Together(support.TemporaryFolder):
         started = [
             subprocess.Popen([*command, f"w{number}"], env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for number in range(4)
         ]
+        for process in started:
+            self.addCleanup(end_process, process)
         ended = [(process.communicate()[1].decode(), process.returncode) for process in started]
         self.assertEqual([status for _, status in ended], [0] * 4, ended)
         answer = must("history", "list")

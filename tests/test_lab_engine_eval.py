@@ -208,6 +208,23 @@ class Comparing(EngineSystem):
         self.assertTrue((self.repo / "kaizen-history/ledger.jsonl").exists())
         self.assertEqual(self.told("history", "validate")["ok"], True)
 
+    def test_the_steps_that_commands_name_are_about_runs_and_work(self):
+        pair = ("--baseline", "run:r0001", "--candidate", "run:r0002")
+        review = "kaizen review --baseline run:r0001 --candidate run:r0002"
+        self.assertEqual(self.told("reliability", *pair)["next"], review)
+        self.assertEqual(self.told("gate", "--baseline", "run:r0002", "--candidate", "run:r0001", status=1)["next"], review.replace("1", "x").replace("2", "1").replace("x", "2"))
+        decided = self.told("decide", "run:r0002", "--status", "accepted", "--by", "Ann", "--because", "x", status=5)
+        self.assertEqual(decided["next"], "run: kaizen review --baseline run:ID --candidate run:r0002")
+        mixed = self.told("pareto", "--variant", "old=run:r0001", "--variant", "new=candidate", status=2)
+        self.assertIn("run:ID", mixed["next"])
+        began = self.told("history", "init", "run:r0001", "--agent-version", "v1")
+        self.assertEqual((began["reason"], began["next"].split(",")[0]), ("anchored", "kaizen history record --run ID --baseline run:r0001 --agent-version V"))
+        self.told("review", *pair)
+        self.told("decide", "run:r0002", "--status", "accepted", "--by", "Ann", "--because", "better")
+        recorded = self.told("history", "record", "--run", "r0002", "--baseline", "run:r0001", "--agent-version", "v2")
+        self.assertTrue(recorded["next"].startswith("kaizen history promote "), recorded["next"])
+        self.assertEqual(self.told(*recorded["next"].split()[1:])["reason"], "promoted")
+
     def test_what_cannot_be_compared_is_refused_with_the_reason(self):
         self.told("review", "improvements/refund", "--baseline", "run:r0001", "--candidate", "run:r0002", status=2)
         self.told("review", "--baseline", "run:r0001", "--candidate", "candidate", status=2)

@@ -229,7 +229,7 @@ class Interrupted(StageRun):
         self.assertEqual(tool.returncode, 130, err)
         self.assertIn("interrupted; 1 trial of 4 saved", out)
         self.assertEqual(list(self.statuses()), ["c1 1"])
-        self.assertTrue(all(dies_within(pid, 1) for pid in self.pids()))
+        self.assertTrue(all(dies_within(pid, 20) for pid in self.pids()))
         self.assertFalse(any(self.temporary().iterdir()))
         self.assertFalse(Path("imp/s.lock").exists())
 
@@ -244,7 +244,7 @@ class Interrupted(StageRun):
         tool.communicate(timeout=60)
         self.assertLess(time.monotonic() - started, 1.9)
         self.assertEqual(tool.returncode, 130)
-        self.assertTrue(dies_within(self.pids()[0], 1))
+        self.assertTrue(dies_within(self.pids()[0], 20))
         self.assertFalse(Path("imp/s.jsonl").exists())
 
     def test_with_json_there_is_one_document(self):
@@ -446,14 +446,14 @@ class HostileRunners(StageRun):
         self.assertEqual((record["status"], record["error"]["message"]), ("timeout", "no end within 0.3 s; the runner was ended"))
         self.assertIsNone(record["execution"]["exit_code"])
         self.assertLess(record["execution"]["duration_ms"], 600)
-        self.assertTrue(dies_within(int(Path("pids.txt").read_text()), 1))
+        self.assertTrue(dies_within(int(Path("pids.txt").read_text()), 20))
 
     def test_a_good_answer_counts_although_a_helper_keeps_the_pipe(self):
         with mock.patch.object(kaizen, "GRACE_SECONDS", 0.1):
             record = self.one("sh", "-c", 'sleep 60 & echo $! > helper; echo \'{"output": 1}\'', status=0)
         self.assertEqual((record["status"], record["output"]), ("completed", 1))
         self.assertLess(record["execution"]["duration_ms"], 1000)
-        self.assertTrue(dies_within(int(Path("helper").read_text()), 1))
+        self.assertTrue(dies_within(int(Path("helper").read_text()), 20))
 
     def test_an_answer_of_nine_mib_names_the_limit(self):
         record = self.one(*PYTHON, "-c", "print('{\"output\": \"' + 'x' * (9 << 20) + '\"}')")

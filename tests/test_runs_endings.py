@@ -146,7 +146,7 @@ class Runners(StageRun):
                              "os.close(1)\nos.close(2)\nwhile True: time.sleep(1)\n")  # fmt: skip
         record = self.one(*PYTHON, "stubborn.py", options=("--timeout", "0.3"))
         self.assertEqual(record["status"], "timeout")
-        self.assertTrue(dies_within(int(Path("pid").read_text()), 1))
+        self.assertTrue(dies_within(int(Path("pid").read_text()), 20))
 
     # Leaves the group and its parents, as a daemon does; PIPES says whether it keeps them.
     DAEMON = """
@@ -170,14 +170,14 @@ time.sleep(%d)
         write("daemon.py", self.DAEMON % (1, 0))
         record = self.one(*PYTHON, "daemon.py", status=0)
         self.assertEqual((record["status"], record["output"]), ("completed", 1))
-        self.assertTrue(dies_within(int(Path("daemon").read_text()), 1))
+        self.assertTrue(dies_within(int(Path("daemon").read_text()), 20))
 
     @unittest.skipUnless(os.path.exists("/proc/self/environ"), "only where /proc tells whose a process is")
     def test_one_that_forks_twice_is_found_after_a_time_out(self):
         write("daemon.py", self.DAEMON % (0, 60))
         record = self.one(*PYTHON, "daemon.py", options=("--timeout", "0.5"))
         self.assertEqual(record["status"], "timeout")
-        self.assertTrue(dies_within(int(Path("daemon").read_text()), 1))
+        self.assertTrue(dies_within(int(Path("daemon").read_text()), 20))
 
 
 class Interrupts(StageRun):

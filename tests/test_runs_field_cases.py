@@ -92,7 +92,7 @@ class RunnerSubprocess(FieldCase):
             self.assertLess(abs(record["execution"]["duration_ms"] - 500), 300)
         helpers = (self.folder / "case/helpers.txt").read_text().split()
         self.assertEqual(len(helpers), 2)
-        self.assertTrue(all(dies_within(int(pid), 1) for pid in helpers))
+        self.assertTrue(all(dies_within(int(pid), 20) for pid in helpers))
 
     def test_08_a_flood_on_standard_error_blocks_nobody_and_is_bounded(self):
         self.start("08-stderr-flood")
@@ -233,7 +233,7 @@ class ResumeOrderAndCrashes(FieldCase):
         self.assertIn("2 trials of 5 saved", out)
         self.assertIn("--resume", out)
         self.assertEqual(list(self.records()), ["s1", "s2"])
-        self.assertTrue(all(dies_within(int(line.split()[0]), 1) for line in pids.read_text().splitlines()))
+        self.assertTrue(all(dies_within(int(line.split()[0]), 20) for line in pids.read_text().splitlines()))
         self.assertEqual(read_json("case/baseline.meta.json")["complete"], False)
         pids.unlink()
         self.run_stage("--resume", command=[*PYTHON, "case/runner.py"])

@@ -73,7 +73,7 @@ class Answering(PersistentRun):
         self.assertTrue(all(record["output"] == record["case_id"] for record in records))
         self.assertEqual([record["trial"] for record in records], [1] * 300 + [2] * 300)
         self.assertEqual(read_json("imp/s.meta.json")["mode"], "persistent")
-        self.assertTrue(dies_within(self.starts()[0], 1))
+        self.assertTrue(dies_within(self.starts()[0], 20))
 
     def test_a_request_has_what_the_protocol_says_and_its_number(self):
         self.runner("for request in requests(): answer(request, output=[request, sorted(n for n in os.environ if n.startswith('KAIZEN'))])")
@@ -267,7 +267,7 @@ class Restarts(PersistentRun):
         self.assertEqual(len(self.starts()), 2)
         self.assertGreater(Path("seen.txt").read_text().split().count("c6"), 0)
         for pid in self.starts():
-            self.assertTrue(dies_within(pid, 1))
+            self.assertTrue(dies_within(pid, 20))
 
     def test_a_process_that_dies_costs_the_oldest_unanswered(self):
         for code, wanted, exit_code in (
@@ -388,18 +388,18 @@ class Hostile(PersistentRun):
             self.run_stage("--timeout", "0.3", status=4)
         self.assertEqual((self.errors(), self.statuses()["c2 1"]), ({"c1": ("timeout", "timeout")}, "completed"))
         for pid in self.starts():
-            self.assertTrue(dies_within(pid, 1))
+            self.assertTrue(dies_within(pid, 20))
 
     def test_one_that_never_ends_by_itself_is_ended(self):
         self.runner("for request in requests(): answer(request)\ntime.sleep(60)")
         with mock.patch.object(kaizen, "TERM_SECONDS", 0.1):
             self.run_stage()
-        self.assertTrue(dies_within(self.starts()[0], 1))
+        self.assertTrue(dies_within(self.starts()[0], 20))
 
     def test_a_child_that_it_leaves_behind_is_ended(self):
         self.runner("import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nopen('child.txt', 'w').write(str(child.pid))\n" + ECHO)
         self.run_stage()
-        self.assertTrue(dies_within(int(Path("child.txt").read_text()), 1))
+        self.assertTrue(dies_within(int(Path("child.txt").read_text()), 20))
 
     def test_one_that_closes_its_input_at_once(self):
         write_lines("imp/test_cases.jsonl", [{"id": f"c{number}", "input": "x" * 100_000} for number in range(1, 13)])
@@ -472,7 +472,7 @@ class Ended(PersistentRun):
                 self.assertIn("--persistent", out.splitlines()[-1])
                 self.assertIn("--resume", out.splitlines()[-1])
                 self.assertEqual(list(self.statuses()), ["c1 1", "c2 1", "c3 1"])
-                self.assertTrue(dies_within(self.starts()[0], 2))
+                self.assertTrue(dies_within(self.starts()[0], 20))
                 write("go", "")
                 self.run_stage("--resume")
                 self.assertEqual(without_execution("imp/s.jsonl"), self.wanted)
@@ -484,7 +484,7 @@ class Ended(PersistentRun):
         self.await_file("imp/s.jsonl", '"c3"')
         tool.kill()
         tool.wait()
-        self.assertTrue(dies_within(self.starts()[0], 3))
+        self.assertTrue(dies_within(self.starts()[0], 20))
         write("go", "")
         self.run_stage("--resume")
         self.assertEqual(without_execution("imp/s.jsonl"), self.wanted)
@@ -510,7 +510,7 @@ class Ended(PersistentRun):
         out, err = tool.communicate(timeout=60)
         self.assertEqual(tool.returncode, 130, out + err)
         self.assertLess(time.monotonic() - started, 1.9)
-        self.assertTrue(dies_within(self.starts()[0], 1))
+        self.assertTrue(dies_within(self.starts()[0], 20))
         self.assertEqual(list(self.statuses()), ["c1 1", "c2 1", "c3 1"])
 
 

@@ -289,6 +289,14 @@ class Showing(StandIns):
         self.set("claude", enabled=False)
         self.assertEqual(self.status()["claude"], "disabled")
 
+    def test_an_old_client_that_does_not_say_what_it_reads_is_understood(self):
+        self.install()
+        program = self.bin / "claude"
+        write(program, program.read_text().replace('"readFromFolder"', '"unknown"'))
+        self.assertEqual(self.status()["claude"], "current")
+        self.set("claude", markets=[{"name": "kaizen", "source": "git", "url": "https://example.test/k.git", "path": ""}])
+        self.assertEqual(self.status()["claude"], "current", "by its version")
+
     def test_refresh_installs_nothing_where_nothing_was(self):
         self.assertEqual(self.states_of(kaizen.refresh_clients(self.root)), {"claude": "not_installed", "codex": "not_installed"})
         self.install()
@@ -353,6 +361,11 @@ class Upgrading(StandIns):
         told = self.after("0.2.0")
         self.assertIn("still those of 0.1.0: codex: failed: plugin add does not work. Try: kaizen skills refresh", told)
         self.assertEqual(self.after("0.2.0"), "")
+
+    def test_any_command_tells_it_after_its_own_answer(self):
+        with mock.patch.object(kaizen, "UPGRADE_NOTE", "kaizen.py"), mock.patch.object(kaizen, "refresh_after_upgrade", lambda: "refreshed"):
+            done = support.run_cli("evaluators", "contains")
+        self.assertEqual((done.status, done.stderr), (0, "kaizen: refreshed\n"))
 
     def test_no_program_is_refreshed_behind_the_back_of_anybody(self):
         self.install()

@@ -266,6 +266,15 @@ class Steps(measuring_fixture.CampaignLab):
         self.assertEqual([path for path in kaizen.locked_files(workspace, kaizen.load_system(workspace, "demo")) if "guide" in path], [])
 
 
+class Order(support.StrictTestCase):
+    def test_noise_waits_for_a_campaign(self):
+        def following(*left):
+            return (kaizen.next_row([{"id": each, "done": None if each in left else True} for each in IDS]) or {"id": None})["id"]
+
+        self.assertEqual([following(), following("G3", "G9"), following("G15", "G16", "G17"), following("G15", "G17")], [None, "G3", "G16", "G17"])
+        self.assertEqual([following("G15", "G18"), following("G18")], ["G15", "G18"])
+
+
 class Campaign(measuring_fixture.CampaignLab):
     """The steps that a campaign shows."""
 

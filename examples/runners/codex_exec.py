@@ -8,8 +8,8 @@ own config.toml counts too, unless you add `--ignore-user-config`.
 AGENT_SECONDS (290) is how long it may take: keep it below kaizen's --timeout, or what it did is lost with it.
 
 What becomes what: a command line that was executed, a step of kind `command`; a patch, a tool server's call and a search on the web, steps
-too; a text of the agent, a message, the last one the output. A command that the sandbox refused is not among the events: it is looked
-up in the session's file and is a step that was `denied`; with `--ephemeral` there is no such file, and a warning in `metadata`. Codex
+too; a text of the agent, a message, the last one the output. A command that fails at once because the sandbox refused it is not among
+the events: it is looked up in the session's file; with `--ephemeral` there is none, and a warning in `metadata` says so. Codex
 tells tokens and no price, so there is no cost here, and `--max-cost` has nothing to count.
 """
 
@@ -125,7 +125,8 @@ def with_refused(steps, entries):
         said = [(step["kind"], step.get("text") or step.get("args", {}).get("command")) for step in steps[place:]]
         found = place + said.index((kind, words)) if (kind, words) in said else None
         if found is None and kind == "command" and printed is not None:
-            steps.insert(place, {"kind": "command", "name": "shell", "args": {"command": words}, "status": "denied", "result": printed})
+            result = str(printed).rpartition("\nOutput:\n")[2]
+            steps.insert(place, {"kind": "command", "name": "shell", "args": {"command": words}, "status": "error", "result": result})
             found = place
         place = place if found is None else found + 1
     return steps
@@ -143,7 +144,7 @@ def answer_of(events, code, is_over, prompt):
     thread = about.get("thread.started", {}).get("thread_id")
     entries = session_of(thread)
     if entries is None:
-        warnings.append("there is no session file: commands that the sandbox refused are missing from the steps")
+        warnings.append("there is no session file: commands that the sandbox refused may be missing from the steps")
     steps = with_refused(steps, entries or [])
     metadata = {"thread_id": thread, **({"warnings": warnings} if warnings else {})}
     answer = {"steps": [{"kind": "message", "role": "user", "text": prompt}, *steps], "metadata": metadata}

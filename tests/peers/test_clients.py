@@ -279,9 +279,9 @@ class Skill(Clients):
 
 
 def kaizen_rules(answer):
-    """The rules that `kaizen doctor --json` names for Claude Code, without those for git."""
+    """The rules that `kaizen doctor --json` names for Claude Code."""
     told = json.loads(answer)["grants"]["claude"][1]
-    return [rule for rule in shlex.split(told.split("--allowedTools ", 1)[1]) if "kaizen.py" in rule]
+    return shlex.split(told.split("--allowedTools ", 1)[1])
 
 
 class Sandbox(Clients):

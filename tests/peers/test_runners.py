@@ -93,7 +93,7 @@ class RealClients(TemporaryFolder):
         for observation in observations:
             steps = [(step["kind"], step.get("args", {}).get("command"), step.get("status")) for step in observation["steps"]]
             talk = ("message", None, None)
-            refused = ("command", "touch /etc/kaizen-peer-probe", "denied")
+            refused = ("command", "touch /etc/kaizen-peer-probe", "error")
             self.assertEqual(steps, [talk, talk, ("command", "cat count.txt", "ok"), refused, ("command", "printf 42 > count.txt", "ok"), talk])
             usage = {"input_tokens": 4 * INPUT_TOKENS, "output_tokens": 4 * OUTPUT_TOKENS, "cached_input_tokens": 4 * CACHED_TOKENS}
             self.assertEqual((observation["usage"], "cost" in observation), (usage, False))

@@ -94,11 +94,16 @@ def open_campaigns(workspace: Workspace, system: str = "") -> list[Campaign]:
     return [each for each in found if not each.is_closed() and system in ("", each.system)]
 
 
-def find_campaign(workspace: Workspace, system: str = "", name: str = "") -> Campaign:
-    """The campaign *name*, or else the one that is open (of *system*). Raises InputError (`no_campaign`) or UsageError."""
+def find_campaign(workspace: Workspace, system: str = "", name: str = "", or_last: bool = False) -> Campaign:
+    """The campaign *name*, or else the one that is open (of *system*); with *or_last* the last one when none is.
+
+    Raises InputError (`no_campaign`), or UsageError when several are open.
+    """
     if name:
         return load_campaign(workspace, name)
     found = open_campaigns(workspace, system)
+    if not found and or_last:
+        found = [each for each in (load_campaign(workspace, each) for each in campaign_ids(workspace)) if system in ("", each.system)][-1:]
     if not found:
         of = f" of {system}" if system else ""
         hint = f"open one with: kaizen campaign open --system {system or 'ID'} --sealed DIR"

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from kaizen.campaigns.campaign import Campaign, load_campaign, record, refuse_closed
 from kaizen.campaigns.conduct import deciding
 from kaizen.campaigns.looking import LOOKS_FOLDER, take_look
-from kaizen.campaigns.measuring import arm_scores, run_terms
+from kaizen.campaigns.measuring import arm_scores
 from kaizen.campaigns.notes import commit_notes, write_notes
 from kaizen.campaigns.rules import confirmed_bound, confirmed_gain, look_confidence, look_is_due
 from kaizen.campaigns.sealed import is_retired, ledger, open_sealed, retire, sealed_folder, sealed_obstacle
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.campaigns.standing import mean_score
-from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state
+from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state, run_terms
 from kaizen.foundation.errors import KaizenError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runfolder import run_store
@@ -50,8 +50,8 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
         ledger(campaign)  # refuses one that tells something else than its copy in the sealed place
-        looks = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
-        claim = claim_of(campaign, state, looks)
+        claims = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
+        claim = claim_of(state, claims)
         retired = retire(campaign, state.reference.commit)
         paths = write_notes(workspace, campaign, state.lessons)
         head = commit_notes(workspace, checkout, paths, f"kaizen: lessons of {campaign.id}")
@@ -61,7 +61,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
             reason=reason,
             headline=headline_of(state, claim),
             claim=claim,
-            looks=looks,
+            claims=claims,
             leader=state.leader.variant,
             reference=state.reference.variant,
             reference_commit=state.reference.commit,
@@ -93,12 +93,13 @@ def look_store(campaign: Campaign, look: int) -> RunStore:
 
 
 def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> JsonObject:
-    """What the answers of a look say, in units of the metric, more being better.
+    """What the answers of a look say, as shares of the range of the score where it has one, more being better.
 
-    Means, gain, SE, bound and estimate at its level, plain 95 % interval. Where they cannot be read all that is None, with a reason.
+    `seen` is the gain as measured with its `se` and plain 95 % `interval`; `lower` and `gain` are bound and estimate at the look's level.
+    Where the answers cannot be read all that is None, with a reason.
     """
     told = {key: look.get(key) for key in ("look", "level", "leader", "reference", "leader_commit", "reference_commit")}
-    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "gain", "se", "bound", "estimate", "interval"))
+    unknown = dict.fromkeys(("n", "units", "leader_score", "reference_score", "lower", "gain", "seen", "se", "interval"))
     try:
         obstacle = sealed_obstacle(campaign)
         if obstacle:
@@ -110,44 +111,38 @@ def opened_look(campaign: Campaign, state: CampaignState, look: JsonObject) -> J
         return {**told, **unknown, "reason": error.reason}
     except KeyError:
         return {**told, **unknown, "reason": "not_kept"}
-    trials = int(state.contract["looks"]["trials"])
+    trials, level = int(state.contract["looks"]["trials"]), float(look["level"])
     variance, passes = run_terms(state, [noise_floor(leader), noise_floor(reference)])
-    width, level = score_width(state.contract), float(look["level"])
     terms = variance, (trials, trials), passes
     found, plain = (paired_difference(leader, reference, clusters, *terms, each) for each in (look_confidence(level), PLAIN_CONFIDENCE))
-    numbers = {
-        "leader_score": mean_score(leader), "reference_score": mean_score(reference),
-        "gain": found.gain, "se": found.se, "bound": confirmed_bound(found), "estimate": confirmed_gain(found, level),
+    return {
+        **told,
+        "n": found.n, "units": found.units, "leader_score": mean_score(leader), "reference_score": mean_score(reference),
+        "lower": confirmed_bound(found), "gain": confirmed_gain(found, level), "seen": found.gain, "se": found.se,
+        "interval": None if plain.interval_low is None else [plain.interval_low, plain.interval_high],
+        "reason": found.reason,
     }
-    low, high = plain.interval_low, plain.interval_high
-    scaled = {key: None if value is None else value * width for key, value in numbers.items()}
-    interval = None if low is None or high is None else [low * width, high * width]
-    return {**told, "n": found.n, "units": found.units, **scaled, "interval": interval, "reason": found.reason}
 
 
 def score_width(contract: JsonObject) -> float:
     """The width of the range of the score; 1 where there is none."""
-    metric = contract["metric"]
-    low, high = metric.get("minimum"), metric.get("maximum")
+    low, high = contract["metric"].get("minimum"), contract["metric"].get("maximum")
     return 1.0 if low is None or high is None else float(high - low)
 
 
-def claim_of(campaign: Campaign, state: CampaignState, looks: list[JsonObject]) -> JsonObject | None:
-    """{bound, estimate, gain, se, level, looks} of the reference over the baseline; None when nothing is claimed.
+def claim_of(state: CampaignState, claims: list[JsonObject]) -> JsonObject | None:
+    """{lower, gain, level, looks} of the reference over the baseline; None when nothing is claimed.
 
     Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
     """
-    if state.reference.variant == UNCHANGED or state.unsettled() or not looks:
+    if state.reference.variant == UNCHANGED or state.unsettled() or not claims:
         return None
 
     def total(key: str) -> float | None:
-        values = [look[key] for look in looks]
+        values = [each[key] for each in claims]
         return None if None in values else math.fsum(values)
 
-    ses = [look["se"] for look in looks]
-    se = None if None in ses else math.sqrt(math.fsum(value * value for value in ses))
-    sums = {key: total(key) for key in ("bound", "estimate", "gain", "level")}
-    return {**sums, "se": se, "looks": [look["look"] for look in looks]}
+    return {**{key: total(key) for key in ("lower", "gain", "level")}, "looks": [each["look"] for each in claims]}
 
 
 def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
@@ -156,7 +151,8 @@ def headline_of(state: CampaignState, claim: JsonObject | None) -> str:
         why = " (the record has breaches of integrity)" if state.unsettled() else ""
         return NOTHING_CLAIMED + why
     name, metric = state.reference.variant, state.contract["metric"]["name"]
-    if claim["bound"] is None or claim["estimate"] is None:
+    if claim["lower"] is None or claim["gain"] is None:
         return f"{name} is better in {metric} than the baseline; by how much is not known, because the answers of a look were not kept"
-    text = f"{name} is at least {claim['bound']:+.4g} better in {metric} than the baseline on the holdout"
-    return f"{text} (level {claim['level']:.4g}); estimate {claim['estimate']:+.4g}"
+    lower, gain = (claim[key] * score_width(state.contract) for key in ("lower", "gain"))
+    text = f"{name} is at least {lower:+.4g} better in {metric} than the baseline on the holdout"
+    return f"{text} (level {claim['level']:.4g}); estimate {gain:+.4g}"

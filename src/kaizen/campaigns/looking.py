@@ -23,7 +23,6 @@ from kaizen.campaigns.measuring import (
     holding_campaign,
     make_bench,
     report_integrity,
-    run_terms,
 )
 from kaizen.campaigns.rules import LOOKS_FOR_CLOSE, look_answer
 from kaizen.campaigns.sealed import (
@@ -37,7 +36,7 @@ from kaizen.campaigns.sealed import (
     sealed_obstacle,
 )
 from kaizen.campaigns.splitting import cluster_names
-from kaizen.campaigns.state import LOOK_TOLD, CampaignState, campaign_state
+from kaizen.campaigns.state import LOOK_TOLD, CampaignState, campaign_state, run_terms
 from kaizen.cases.case import Case
 from kaizen.foundation.chain import read_chain
 from kaizen.foundation.errors import Interrupted, RefusedError
@@ -53,6 +52,7 @@ from kaizen.stats.looks import look_level
 from kaizen.stats.paired_runs import look_p_value, noise_floor
 
 BEGUN, VOID = "begun", "void"
+LOOK_BEGUN = "look_begun"  # in the journal, so that a ledger that was cut is noticed where it has no copy
 LOOKS_FOLDER = "looks"
 PASSED_ON = ("sealed_missing", "sealed_unreadable")  # a look is not spent where the holdout cannot be reached
 SIGN_REASONS = tuple(reason for _, reason, _, _ in SIGNS)
@@ -70,6 +70,7 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
     """
     with ExitStack() as held:
         holding_campaign(held, workspace, campaign)
+        refuse_short_ledger(campaign)
         told = untold_look(campaign)
         if told is not None:
             return told
@@ -84,12 +85,25 @@ def take_look(workspace: Workspace, campaign: Campaign, is_closing: bool = False
             for version in (state.leader, state.reference):  # a commit that is not here costs no look
                 commit_named(checkout, version.commit)
             begun = begin_look(campaign, state, is_closing)
+        if all(event["body"]["look"] != begun["look"] for event in campaign.events if event["type"] == LOOK_BEGUN):
+            record(campaign, LOOK_BEGUN, look=begun["look"])
         answer, reason = VOID, "broken_off"
         if is_new or begun["kept"]:
             answer, reason = measured_answer(workspace, campaign, state, begun)
         commits = begun["leader_commit"], begun["reference_commit"]
         append_look(campaign, answer, begun["level"], *commits, void_reason=reason)
         return untold_look(campaign) or answer
+
+
+def refuse_short_ledger(campaign: Campaign) -> None:
+    """Raises RefusedError (`ledger_changed`), and records it, when the journal knows of more looks, or beginnings, than the ledger."""
+    events = read_chain(campaign.file(LOOKS_FILE))
+    for kind, known in (("look", "look"), (LOOK_BEGUN, BEGUN)):
+        lost = sum(event["type"] == kind for event in campaign.events) - sum(event["type"] == known for event in events)
+        if lost > 0:
+            message = f"the ledger of looks has lost {counted(lost, 'line')} that the journal knows of"
+            report_integrity(campaign, "ledger_changed", message)
+            raise RefusedError(message, "put back the file that Kaizen wrote; no look is taken until then", "ledger_changed")
 
 
 def begun_look(campaign: Campaign) -> JsonObject | None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kaizen.campaigns.arms import discard_export, exported, judge_of
 from kaizen.campaigns.campaign import Campaign, record, refuse_closed
 from kaizen.campaigns.splitting import cluster_names
-from kaizen.campaigns.state import CampaignState, campaign_state
+from kaizen.campaigns.state import CampaignState, campaign_state, run_terms
 from kaizen.foundation.errors import InputError, Interrupted, RefusedError
 from kaizen.foundation.jsonio import JsonObject, fingerprint
 from kaizen.foundation.locks import FileLock
@@ -59,7 +59,7 @@ from kaizen.lab.watch import Watch
 from kaizen.lab.workspace import Workspace, make_store
 from kaizen.runs.bridge import refuse_windows
 from kaizen.runs.workers import WorkFolders
-from kaizen.stats.paired_runs import Difference, NoiseFloor, Scores, paired_difference, pooled_run_variance
+from kaizen.stats.paired_runs import Difference, Scores, paired_difference
 
 BASELINE_RUN, DIAGNOSTIC_RUN, NOISE_RUN, SCREENING, LABEL_RUN, REPLICATE_RUN, LOOK_RUN = (
     *("baseline", "diagnostic", "noise", "screen", "label", "replicate", "look"),
@@ -406,19 +406,6 @@ def difference_of(
     """How *candidate* differs from *leader*, with what is known of whole passes."""
     variance, count = run_terms(state)
     return paired_difference(candidate, leader, clusters, variance, passes, count)
-
-
-def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
-    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
-
-    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
-    """
-    noise = state.noise or {}
-    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
-    for variant in state.variants.values():
-        body = variant.replicate or {}
-        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
-    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
 
 
 def only(scores: Scores, items: Sequence[str]) -> dict[str, Sequence[float]]:

@@ -21,10 +21,13 @@ from typing import NamedTuple
 from kaizen.campaigns.arms import opening_commit, system_notes
 from kaizen.campaigns.campaign import Campaign, record, refuse_closed
 from kaizen.campaigns.contamination import scan_diff
+from kaizen.campaigns.ideas import NO_LABEL
 from kaizen.campaigns.measuring import (
     BASELINE_RUN,
     DIAGNOSTIC_RUN,
     LABEL_RUN,
+    NOISE_RUN,
+    REPLICATE_RUN,
     SCREENING,
     Arm,
     Bench,
@@ -84,6 +87,11 @@ from kaizen.runs.workers import WorkFolders
 from kaizen.stats.paired_runs import Difference, Scores
 from kaizen.stats.sequential import FutilityRace
 
+GOES_ON = {
+    NOISE_RUN: "kaizen noise --system {0}",
+    LABEL_RUN: "kaizen run --system {0} again, as the screen was begun",
+    REPLICATE_RUN: "kaizen replicate again, with the variant that it is about",
+}
 OWN_GLOBS = ("system.md", "lessons.md", "campaigns/**")  # of a system's folder, which the engine and notes change
 UNFINISHED_VERDICTS = {INCOMPLETE: "incomplete", TIMED_OUT: "incomplete", CRASHED: "crashed", TAINTED: "tainted"}
 
@@ -172,14 +180,16 @@ def checked_hypothesis(bench: Bench, state: CampaignState, options: RunOptions) 
     if idea is not None and options.label and options.label != own:
         message = f"--label {quoted(options.label)}: {options.idea} was written down with {quoted(own) if own else 'no label'}"
         raise UsageError(message, "the label is frozen with the idea; another label is another idea")
-    label = options.label or own
+    label = "" if (options.label or own) == NO_LABEL else options.label or own
     hypothesis = options.hypothesis or str((idea or {}).get("hypothesis") or "")
     if not hypothesis:
         hint = 'write it down first: kaizen idea add, then --idea I; or --hypothesis "if …, then …, because …"'
         raise RefusedError("a run inside a campaign needs a hypothesis: say what is tried and why", hint, "hypothesis_missing")
-    if label and len(bench.tagged(label)) < LABEL_ITEMS:
+    is_small = bool(label) and len(bench.tagged(label)) < LABEL_ITEMS
+    if is_small and idea is None:  # an idea was told so when it was written down
         message = f"the label {quoted(label)} has {counted(len(bench.tagged(label)), 'development item')}, and needs {LABEL_ITEMS}"
         raise InputError(message, "run without a label, or name a larger one", "label_too_small")
+    label = "" if is_small else label
     return options._replace(hypothesis=hypothesis, label=label, title=options.title or str((idea or {}).get("title") or ""))
 
 
@@ -334,7 +344,7 @@ def go_on(bench: Bench, checkout: Checkout, run: str, is_restart: bool) -> Scree
     before = bench.store.read(run)
     own = before["campaign"]["purpose"]
     if own not in (SCREENING, BASELINE_RUN, DIAGNOSTIC_RUN):
-        hint = f"kaizen {'noise --system ' + bench.campaign.system if own == 'noise' else own + ' ' + before['variant']}"
+        hint = GOES_ON.get(own, "kaizen look").format(bench.campaign.system)
         raise RefusedError(f"{run} is a part of a measurement that its own command goes on with", hint, "part_of_measurement")
     if before["commit"]["hash"] != checkout.head:
         commit = str(before["commit"]["hash"])[:12]

@@ -5,7 +5,7 @@ the same one. What was not measured is None. Gains are only ever sums of paired 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaizen.campaigns.campaign import CLOSED, IDEAS_FILE, LOOKS_FILE, Campaign
@@ -15,7 +15,7 @@ from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runstore import CRASHED, TAINTED
 from kaizen.stats.looks import expected_false_keeps, look_level, luck_line
-from kaizen.stats.paired_runs import NoiseFloor
+from kaizen.stats.paired_runs import NoiseFloor, pooled_run_variance
 
 UNCHANGED = "baseline"  # the variant of the unchanged system
 SCREEN_RUN = "screen"  # the purpose of a run that screens a variant
@@ -161,8 +161,7 @@ class CampaignState:
         noise, holdout = self.noise or {}, self.contract.get("holdout") or {}
         if noise.get("se_pass") is None or not level or not noise.get("items"):
             return None
-        variance = float(noise.get("run_variance") or 0.0)
-        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], variance)
+        floor = NoiseFloor(int(noise["items"]), int(noise.get("passes") or 0), None, noise["se_pass"], run_terms(self)[0])
         return floor.mde_at(int(holdout.get("clusters") or holdout["cases"]), int(self.contract["looks"]["trials"]), level)
 
     def luck_line(self) -> float | None:
@@ -363,6 +362,19 @@ def campaign_state(campaign: Campaign) -> CampaignState:
         raise RefusedError(message, "put back the files that Kaizen wrote; nothing can be claimed until then", "ledger_changed")
     state.look_count = counted_looks(state, ledger)
     return state
+
+
+def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[float, int]:
+    """(run variance, passes) for a paired difference, pooled over the passes of the noise floor, of every replicate, and of its *own*.
+
+    Three passes alone leave two degrees of freedom: pooled, a look is not refused for a variance that is not there.
+    """
+    noise = state.noise or {}
+    groups = [(int(noise.get("passes") or 0), noise.get("excess", noise.get("run_variance")))]
+    for variant in state.variants.values():
+        body = variant.replicate or {}
+        groups += [(int(body.get("passes") or 0), excess) for excess in body.get("excess") or ()]
+    return pooled_run_variance([*(NoiseFloor(0, passes, excess=excess) for passes, excess in groups if passes > 1), *own])
 
 
 def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:

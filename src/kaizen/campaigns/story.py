@@ -36,6 +36,7 @@ def campaign_story(campaign: Campaign, state: CampaignState) -> JsonObject:
         "variants": [variant_story(state, each) for each in state.variants.values() if each.screen or each.decision or each.runs],
         "spent": spent._asdict(),
         "integrity": state.integrity,
+        "unsettled": state.unsettled(),
         "accepted": state.accepted,
         "notes": state.notes,
         "unknown": unknowns(campaign, state),

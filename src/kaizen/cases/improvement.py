@@ -39,6 +39,10 @@ class Improvement:
 
         return quote(self.shown())
 
+    def review_command(self, baseline: str = "") -> str:
+        """The command that reviews it; *baseline* is a stage that is known to be compared with."""
+        return f"kaizen review {self.argument()}"
+
     def outer_folder(self) -> str:
         """The folder two levels above, where `datasets/` and `kaizen-history/` stand."""
         return os.path.dirname(os.path.dirname(self.folder))

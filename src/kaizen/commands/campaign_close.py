@@ -26,16 +26,16 @@ def command_campaign_close(args: Namespace) -> Answer:
     workspace, campaign = campaign_named(args)
     body, answer, notes = close_campaign(workspace, campaign.id, without_surrogates(args.reason), not args.no_look)
     message = f"{campaign.id} is closed: {body['headline']}"
-    lines = [message, *(f"  {look_words(look)}" for look in body["looks"]), *(f"  note: {note}" for note in notes)]
+    lines = [message, *(f"  {look_words(look)}" for look in body["claims"]), *(f"  note: {note}" for note in notes)]
     told: JsonObject = rounded_floats({"campaign": campaign.id, "last_look": answer or None, "closed": body, "notes": notes})
     following = f"kaizen campaign report --campaign {campaign.id}"
     return Answer(0, "closed", message, [visible(line, None) for line in lines], told, following)
 
 
 def look_words(look: JsonObject) -> str:
-    """What a look that said yes had seen."""
+    """What a look that said yes had seen, as shares of the range of the score where it has one."""
     start = f"look {look['look']}, level {look['level']:.4g}: {look['leader']} over {look['reference']}"
-    if look["gain"] is None or look["se"] is None:
+    if look["lower"] is None or look["gain"] is None:
         return f"{start}: its answers are not there ({str(look['reason']).replace('_', ' ')})"
-    bound = "" if look["bound"] is None else f" at least {look['bound']:+.4g}, estimate {look['estimate']:+.4g};"
-    return f"{start}:{bound} {look['gain']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    seen = f"{look['seen']:+.4g} was seen (SE {look['se']:.2g}, {look['n']} cases)"
+    return f"{start}: at least {look['lower']:+.4g}, estimate {look['gain']:+.4g}; {seen}"

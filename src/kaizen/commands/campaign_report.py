@@ -22,17 +22,17 @@ REPORT_HTML, REPORT_MARKDOWN = "report.html", "report.md"
     "campaign report",
     "Writes report.html and report.md: what is claimed, what is only a bet, every variant, the luck line, what is not known.",
     [
-        Argument("--campaign", "C", "which campaign (the open one)", {"default": ""}),
+        Argument("--campaign", "C", "which campaign (the open one, else the last)", {"default": ""}),
         Argument("--system", "ID", "the open campaign of this system", {"default": ""}),
         Argument("--output", "FOLDER", "where to write (the campaign's folder in the store)", {"default": ""}),
     ],
     "kaizen campaign report\nkaizen campaign report --campaign c1 --output reports",
-    group="campaign",
+    group="campaigns",
 )
 def command_campaign_report(args: Namespace) -> Answer:
     """Writes both files. Exit 3 when the record was broken: a person has to look."""
     workspace = find_workspace()
-    campaign = find_campaign(workspace, args.system, args.campaign)
+    campaign = find_campaign(workspace, args.system, args.campaign, or_last=True)
     story = campaign_story(campaign, campaign_state(campaign))
     folder = args.output or campaign.folder
     if os.path.exists(folder) and not os.path.isdir(folder):
@@ -42,7 +42,7 @@ def command_campaign_report(args: Namespace) -> Answer:
     write_file(html, campaign_page(story))
     write_file(markdown, campaign_markdown(story))
     headline = story_headline(story)
-    code, reason = (EXIT_HUMAN, "integrity") if story["integrity"] else (0, "claimed" if story["claims"] else "nothing_claimed")
+    code, reason = (EXIT_HUMAN, "integrity") if story["unsettled"] else (0, "claimed" if story["claims"] else "nothing_claimed")
     lines = [visible(headline.sentence, 300), f"  {visible(headline.lead, 600)}", *[f"  {visible(each, 300)}" for each in story["unknown"]]]
     lines += [f"page: {shown_path(html)}", f"text: {shown_path(markdown)}"]
     data = {"files": {"html": shown_path(html), "markdown": shown_path(markdown)}, "story": story}

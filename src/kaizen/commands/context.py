@@ -95,6 +95,8 @@ def require_stage(improvement: Improvement, stage: str) -> None:
         known = improvement.stages()
         others = f" (there is: {', '.join(known)})" if known else ""
         hint = f"run: kaizen run {improvement.argument()} --stage {stage} -- COMMAND{others}"
+        if improvement.argument().startswith(RUN_PREFIX):
+            hint = f"beside a run stand other runs: name it as {RUN_PREFIX}ID; kaizen log lists them"
         raise InputError(f"{improvement.shown(stage + '.jsonl')}: there is no stage '{stage}' yet", hint, "missing_stage")
 
 
@@ -154,7 +156,7 @@ def assess(project: Project, baseline: str, candidate: str) -> Assessment:
 def assess_reviewed(project: Project) -> tuple[JsonObject, Assessment]:
     """comparison.json, and the two stages that it is about compared as they are now. Raises InputError when it names none."""
     improvement = project.improvement
-    hint = f"run: kaizen review {improvement.argument()}"
+    hint = f"run: {improvement.review_command()}"
     document = read_json_object(improvement.path("comparison.json"), hint)
     names = [side.get("stage") if isinstance(side, dict) else None for side in (document.get("baseline"), document.get("candidate"))]
     if not all(isinstance(name, str) for name in names):
@@ -194,7 +196,7 @@ def refuse_stale(assessment: Assessment, improvement: Improvement, doing: str) -
     if assessment.problems:
         code, text = assessment.problems[0]
         raise RefusedError(
-            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then kaizen review {improvement.argument()}", code
+            f"cannot {doing}: {text}", f"run: kaizen evaluate {improvement.argument()}, then {improvement.review_command()}", code
         )
 
 

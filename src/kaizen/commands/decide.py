@@ -46,13 +46,13 @@ def command_decide(args: Namespace) -> Answer:
     reviewed = improvement.path("comparison.json")
     if not os.path.exists(reviewed):
         raise RefusedError(
-            f"{improvement.shown()}: nothing has been reviewed yet", f"run: kaizen review {improvement.argument()}", "not_reviewed"
+            f"{improvement.shown()}: nothing has been reviewed yet", f"run: {improvement.review_command()}", "not_reviewed"
         )
     document, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "decide")
     evidence = assessment.comparison["evidence"]
     if document.get("evidence") != evidence:
-        hint = f"run: kaizen review {improvement.argument()}, look at the page, then decide"
+        hint = f"run: {improvement.review_command()}, look at the page, then decide"
         raise RefusedError(f"{improvement.shown()}: the evidence has changed since it was reviewed", hint, "stale_review")
     decision = Decision(
         args.status, evidence, args.by, utc_now(), args.because, args.condition, calling_agent(), improvement.path("decision.yaml")

@@ -11,7 +11,7 @@ from kaizen.foundation.text import counted, listed
 from kaizen.lab.system import system_ids
 from kaizen.lab.workspace import find_workspace
 from kaizen.skills.guide_files import GuideView
-from kaizen.skills.guide_steps import GUIDE_STEPS, guide_rows
+from kaizen.skills.guide_steps import GUIDE_STEPS, guide_rows, next_row
 from kaizen.skills.surroundings import BLOCKED, LIMITED, grants, surroundings
 
 MARKS = {True: "done", False: "to do", None: "unknown"}
@@ -77,7 +77,7 @@ def guide_answer(name: str) -> Answer:
         rows = guide_rows(view)
     done = sum(row["done"] is True for row in rows)
     unknown = sum(row["done"] is None for row in rows)
-    left = next((row for row in rows if row["done"] is not True), None)
+    left = next_row(rows)
     message = f"{done} of {counted(len(rows), 'step')} done" + (f", {unknown} cannot be seen from the files" if unknown else "")
     lines = [message, *[f"{MARKS[row['done']]:<8} {row['id']:<4} {row['title']}: {row['evidence']}" for row in rows]]
     data: JsonObject = {"system": view.name if view else None, "done": done, "of": len(rows)}

@@ -45,6 +45,6 @@ def gate_answer(project: Project, assessment: Assessment) -> Answer:
     hidden = project.dataset.holdout
     data: JsonObject = {key: comparison[key] for key in ("recommendation", "counts", "rates", "delta", "metrics", "evidence", "notes")}
     data["reasons"] = shown_reasons(comparison, hidden)
-    following = "" if comparison["recommendation"] == "eligible" else f"kaizen review {project.improvement.argument()}"
+    following = "" if comparison["recommendation"] == "eligible" else project.improvement.review_command(comparison["baseline"]["stage"])
     code = GATE_EXITS[comparison["recommendation"]]
     return Answer(code, comparison["recommendation"], headline(comparison), recommendation_lines(comparison, hidden), data, following)

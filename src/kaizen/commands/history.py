@@ -67,6 +67,8 @@ class Recorded(NamedTuple):
 )
 def command_history_init(args: Namespace) -> Answer:
     """Archives the anchor."""
+    if args.improvement.startswith(RUN_PREFIX):
+        args.stage = args.improvement[len(RUN_PREFIX) :]
     recorded = one_stage(load_project(args.improvement), args.stage)
 
     def check(history: History, fields: JsonObject) -> None:
@@ -75,6 +77,8 @@ def command_history_init(args: Namespace) -> Answer:
         if anchor:
             name = recorded.project.improvement.argument()
             hint = f"record in it: kaizen history record {name} --agent-version V; with --stage {args.stage} for this stage"
+            if name.startswith(RUN_PREFIX):
+                hint = f"record in it: kaizen history record --run {args.stage} --agent-version V"
             raise RefusedError(f"{cohort}: this cohort has an anchor already, {anchor.id}", hint, "cohort_exists")
 
     history, run = recorded_run(args, ANCHOR, recorded, check)
@@ -86,7 +90,9 @@ def command_history_init(args: Namespace) -> Answer:
         lines.append(
             f"  note: the champion is version {version} ({champion.id}); a candidate must be compared with that one to be promoted"
         )
-    following = f"kaizen history record {recorded.project.improvement.argument()} --agent-version V, when there is a candidate"
+    name, is_run = recorded.project.improvement.argument(), args.improvement.startswith(RUN_PREFIX)
+    what = f"--run ID --baseline {name}" if is_run else name
+    following = f"kaizen history record {what} --agent-version V, when there is a candidate"
     return Answer(0, "anchored", lines[0], lines, history_answer(history, run), following)
 
 
@@ -127,7 +133,8 @@ def command_history_record(args: Namespace) -> Answer:
     ]
     lines.append(f"  {headline(comparison)}" if is_compared else "  recorded alone: it can be compared with, not promoted")
     if history.anchor(run.cohort()) is None:
-        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {project.improvement.argument()} --agent-version V")
+        name = RUN_PREFIX + (baseline if is_compared else args.stage) if args.run else project.improvement.argument()
+        lines.append(f"  note: the cohort has no anchor yet: kaizen history init {name} --agent-version V")
     lines += [f"  decision: {decision['status'] if decision else 'none'}"] if is_compared else []
     status = decision["status"] if decision else ""
     following = f"kaizen history promote {run.id}" if status.startswith("accepted") else decide_command(project.improvement)

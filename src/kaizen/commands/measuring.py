@@ -19,7 +19,7 @@ REPLICATE_CODES = {KEEPABLE: EXIT_DONE, EXTEND: EXIT_DONE, "incomplete": EXIT_IN
     "Measures a promising variant and the leader anew, pass by pass in turn, and says whether it may be kept.",
     [Argument("variant", "V", "name of the variant"), OF_CAMPAIGN, OF_SYSTEM],
     "kaizen replicate v017",
-    group="lab",
+    group="campaigns",
 )
 def command_replicate(args: Namespace) -> Answer:
     """Exit 0 keepable or worth more passes, 1 no, 4 a run failed."""
@@ -52,7 +52,7 @@ def difference_words(body: JsonObject) -> str:
     "Asks the sealed holdout once whether the leader is better than what was confirmed last: yes, no or void, and nothing else.",
     [OF_CAMPAIGN, OF_SYSTEM],
     "kaizen look",
-    group="lab",
+    group="campaigns",
 )
 def command_look(args: Namespace) -> Answer:
     """Exit 0 whatever the answer is; nothing but the answer differs."""

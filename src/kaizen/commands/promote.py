@@ -34,7 +34,7 @@ def command_promote(args: Namespace) -> Answer:
     _, assessment = assess_reviewed(project)
     refuse_stale(assessment, improvement, "promote")
     if decision.evidence != assessment.comparison["evidence"]:
-        hint = f"run: kaizen review {improvement.argument()}, then decide about what it shows"
+        hint = f"run: {improvement.review_command()}, then decide about what it shows"
         raise RefusedError(
             f"{improvement.shown('decision.yaml')}: the decision is about other evidence than the current one", hint, "stale_decision"
         )

@@ -58,7 +58,7 @@ def command_reliability(args: Namespace) -> Answer:
     message = "; ".join(verdict_text(entry, settings) for entry in entries)
     shown = project.improvement.shown(RELIABILITY_FILE)
     reason = entries[0]["verdict"] if len(entries) == 1 else "measured"
-    following = f"kaizen review {project.improvement.shown()}"
+    following = project.improvement.review_command(baseline)
     return Answer(0, reason, message, [*lines, f"written to {shown}"], {**document, "files": {"reliability": shown}}, following)
 
 

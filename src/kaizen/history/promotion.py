@@ -4,6 +4,7 @@ Every rule must hold; there is no way around one. Past promotions are judged by 
 rules when a history is validated.
 """
 
+import re
 from typing import NamedTuple
 
 from kaizen.cases.decision import Decision
@@ -85,7 +86,8 @@ def improvement_argument(run: HistoryRun) -> str:
     """The improvement of *run* as a command that is printed for a shell names it."""
     from shlex import quote
 
-    return quote(visible(str(run.manifest["improvement"].get("name") or "IMPROVEMENT"), 100))
+    name = str(run.manifest["improvement"].get("name") or "IMPROVEMENT")
+    return "run:ID" if re.search(r" \(r[0-9]{4,}\)\Z", name) else quote(visible(name, 100))  # the evidence of a run is called so
 
 
 def cohort_obstacle(history: History, run: HistoryRun) -> Obstacle:

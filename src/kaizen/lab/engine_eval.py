@@ -61,6 +61,9 @@ class RunEvidence(Improvement):
     def argument(self) -> str:
         return RUN_PREFIX + self.run
 
+    def review_command(self, baseline: str = "") -> str:
+        return f"kaizen review --baseline {RUN_PREFIX}{baseline or 'ID'} --candidate {RUN_PREFIX}{self.run}"
+
     def outer_folder(self) -> str:
         return self.outer
 

@@ -119,7 +119,10 @@ def claude_plugin(caller: Caller) -> Plugin | None:
     if not rows:
         return None
     errors = [each for each in rows[0].get("errors") or [] if isinstance(each, str)]
-    folder = text_at(rows[0], "readFromFolder") or text_at(rows[0], "installPath")
+    folder = text_at(rows[0], "readFromFolder")
+    if not folder:  # older ones do not say that they read a folder in place
+        markets = rows_where(claude_markets(caller), source="directory")
+        folder = os.path.join(text_at(markets[0], "path"), PLUGIN_FOLDER) if markets else text_at(rows[0], "installPath")
     return Plugin(text_at(rows[0], "version"), rows[0].get("enabled") is not False, folder, visible(errors[0], 300) if errors else "")
 
 

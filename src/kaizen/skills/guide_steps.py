@@ -58,10 +58,15 @@ def look_goal(view: GuideView) -> StepFinding:
     return not missing, f"system.md lacks {listed(missing)}" if missing else f"owner: {visible(sections['owner'], 60)}"
 
 
+def real_runs(view: GuideView) -> list[JsonObject]:
+    """The runs of the system itself, without those of stubs."""
+    return [run for run in view.runs() if not str(run["variant"]).startswith("stub-")]
+
+
 def look_boundary(view: GuideView) -> StepFinding:
     is_mutable = glob_test(view.system.mutable)
     files = sum(map(is_mutable, files_below(view.workspace.root, ""))) if view.system.mutable else 0
-    smoke = [run["id"] for run in view.runs() if (run.get("counts") or {}).get("ok")]
+    smoke = [run["id"] for run in real_runs(view) if (run.get("counts") or {}).get("ok")]
     found = f"{counted(files, 'mutable file')}; " + (f"{smoke[0]} answered" if smoke else "no run has answered yet")
     return bool(files and smoke), found
 
@@ -231,7 +236,7 @@ def look_stubs(view: GuideView) -> StepFinding:
 
 def look_transcripts(view: GuideView) -> StepFinding:
     said = view.statement("G14")
-    diagnostics = [run for run in view.runs() if run["diagnostic"] and not str(run["variant"]).startswith("stub-")]
+    diagnostics = [run for run in real_runs(view) if run["diagnostic"]]
     told = f"{counted(len(diagnostics), 'diagnostic run')}"
     if not diagnostics:
         return False, told
@@ -255,14 +260,13 @@ def look_noise(view: GuideView) -> StepFinding:
 
 def look_headroom(view: GuideView) -> StepFinding:
     metric = view.system.metric
-    full = [run for run in view.runs() if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
-    full = [run for run in full if not str(run["variant"]).startswith("stub-")]
+    full = [run for run in real_runs(view) if run["state"] == DONE and not (run["diagnostic"] or run["limited"])]
     value = run_value(view, full[0]) if full else None
     best, floor = (metric.maximum, metric.minimum) if metric.is_higher_better else (metric.minimum, metric.maximum)
     if value is None or best is None or floor is None:
         return (False, "no full run yet") if not full else (None, f"{full[0]['id']}: the range of the metric is not known")
     share, lost = abs(value - floor) / abs(best - floor), {line["item"] for line in answered_lines(view.store, full[0])}
-    for run in full:
+    for run in full if lost else ():
         lost -= {line["item"] for line in answered_lines(view.store, run) if line["score"] != metric.worst}
     told = f"{full[0]['id']}: {percent(round(share * 10000), 10000, 1)} of the range; {counted(len(lost), 'case')} at the worst always"
     return share < TOO_EASY and not lost, told
@@ -322,6 +326,12 @@ def guide_rows(view: GuideView) -> list[JsonObject]:
     """[{id, title, done, evidence, command, stated}] of all steps; `done` is None where files cannot show it."""
     places = {"id": view.name, "system": view.shown("../system.md"), "guide": view.shown("")}
     return [step_row(view, step, step.command.format(**places)) for step in GUIDE_STEPS]
+
+
+def next_row(rows: list[JsonObject]) -> JsonObject | None:
+    """The first of *rows* that is not done, None when all are; noise is measured inside a campaign, so G15 comes after G17."""
+    left = [row for row in rows if row["done"] is not True]
+    return next((row for row in left if row["id"] != "G15" or all(each["id"] != "G17" for each in left)), None)
 
 
 def step_row(view: GuideView, step: GuideStep, command: str) -> JsonObject:

@@ -163,16 +163,17 @@ def grants(checks: list[Surrounding]) -> dict[str, list[str]]:
 
     engine = f'python3 "{os.path.realpath(own_path())}"'
     root = next((read_root() for check in checks if check.id == "git" and check.state != BLOCKED), os.getcwd())
-    rules = ["Bash(git add *)", "Bash(git commit *)", "Bash(git switch *)", f"Bash({engine} *)"]
+    rules = [f"Bash({engine} *)"]
     writable = f'sandbox_workspace_write.writable_roots=["{root}/.git"]'
     return {
         "claude": [
             f"interactive: answer its questions; or start it with --allowedTools {shlex.join(rules)}",
-            f"headless: claude -p … --allowedTools {shlex.join(rules)}",
+            f"headless: claude -p … --permission-mode acceptEdits --allowedTools {shlex.join(rules)}",
             "that rule lets `kaizen run` start the project's own programs without a question",
+            "kaizen lab open and kaizen lab commit stand in for git; on the own branch also: 'Bash(git add *)' 'Bash(git commit *)'",
         ],
         "codex": [
-            "interactive: workspace-write is enough; kaizen lab open stands in for commits",
+            "interactive: workspace-write is enough; kaizen lab open and kaizen lab commit stand in for git",
             "headless: codex exec --sandbox workspace-write …, from the top of the repository",
             f"commits in the repository itself: -c {shlex.quote(writable)}",
             "network: -c sandbox_workspace_write.network_access=true",

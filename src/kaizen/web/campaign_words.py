@@ -72,20 +72,19 @@ def story_headline(story: JsonObject) -> StoryHeadline:
     lead = f"{counted(len(tried), 'variant')} tried"
     lead += f", {counted(len(kept), 'bet')} kept on development cases without being confirmed" if kept else ""
     lead += f"; {story['looks']['spent']} of {counted(story['looks']['number'], 'look')} at the holdout spent."
-    if story["integrity"]:
-        broken = listed([str(each.get("message") or each.get("kind")) for each in story["integrity"]], 3)
+    if story["unsettled"]:
+        broken = listed([str(each.get("message") or each.get("kind")) for each in story["unsettled"]], 3)
         return StoryHeadline("bad", "Void: the record cannot be trusted", f"{broken}. {lead}")
     claims = story_claims(story)
     if not claims:
         return StoryHeadline("calm", "Nothing is claimed", f"No variant was confirmed on the sealed holdout. {lead}")
-    last = claims[0]
-    if last.get("lower") is None:
-        sentence = f"{last['leader']} is confirmed as better than {last['reference']}"
-        return StoryHeadline("good", sentence, f"By how much is opened when the campaign closes. {lead}")
-    least, estimate = gain_text(story, last["lower"]), gain_text(story, last["gain"])
-    sentence = f"{last['leader']} is better than {last['reference']} by at least {least}"
-    level = f"At the level of look {last['look']} ({last['level']:.3g}); the estimate is {estimate}, which is on the high side."
-    return StoryHeadline("good", sentence, f"{level} {lead}")
+    name, claim = claims[0]["leader"], (story["closed"] or {}).get("claim") or {}
+    if claim.get("lower") is None:
+        later = "is not known: the answers of a look were not kept" if story["closed"] else "is opened when the campaign closes"
+        return StoryHeadline("good", f"{name} is confirmed as better than the baseline", f"By how much {later}. {lead}")
+    sentence = f"{name} is better than the baseline by at least {gain_text(story, claim['lower'])}"
+    estimate = f"the estimate is {gain_text(story, claim['gain'])}, corrected for having passed a look"
+    return StoryHeadline("good", sentence, f"On the sealed holdout, at level {claim['level']:.3g}; {estimate}. {lead}")
 
 
 def standing_text(variant: JsonObject) -> str:
