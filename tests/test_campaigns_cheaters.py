@@ -407,6 +407,21 @@ class Records(Cheating):
         self.rechained(self.campaign.file("holdout.jsonl"), told)
         self.assertEqual(self.tell("campaign", "close"), (5, "ledger_changed"))
 
+    def test_a_yes_made_up_in_the_whole_store_is_told_as_one_that_left_nothing_and_is_none_where_another_user_keeps_the_holdout(self):
+        self.test_verdicts_that_were_written_by_hand_are_a_bet_that_no_look_confirms(is_closing=False)
+        sides = {"leader_commit": self.git("rev-parse", "HEAD~1"), "reference_commit": self.base}
+        body = {"look": 1, "yes_before": 0, "level": 0.005, "answer": "yes", **sides}
+        with kaizen.writing_journal(self.campaign, "holdout.jsonl") as log:
+            log.append("look", {**body, "void_reason": None, "copied": False})
+        kaizen.record(self.campaign, "look", **body, leader="cheat", reference="baseline")
+        restore = self.snapshot()
+        self.say("campaign", "close")
+        self.assertIn("the answers of a look were not kept", self.bodies("closed")[0]["headline"])
+        restore()
+        self.amend(holdout={**self.campaign.contract["holdout"], "level": "other_user"})
+        self.say("campaign", "close")
+        self.assertEqual(self.bodies("closed")[0]["headline"], "nothing is claimed")
+
     def test_an_older_copy_of_the_store_brings_no_look_back(self):
         self.is_known()
         self.write_agent(0.5, ids=[f"d{number}" for number in range(1, 31)])
@@ -422,7 +437,7 @@ class Records(Cheating):
         self.assertEqual(self.tell("campaign", "close"), (5, "ledger_changed"))
         self.win_nothing(is_bet=True)
 
-    def test_verdicts_that_were_written_by_hand_are_a_bet_that_no_look_confirms(self):
+    def test_verdicts_that_were_written_by_hand_are_a_bet_that_no_look_confirms(self, is_closing=True):
         commit, leader = self.variant("cheat", 0.5), self.base
         runs = self.bodies("noise")[0]["runs"]
         numbers = {"n": 30, "gain": 0.4, "se": 0.01, "z": 40.0}
@@ -432,6 +447,8 @@ class Records(Cheating):
         more = {"passes": 3, "excess": [], "guards": [], "lost_items": [], "drift_z": 0.0, "can_simplify": False}
         kaizen.record(self.campaign, "replicate", **sides, runs=both, verdict="keepable", reasons=[], **numbers, **more)
         self.assertEqual(self.tell("keep", "cheat", "--lesson", "x")[0], 0)
+        if not is_closing:
+            return
         self.assertEqual(self.say("look")[1]["answer"], "no")
         self.say("campaign", "close")
         self.assertEqual(self.bodies("closed")[0]["headline"], "nothing is claimed")

@@ -26,6 +26,7 @@ from kaizen.lab.runstore import RunStore
 from kaizen.lab.workspace import Workspace
 from kaizen.stats.paired_runs import noise_floor, paired_difference
 
+OTHER_USER = "other_user"  # the seal level
 NOTHING_CLAIMED = "nothing is claimed"
 PLAIN_CONFIDENCE = 0.95
 
@@ -134,7 +135,10 @@ def claim_of(state: CampaignState, claims: list[JsonObject]) -> JsonObject | Non
     """{lower, gain, level, looks} of the reference over the baseline; None when nothing is claimed.
 
     Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
+    Where another user keeps the holdout, and so every answer, a look that left none was none.
     """
+    if state.contract["holdout"]["level"] == OTHER_USER and any(each["seen"] is None for each in claims):
+        return None
     if state.reference.variant == UNCHANGED or state.unsettled() or not claims:
         return None
 
