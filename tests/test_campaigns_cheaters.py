@@ -189,7 +189,8 @@ class Answers(Cheating):
 
     def test_development_answers_are_memorised_however_they_are_dressed_and_need_a_person(self):
         self.is_known()
-        for how, (dress, _) in DISGUISES.items():
+        for how in ("plain", "base64", "one word a line"):
+            dress = DISGUISES[how][0]
             self.git("checkout", "-q", self.base)
             write(self.repo / "agent.json", json.dumps({"rate": 0.5, "how": how, "answers": [dress(case(n)["input"]) for n in range(1, 31)]}))
             self.commit(how)
@@ -581,6 +582,35 @@ class Commits(Cheating):
         with mock.patch.object(QuickEval, "answer", answer):
             self.tell("replicate", "cheat")
         self.assertEqual(set(seen) - {("cheat", 0.6)}, {("baseline", 0.5)})
+
+    def test_an_object_that_was_written_anew_under_its_old_hash(self):
+        self.variant("cheat", 0.6)
+        self.tell("run", "--system", "demo", "--variant", "cheat", "--hypothesis", "h")
+        for what in ("blob", "tree", "commit"):
+            with self.subTest(what):
+                kept = self.folder / f"git-{what}"
+                shutil.copytree(self.repo / ".git", kept)
+                broken = self.git("commit-tree", "-m", "broken", self.broken_tree())
+                names = {"blob": ":agent.json", "tree": "^{tree}", "commit": ""}
+                old, new = (self.git("rev-parse", commit + names[what]) for commit in (self.base, broken))
+                for name in (old, new):
+                    self.assertTrue((self.repo / ".git/objects" / name[:2] / name[2:]).exists(), what)
+                place = self.repo / ".git/objects" / old[:2] / old[2:]
+                place.chmod(0o600)
+                shutil.copyfile(self.repo / ".git/objects" / new[:2] / new[2:], place)
+                status, reason = self.tell("replicate", "cheat")
+                self.assertNotIn(reason, ("keepable", "extend"), (status, reason))
+                shutil.rmtree(self.repo / ".git")
+                shutil.copytree(kept, self.repo / ".git")
+
+    def broken_tree(self):
+        """The tree of the base with an agent that fails."""
+        index = {"GIT_INDEX_FILE": str(self.folder / "broken-index")}
+        with mock.patch.dict(self.surroundings, index):
+            self.git("read-tree", self.base)
+            name = self.git("hash-object", "-w", str(write(self.folder / "broken.json", json.dumps({"rate": 0.0}))))
+            self.git("update-index", "--cacheinfo", f"100644,{name},agent.json")
+            return self.git("write-tree")
 
     def test_a_submodule_is_no_part_of_a_variant(self):
         (self.repo / "src").mkdir(exist_ok=True)
