@@ -236,7 +236,7 @@ class Screens(Begun):
 
         with killed_at(0) as count:
             expected = again()
-        for number in [*range(1, 8), *range(8, count[0], 130), *range(count[0] - 4, count[0] + 1)]:
+        for number in [*range(1, 8), *range(8, count[0], 67), *range(count[0] - 4, count[0] + 1)]:
             restore()
             with killed_at(number), self.assertRaises(Killed):
                 again()

@@ -103,14 +103,14 @@ class EveryType(StrictTestCase):
                     line = json.dumps([outcome.reason, outcome.value, outcome.evidence], allow_nan=False)
                     self.assertLess(len(line), 20_000)
 
-    def test_two_megabytes_of_output_are_looked_at_in_seconds(self):
-        output = "word 12,5 " * 200_000
+    def test_ten_megabytes_of_output_are_looked_at_in_seconds(self):
+        output = "word 12,5 " * 1_000_000
         for kind in self.types():
             case = {"id": "c1", "input": "?", **kind.example.get("case", {})}
             began = time.process_time()
             observation = {"case_id": "c1", "trial": 1, "status": "completed", **kind.example["observation"], "output": output}
             outcome = kaizen.prepare_entry(kind.example["entry"]).evaluate(observation, case, {})
-            self.assertLess(time.process_time() - began, 6)
+            self.assertLess(time.process_time() - began, 30)
             self.assertLess(len(json.dumps([outcome.reason, outcome.value, outcome.evidence])), 20_000)
 
     def test_without_output_and_steps_nothing_passes(self):
