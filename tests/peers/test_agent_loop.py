@@ -17,7 +17,7 @@ IDEAS = [
 ]
 # What happens with these ideas, by the rules of docs/campaigns.md: one is kept and the holdout, too small for such a gain, says no to it; the
 # other shows nothing and is given up.
-EVENTS = ["campaign_opened", "baseline", "noise", "screen", "replicate", "keep", "look", "screen", "discard", "closed"]
+EVENTS = ["campaign_opened", "baseline", "noise", "screen", "replicate", "keep", "look_begun", "look", "screen", "discard", "closed"]
 
 
 class Campaign(StrictTestCase):
@@ -39,7 +39,7 @@ class Campaign(StrictTestCase):
         bodies = [event["body"] for event in journal]
         # 6 of the 33 cases speak of hours and of nothing else that the first version misses; the standard error of such a share is 0.0682.
         self.assertEqual((round(bodies[4]["gain"], 4), round(bodies[4]["se"], 4), bodies[4]["verdict"]), (0.1818, 0.0682, "keepable"))
-        self.assertEqual((bodies[5]["variant"], bodies[6]["answer"], bodies[8]["variant"]), ("v001", "no", "v002"))
+        self.assertEqual((bodies[5]["variant"], bodies[7]["answer"], bodies[9]["variant"]), ("v001", "no", "v002"))
         looks = [event["body"] for event in read_lines(store / "holdout.jsonl") if event["type"] == "look"]
         self.assertEqual([(look["look"], look["answer"]) for look in looks], [(1, "no")])
         told = json.dumps([step.get("result") for step in ended.steps], ensure_ascii=False)
