@@ -78,6 +78,12 @@ class Ideas(CampaignLab):
                 self.assertIn("ideas.jsonl:1", self.say(*words, status=status, reason=reason)["message"])
             os.remove(path)
 
+    def test_a_refusal_shows_the_control_characters_of_a_name_as_escapes(self):
+        told = run_cli("idea", "list", "--system", "\x1b[31mred\u202e")
+        self.assertEqual(told.status, 2)
+        self.assertIn("no campaign of \\x1b[31mred\\u202e is open", told.stderr)
+        self.assertNotIn("\x1b", told.stderr)
+
     def test_a_number_of_the_journal_that_is_a_list_is_refused_with_its_line(self):
         self.history.say("noise", runs=[], passes=3, flip_rate=[None], se_pass=0.1)
         number = len(self.history.campaign.events)
