@@ -2,8 +2,8 @@
 """Measure Kaizen against the machine's own limits, and print one table.
 
     python scripts/bench.py                 all, a few minutes
-    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate leaves lab memory review redaction
-                                                    statistics
+    python scripts/bench.py --only startup  one of: startup process persistent saturation shards evaluate leaves lab campaign memory review
+                                                    redaction statistics
     python scripts/bench.py --write         also put the table into docs/performance.md
 
 Each figure stands beside a floor measured in the same run: a straight program, without
@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 import build
 import sources
+from bench_campaign import campaign_seconds
 from bench_lab import lab_overhead
 from bench_leaves import MOST_GROWTH, measured_leaves, similarity_at_its_bound
 from bench_programs import (
@@ -334,6 +335,19 @@ def bench_lab(folder: Path) -> list[Row]:
     return [Row("run of a system, 5,000 items, all told", f"{ran:.2f} s", floor, f"{more:+.2f} ms an item", "≤ 1 ms")]
 
 
+def bench_campaign(folder: Path) -> list[Row]:
+    """Where a campaign of 500 variants stands."""
+    place = folder / "campaign"
+    place.mkdir()
+    floor = typical(kaizen("--version"), place).cpu
+    found = campaign_seconds(place, kaizen(), lambda command: typical(command, place, 3, ok=(0, 1, 3)).cpu)
+    beside = f"{floor * 1000:.0f} ms, `kaizen --version`"
+    return [
+        Row(f"`kaizen {name}` with 500 variants, CPU", f"{cpu:.2f} s", beside, f"{cpu / floor:.1f} ×", "≤ 0.5 s")
+        for name, cpu in found.items()
+    ]
+
+
 def bench_memory(folder: Path) -> list[Row]:
     """Time and peak memory of run --replay, merge and evaluate at 1,000 and at 100,000 trials of 1 KB."""
     version = typical(kaizen("--version"), folder, 5)
@@ -451,6 +465,7 @@ BENCHES = {
     "evaluate": bench_evaluate,
     "leaves": bench_leaves,
     "lab": bench_lab,
+    "campaign": bench_campaign,
     "memory": bench_memory,
     "review": bench_review,
     "redaction": bench_redaction,

@@ -14,6 +14,7 @@ import ast
 import builtins
 import symtable
 import sys
+from typing import TypeGuard
 
 from sources import (
     LOADER,
@@ -160,7 +161,14 @@ def check_nodes(module: Module, house: House, problems: Problems) -> None:
             name = f".{node.attr}" if f".{node.attr}" in methods else dotted(node)
             if name.startswith(".") or name.split(".")[0] in PARTLY_BEHIND_DOORS:
                 check_door(module, node.lineno, name, house, problems)
-        pending.extend((child, inside) for child in ast.iter_child_nodes(node))
+        for field in node._fields:
+            value = getattr(node, field, None)
+            pending += [(child, inside) for child in (value if isinstance(value, list) else [value]) if is_branch(child)]
+
+
+def is_branch(value: object) -> TypeGuard[ast.AST]:
+    """True for a node that may have others below it."""
+    return isinstance(value, ast.AST) and bool(value._fields) and not isinstance(value, (ast.Name, ast.Constant))
 
 
 def dotted(node: ast.Attribute) -> str:

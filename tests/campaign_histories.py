@@ -1,5 +1,6 @@
 """Histories of campaigns made up for tests: a contract, and journals of any length, by hand or at random."""
 
+import contextlib
 import json
 import os
 
@@ -28,6 +29,7 @@ class History:
         write(os.path.join(self.folder, "contract.json"), text)
         self.campaign = kaizen.Campaign("c1", "demo", self.contract, self.folder, [])
         self.runs = 0
+        self.logs = None  # {journal: its log} while nobody else writes: see `alone`
         self.say(
             "campaign_opened", contract_sha256=kaizen.sha256_hex(text.encode()), commit=base, sealed="/sealed", holdout_key="k",
             inherited={"looks": 0, "yes": 0, "from": []}, level="honour", history_hits=0,
@@ -37,12 +39,30 @@ class History:
     def state(self):
         return kaizen.campaign_state(self.campaign)
 
+    @contextlib.contextmanager
+    def alone(self):
+        """While the block runs the journals stay open: they are not read again for each event."""
+        self.logs = {}
+        try:
+            yield
+        finally:
+            for log in self.logs.values():
+                log.close()
+            self.logs = None
+
     def say(self, kind, /, **body):
-        return kaizen.record(self.campaign, kind, **body)
+        if self.logs is None:
+            return kaizen.record(self.campaign, kind, **body)
+        self.campaign.events.append(self.append("journal.jsonl", kind, **body))
+        return self.campaign.events[-1]
 
     def append(self, name, kind, /, **body):
-        with kaizen.writing_journal(self.campaign, name) as log:
-            log.append(kind, body)
+        if self.logs is None:
+            with kaizen.writing_journal(self.campaign, name) as log:
+                return log.append(kind, body)
+        if name not in self.logs:
+            self.logs[name] = kaizen.ChainLog(self.campaign.file(name))
+        return self.logs[name].append(kind, body)
 
     def run(self, purpose, variant, state="completed", commit="", idea="", reason=None, cost=0.5, ends=True):
         """A run that began, and ended unless told otherwise; its id."""
@@ -115,6 +135,12 @@ class History:
 def random_history(store, random, steps=40, base="0" * 40):
     """A campaign of *steps* legal steps, drawn by *random*; ended anywhere."""
     history = History(store, base)
+    with history.alone():
+        return live(history, random, steps)
+
+
+def live(history, random, steps):
+    """*history* after *steps* more of them."""
     stages = [lambda: history.run("diagnostic", "baseline"), None]
     if random.random() < 0.1:
         stages[random.randrange(2)]

@@ -63,7 +63,8 @@ class CampaignLab(Lab):
             sealed[run] = self.make_run(run, variant, commit if side == "candidate" else self.base, scores)
         for event in self.history.campaign.events:
             if event["type"] == "run_ended" and event["body"]["run"] in sealed:
-                event["body"]["items"] = sealed[event["body"]["run"]]
+                run = event["body"]["run"]
+                event["body"].update(items=sealed[run], terms=kaizen.terms_of(self.store.read(run)))
         self.rewrite()
         return runs
 

@@ -7,6 +7,7 @@ fail on yesterday's program. Tests then `import kaizen` and use its flat names.
 import atexit
 import contextlib
 import difflib
+import gc
 import io
 import json
 import os
@@ -34,27 +35,24 @@ for _folder in (ROOT, ROOT / "scripts"):
 
 import sections
 
-import build
-import sources
 
+def checked_build() -> "subprocess.CompletedProcess[str]":
+    """How `scripts/build.py --check` ended; ends the tests at once if kaizen.py is not what src/ gives.
 
-def refuse_stale_bundle() -> None:
-    """Ends the tests at once if kaizen.py is not what src/ gives.
-
-    It builds in memory: half a second once per process, and no cache that could be wrong.
+    It builds in memory: seconds once per process, and no cache that could be wrong. In a process of its own, whose
+    hundreds of megabytes would otherwise be copied at every fork.
     """
-    problems = sources.Problems()
-    made = build.bundle(ROOT, sources.HOUSE, problems)
-    if not problems and build.current(BUNDLE) == made.text.encode("utf-8"):
-        return
-    message = "\n".join([*problems[:10], "kaizen.py is stale: run python scripts/build.py"])
+    done = subprocess.run([sys.executable, str(ROOT / "scripts/build.py"), "--check"], capture_output=True, text=True, check=False)
+    if done.returncode == 0 or done.returncode == 1 and "build: kaizen.py is" not in done.stderr:  # a copy may be stale
+        return done
+    message = f"{done.stderr[:4000]}\nkaizen.py is stale: run python scripts/build.py"
     if "pytest" in sys.modules:  # which keeps to itself what a test prints
         raise RuntimeError(message)
     print(message, file=sys.stderr, flush=True)
     os._exit(1)  # unittest takes SystemExit for a test that cannot be imported, and goes on
 
 
-refuse_stale_bundle()
+CHECKED = checked_build()
 
 import kaizen
 
@@ -62,6 +60,8 @@ import kaizen
 _compiler = sections.Compiler(kaizen)
 kaizen.load_section(*kaizen.SECTIONS)
 _compiler.keep()
+os.fsync = lambda descriptor: None  # a process that is killed loses nothing that the system has: no test is about the disk
+gc.freeze()  # the program stays: no collection need look through all of it again
 
 # --- Running Kaizen -------------------------------------------------------------------
 

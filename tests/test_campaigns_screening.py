@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from unittest import mock
 
@@ -276,10 +275,10 @@ class OtherSystems(measuring_fixture.CampaignLab):
         os.remove(self.repo / "kaizen/systems/demo/eval.py")
         own = self.repo / "improvements/demo"
         os.makedirs(own)
-        words = "".join(f"\n  - {json.dumps(word)}" for word in (sys.executable, "-S", "agent_code.py"))
-        write(self.repo / "kaizen/systems/demo/system.md", f"---\nmetric: pass_rate\nimprovement: improvements/demo\nrunner:{words}\nmutable:\n  - agent.json\n  - agent_code.py\n---\n")
+        words = "".join(f"\n  - {json.dumps(word)}" for word in ("sh", "agent_code.sh"))
+        write(self.repo / "kaizen/systems/demo/system.md", f"---\nmetric: pass_rate\nimprovement: improvements/demo\nrunner:{words}\nmutable:\n  - agent.json\n  - agent_code.sh\n---\n")
         write(own / "evaluation.json", json.dumps({"evaluators": [{"id": "right", "type": "contains", "values": ["yes"]}]}))
-        write(self.repo / "agent_code.py", RUNNER)
+        write(self.repo / "agent_code.sh", RUNNER)
         self.dataset = own / "test_cases.jsonl"
         self.play(own / "test_cases.jsonl")
 
@@ -310,11 +309,13 @@ def answer(number):
     return "yes" if number <= rate else "no"
 """
 RUNNER = """\
-import json, sys
-request = json.load(sys.stdin)
-rate = json.load(open("agent.json"))["rate"]
-print(json.dumps({"output": "yes" if request["case"]["input"]["n"] <= rate else "no"}))
-"""
+number() { read -r line; found=${line#*\\"$1\\":}; found=${found# }; found=${found%%[!0-9]*}; }
+number n; n=$found
+number rate < agent.json
+said=no
+[ "$n" -le "$found" ] && said=yes
+echo "{\\"output\\": \\"$said\\"}"
+"""  # a shell, which starts in a tenth of the time of a Python: there are two hundred
 TYPED = """\
 def run(value):
     import agent_code

@@ -87,9 +87,15 @@ class Gsm8k(Example):
         """All ways give the same, but for `execution` in the observations and the duration that results copy from it."""
         agent = (sys.executable, "-I", "-S", "examples/gsm8k/lookup_agent.py")
         for stage, model in (("baseline", "6b_finetuning"), ("candidate", "175b_finetuning")):
-            self.run_stage("gsm8k", stage, *agent[1:], f"examples/gsm8k/answers/{model}.jsonl", options=("--jobs", "2"))
+            options = ("--jobs", "2", "--persistent")
+            self.run_stage("gsm8k", stage, *agent[1:], f"examples/gsm8k/answers/{model}.jsonl", options=options)
         self.check()
+        cases = self.folder / "examples/gsm8k/test_cases.jsonl"
+        write(cases, "".join(cases.read_text(encoding="utf-8").splitlines(keepends=True)[:40]))  # each a process of its own
         answers = "examples/gsm8k/answers/6b_finetuning.jsonl"
+        self.run_stage("gsm8k", "process", *agent[1:], answers, options=("--jobs", "2"))
+        self.assertEqual(run_cli("evaluate", "examples/gsm8k", "--stage", "process").status, 0)
+        self.assertEqual({line["outcome"] for line in read_lines("examples/gsm8k/process.evaluated.jsonl")}, {"pass", "fail"})
         for way, words in (
             ("plain", ("--plain", "--", *agent, answers, "--plain")),
             ("persistent", ("--persistent", "--", *agent, answers)),
@@ -99,7 +105,7 @@ class Gsm8k(Example):
                 done = run_cli("run", "examples/gsm8k", "--stage", way, "--jobs", "2", "--progress", "none", *words)
                 self.assertEqual(done.status, 0, done.stderr)
                 self.assertEqual(run_cli("evaluate", "examples/gsm8k", "--stage", way).status, 0)
-                self.assertEqual(self.lines_of(way), self.lines_of("baseline"))
+                self.assertEqual(self.lines_of(way), self.lines_of("process"))
 
     def lines_of(self, stage):
         """Observations and results of a stage as text, without what differs from run to run."""

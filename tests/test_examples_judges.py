@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import unittest
+from unittest import mock
 
 import support
 from support import ROOT, read_lines, run_cli
@@ -60,7 +61,8 @@ class ModelAnswers(unittest.TestCase):
     def setUpClass(cls):
         spec = importlib.util.spec_from_file_location("openai_judge", ROOT / ".agents/skills/improve-agent/scripts/openai_judge.py")
         cls.judge = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(cls.judge)
+        with mock.patch.object(sys, "dont_write_bytecode", True):  # a skill's folder is copied as it is
+            spec.loader.exec_module(cls.judge)
 
     def test_whatever_does_not_fit_is_no_score_and_no_crash(self):
         scores = ("NaN", "Infinity", "-Infinity", "1" + "0" * 400, "-0.1", "1.01", "true", '"1"', "null", "[" * 100_000)

@@ -18,15 +18,15 @@ class Folders(support.TemporaryFolder):
 
     NAME = "Mes données (v2) & l'été 2026"
 
-    def job(self, folder, place, runner):
+    def job(self, folder, place, runner, run=run_process):
         """Runs the whole job with *folder* as the current one; returns what gate says of it."""
         for stage in ("baseline", "candidate"):
-            done = run_process("run", place, "--stage", stage, "--progress", "none", "--", sys.executable, runner, stage, cwd=folder)
+            done = run("run", place, "--stage", stage, "--progress", "none", "--", sys.executable, runner, stage, cwd=folder)
             self.assertEqual(done.status, 0, done.stdout + done.stderr)
         for argv in (("validate", place), ("evaluate", place), ("review", place)):
-            done = run_process(*argv, cwd=folder)
+            done = run(*argv, cwd=folder)
             self.assertEqual(done.status, 0, done.stdout + done.stderr)
-        answer = json.loads(run_process("gate", place, "--json", cwd=folder).stdout)
+        answer = json.loads(run("gate", place, "--json", cwd=folder).stdout)
         return [answer[key] for key in ("recommendation", "counts", "reasons")]
 
     def prepare(self, folder):
@@ -42,7 +42,7 @@ class Folders(support.TemporaryFolder):
         self.prepare(odd)
         self.prepare(plain)
         self.prepare(outside)
-        expected = self.job(plain, "change one", "my runners/agent.py")
+        expected = self.job(plain, "change one", "my runners/agent.py", run_cli)
         self.assertEqual(self.job(odd, "change one", "my runners/agent.py"), expected)
         self.assertEqual(self.job(self.folder, outside / "improvements/change one", outside / "my runners/agent.py"), expected)
         meta = support.read_json(odd / "improvements/change one/candidate.meta.json")

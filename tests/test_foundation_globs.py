@@ -41,14 +41,14 @@ class Globs(StrictTestCase):
     def test_they_mean_what_the_plainest_matcher_says(self):
         draw = random.Random(20260101)
         met = 0
-        for _ in range(30_000):
+        for _ in range(10_000):
             glob = "".join(draw.choice(["a", "b", "/", "*", "**", "**/", "?"]) for _ in range(draw.randint(1, 7)))
             path = "".join(draw.choice("aab/b") for _ in range(draw.randint(0, 9)))
             if not glob.startswith("/"):
                 expected = plainly_matches(glob, path)
                 met += expected
                 self.assertEqual(kaizen.glob_pattern(glob).match(path) is not None, expected, (glob, path))
-        self.assertGreater(met, 3000)
+        self.assertGreater(met, 1000)
 
     def test_no_glob_takes_long(self):
         started = time.monotonic()

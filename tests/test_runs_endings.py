@@ -197,7 +197,9 @@ class Interrupts(StageRun):
         self.assertEqual(set(self.statuses().values()), {"completed"})
 
     def test_while_a_bound_is_reached_nothing_is_recorded_as_not_run(self):
-        self.runner("#!/bin/sh\n[ $KAIZEN_CASE_ID != c2 ] || { touch started; exec sleep 60; }\necho '{\"output\": 1}'\n")
+        # c1 waits for c2: once it has answered without a price the bound is reached, and nothing more is started.
+        wait = "while [ ! -e started ]; do sleep 0.01; done"
+        self.runner(f"#!/bin/sh\n[ $KAIZEN_CASE_ID != c2 ] || {{ touch started; exec sleep 60; }}\n{wait}\necho '{{\"output\": 1}}'\n")
         tool = self.start("--max-cost", "1", "--jobs", "2")
         self.await_file("started")
         self.await_file("imp/s.jsonl", '"c1"')

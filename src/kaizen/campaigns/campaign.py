@@ -139,6 +139,9 @@ def find_campaign(workspace: Workspace, system: str = "", name: str = "", or_las
     if not found:
         of = f" of {system}" if system else ""
         hint = f"open one with: kaizen campaign open --system {system or 'ID'} --sealed DIR"
+        closed = campaign_ids(workspace)
+        if closed:
+            hint += f"; {listed(closed, 3)} {'is' if len(closed) == 1 else 'are'} closed, and shown with --campaign"
         raise InputError(f"no campaign{of} is open", hint, "no_campaign")
     if len(found) > 1:
         raise UsageError(f"{listed([each.id for each in found])} are open", "say which one with --campaign C")

@@ -15,7 +15,7 @@ from kaizen.campaigns.looking import LOOKS_FOLDER, take_look
 from kaizen.campaigns.measuring import arm_scores
 from kaizen.campaigns.notes import commit_notes, write_notes
 from kaizen.campaigns.rules import confirmed_bound, confirmed_gain, look_confidence, look_is_due
-from kaizen.campaigns.sealed import is_retired, open_sealed, retire, sealed_folder, sealed_obstacle
+from kaizen.campaigns.sealed import is_retired, ledger, open_sealed, retire, sealed_folder, sealed_obstacle
 from kaizen.campaigns.splitting import cluster_names
 from kaizen.campaigns.standing import mean_score
 from kaizen.campaigns.state import UNCHANGED, CampaignState, campaign_state, run_terms
@@ -26,6 +26,7 @@ from kaizen.lab.runstore import RunStore
 from kaizen.lab.workspace import Workspace
 from kaizen.stats.paired_runs import noise_floor, paired_difference
 
+OTHER_USER = "other_user"  # the seal level
 NOTHING_CLAIMED = "nothing is claimed"
 PLAIN_CONFIDENCE = 0.95
 
@@ -49,6 +50,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
         pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
+        ledger(campaign)  # refuses one that tells something else than its copy in the sealed place
         claims = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
         claim = claim_of(state, claims)
         retired = retire(campaign, state.reference.commit)
@@ -133,7 +135,10 @@ def claim_of(state: CampaignState, claims: list[JsonObject]) -> JsonObject | Non
     """{lower, gain, level, looks} of the reference over the baseline; None when nothing is claimed.
 
     Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
+    Where another user keeps the holdout, and so every answer, a look that left none was none.
     """
+    if state.contract["holdout"]["level"] == OTHER_USER and any(each["seen"] is None for each in claims):
+        return None
     if state.reference.variant == UNCHANGED or state.unsettled() or not claims:
         return None
 

@@ -36,7 +36,7 @@ from kaizen.campaigns.sealed import (
     sealed_obstacle,
 )
 from kaizen.campaigns.splitting import cluster_names
-from kaizen.campaigns.state import CampaignState, campaign_state, run_terms
+from kaizen.campaigns.state import LOOK_TOLD, CampaignState, campaign_state, run_terms
 from kaizen.cases.case import Case
 from kaizen.foundation.chain import read_chain
 from kaizen.foundation.errors import Interrupted, RefusedError
@@ -146,9 +146,8 @@ def untold_look(campaign: Campaign) -> str | None:
     for number, body in enumerate(ledger(campaign)):
         if number >= told:
             answer = str(body["answer"])
-            kept = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")
             names = next(each for each in begun if each["look"] == body["look"])
-            record(campaign, "look", **{key: body[key] for key in kept}, leader=names["leader"], reference=names["reference"])
+            record(campaign, "look", **{key: body[key] for key in LOOK_TOLD}, leader=names["leader"], reference=names["reference"])
     return answer
 
 

@@ -229,9 +229,15 @@ def tell_end(campaign: Campaign, document: JsonObject) -> None:
     before = [each["cost_usd"] for each in ends]
     cost = None if cost is None or None in before else max(0.0, cost - sum(before))
     seconds = round(max(0.0, document["seconds"] - sum(each["seconds"] for each in ends)), 3)
-    if not ends or (ends[-1]["state"], ends[-1]["items"]) != (document["state"], document["items"]):
-        told = {**own, "reason": document["reason"], "items": document["items"], "evaluations": max(0, evaluations)}
+    found = {**own, "items": document["items"], "terms": terms_of(document)}
+    if not ends or any(ends[-1][key] != value for key, value in found.items()):
+        told = {**found, "reason": document["reason"], "evaluations": max(0, evaluations)}
         record(campaign, "run_ended", run=document["id"], **told, cost_usd=cost, seconds=seconds)
+
+
+def terms_of(document: JsonObject) -> str:
+    """The fingerprint of what of the run *document* makes scores of its answers."""
+    return fingerprint([document[name] for name in ("commit", "metric", "passes", "population", "campaign")])
 
 
 class ArmRun:
@@ -419,10 +425,12 @@ def report_integrity(campaign: Campaign, kind: str, message: str, **more: object
 
 def check_recorded(campaign: Campaign, store: RunStore, runs: Sequence[str]) -> None:
     """Raises RefusedError (`integrity`), and records it, unless each of *runs* is there with the answers that the journal knows."""
-    ends = {event["body"]["run"]: event["body"]["items"] for event in campaign.events if event["type"] == "run_ended"}
+    ends = {event["body"]["run"]: event["body"] for event in campaign.events if event["type"] == "run_ended"}
     for run in runs:
         try:
-            is_same = store.read(run).get("items") == ends[run] and sum(1 for _ in store.items(run)) == ends[run]["lines"]
+            document, items = store.read(run), ends[run]["items"]
+            is_same = document.get("items") == items and sum(1 for _ in store.items(run)) == items["lines"]
+            is_same = is_same and ends[run]["terms"] == terms_of(document)
         except (InputError, RefusedError, KeyError):
             is_same = False
         if not is_same:

@@ -4,7 +4,7 @@ Beyond what lab/preflight.py asks, in this order, the first that fails is told:
 
     budget_spent       variants, evaluations, money or hours of the contract are used up
     locked_changed     a locked file, or what system.md says of scoring, is not that of the opening (integrity)
-    out_of_scope       the diff to the leader leaves the mutable globs
+    out_of_scope       the diff to the leader leaves the mutable globs, or links to what is outside of them
     duplicate          a complete run of this epoch had this tree, or this patch to this leader
     contaminated       an added line holds text of the holdout (integrity)
     hypothesis_missing a run that is no diagnostic has neither --hypothesis nor --idea
@@ -138,6 +138,18 @@ def refuse_out_of_scope(campaign: Campaign, paths: Sequence[str]) -> None:
         raise RefusedError(message, "take that change back, commit, and run again", "out_of_scope")
 
 
+def refuse_links(workspace: Workspace, campaign: Campaign, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`out_of_scope`) for a symbolic link among *paths* to what no commit fixes, or what may not change."""
+    is_mutable, root = glob_test(campaign.contract["mutable"]), os.path.realpath(workspace.root)
+    for path in paths:
+        place = workspace.path(path)
+        if os.path.islink(place):
+            target = os.path.relpath(os.path.realpath(place), root)
+            if os.path.isabs(os.readlink(place)) or not is_mutable(target):
+                message = f"{quoted(path)} is a symbolic link to a place that may not change in {campaign.id}, or that no commit fixes"
+                raise RefusedError(message, "put the file itself there, commit, and run again", "out_of_scope")
+
+
 def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, base: str) -> None:
     """Raises RefusedError (`duplicate`) when a complete, full run of this epoch had this tree, or this patch to the same leader."""
     for run, body in state.runs.items():
@@ -236,6 +248,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
         refuse_out_of_scope(campaign, paths)
+        refuse_links(workspace, campaign, paths)
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
@@ -266,12 +279,13 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
 def bench_in_tree(
     workspace: Workspace, campaign: Campaign, here: System, folders: WorkFolders, options: RunOptions
 ) -> tuple[Bench, CampaignState, Checkout]:
-    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, locked_changed."""
+    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, integrity, locked_changed."""
     state = campaign_state(campaign)
     is_new = options.variant not in state.variants and not options.is_diagnostic and options.variant != UNCHANGED
     refuse_spent(campaign, state, int(campaign.contract["dataset"]["items"]), int(is_new))
     checkout = checked_tree(workspace)
     bench = make_bench(workspace, campaign, checkout, folders)
+    check_recorded(campaign, bench.store, state.stored)
     changed = scoring_change(workspace, here, bench)
     if changed:
         report_integrity(campaign, "locked_changed", changed, variant=options.variant, commit=checkout.head)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kaizen.campaigns.campaign import CLOSED, IDEAS_FILE, LOOKS_FILE, Campaign, read_events
 from kaizen.campaigns.rules import KEEP_Z, PLATEAU_CATEGORIES, PLATEAU_VARIANTS, overfit_suspected
+from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runstore import CRASHED, TAINTED
 from kaizen.stats.looks import expected_false_keeps, look_level, luck_line
@@ -22,6 +23,7 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+LOOK_TOLD = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")  # of the ledger, in the journal
 VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
@@ -344,14 +346,20 @@ SEEN = {
 
 
 def campaign_state(campaign: Campaign) -> CampaignState:
-    """Where *campaign* stands. Raises RefusedError (`broken_chain`) when its ideas or its ledger were changed."""
+    """Where *campaign* stands. Raises RefusedError: `broken_chain`, `ledger_changed` when journal, ideas or ledger were changed."""
     state = CampaignState(campaign)
     state.ideas = {str(body["id"]): body for body in chain_bodies(campaign, IDEAS_FILE, "idea")}
     for event in campaign.events:
         see = SEEN.get(event["type"])
         if see is not None:
             see(state, event["body"], event["time"])
-    state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
+    ledger = list(chain_bodies(campaign, LOOKS_FILE, "look"))
+    if len(state.looks) > len(ledger) or any(
+        told.get(key) != own.get(key) for told, own in zip(state.looks, ledger, strict=False) for key in LOOK_TOLD
+    ):
+        message = f"{campaign.id}: the journal tells of looks that the ledger does not know"
+        raise RefusedError(message, "put back the files that Kaizen wrote; nothing can be claimed until then", "ledger_changed")
+    state.look_count = counted_looks(state, ledger)
     return state
 
 

@@ -184,9 +184,10 @@ def budget_words(budget: JsonObject) -> list[str]:
     words = []
     for name in BUDGET_NAMES:
         used, allowed = budget["used"][name], budget["allowed"].get(name)
-        text = "not known" if used is None else dollars(used) if name == "usd" else f"{used:,.6g}"
         limit = "" if allowed is None else f" of {allowed:,.6g}"
-        words.append(f"{text}{limit} {'' if name == 'usd' and used is not None else name}".rstrip())
-    if budget["used"]["unknown_costs"]:
-        words.append(f"the cost of {counted(budget['used']['unknown_costs'], 'run')} not known")
-    return words
+        if name == "usd":
+            words.append(f"{'cost not known' if used is None else dollars(used)}{limit}")
+        else:
+            words.append(f"{used:,.3g}{limit} hours" if name == "hours" else f"{used:,}{limit} {name}")
+    unknown = budget["used"]["unknown_costs"]
+    return [*words, f"{counted(unknown, 'run')} without a cost"] if unknown and budget["used"]["usd"] is not None else words

@@ -7,7 +7,7 @@ from kaizen.commands.campaign_words import OF_CAMPAIGN, OF_SYSTEM, campaign_name
 from kaizen.commands.table import Answer, command
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.jsonio import JsonObject, encode_readable
-from kaizen.foundation.text import listed, visible
+from kaizen.foundation.text import counted, listed, visible
 
 ENVELOPE_MARGIN = 200  # bytes of punctuation and exit code around the document, at most
 
@@ -40,7 +40,7 @@ def next_lines(why: str, action: str, document: JsonObject) -> list[str]:
     so_far = f", {gain:+.3g} over {situation['reference']}" if gain else ""
     lines = [
         f"{action}: {visible(why, 400)}",
-        f"  leader {situation['leader']}{so_far}; {situation['variants']} variants; looks left {situation['looks']['left']}",
+        f"  leader {situation['leader']}{so_far}; {counted(situation['variants'], 'variant')}; looks left {situation['looks']['left']}",
     ]
     lines += [f"  stop: {listed([code.replace('_', ' ') for code in document['stop']])}"] if document["stop"] else []
     lines += [f"  failing: {each['label']} ({each['n']} of {each['of']})" for each in memory["failures_top"][:3]]

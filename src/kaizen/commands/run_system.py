@@ -3,7 +3,7 @@
 from argparse import Namespace
 
 from kaizen.campaigns.campaign import load_campaign, open_campaigns
-from kaizen.campaigns.measuring import BASELINE_RUN
+from kaizen.campaigns.measuring import BASELINE_RUN, SCREENING
 from kaizen.campaigns.screening import Screened, campaign_run, resume_in_campaign
 from kaizen.commands.table import Answer, Argument, command
 from kaizen.foundation.errors import EXIT_DONE, EXIT_INCOMPLETE, EXIT_INTERRUPTED, UsageError
@@ -81,9 +81,10 @@ def further_words(document: JsonObject) -> list[str]:
     """What else is to be known about the run: what kind it is, how items ended, cost, source."""
     counts = listed([f"{number:,} {status}" for status, number in document["counts"].items() if number])
     kind = [word for word in ("diagnostic", "limited") if document[word]]
+    verdict = [] if document.get("campaign", {}).get("purpose") == SCREENING else [document["verdict"]]  # a screen has its own
     cost = [] if document["cost_usd"] is None else [f"cost {dollars(document['cost_usd'])}"]
     return [
-        f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
+        "; ".join(filter(None, [counts, f"commit {str(document['commit']['hash'])[:12]}", listed([*kind, *verdict])])),
         *cost,
     ]
 
@@ -106,7 +107,7 @@ def screened_answer(screened: Screened) -> Answer:
     body, system = screened.screen, screened.campaign.system
     if body is None:
         is_baseline = screened.purpose == BASELINE_RUN and answer.code == EXIT_DONE
-        return answer._replace(next=f"kaizen noise --system {system}") if is_baseline else answer
+        return answer._replace(next=f"kaizen noise --system {system}" if is_baseline else answer.next or "kaizen next")
     name, verdict = visible(body["variant"], 60), str(body["verdict"])
     sentence = f"{name} is {SCREEN_WORDS[verdict]}"
     if body["gain"] is not None:

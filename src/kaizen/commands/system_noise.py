@@ -53,7 +53,8 @@ def plan_of_system(args: Namespace) -> Answer:
     plan = campaign_plan(basis)
     reasons = plan["cannot_succeed"]
     message = f"a campaign on {counted(basis.items, 'item')} cannot succeed" if reasons else f"what {counted(basis.items, 'item')} can show"
-    following = "more items or trials, or a larger effect" if reasons else f"kaizen campaign open --system {args.system} --sealed DIR"
+    following = "kaizen next" if plan_campaign(workspace, args) else f"kaizen campaign open --system {args.system} --sealed DIR"
+    following = "more items or trials, or a larger effect" if reasons else following
     code, reason = (EXIT_NO, "cannot_succeed") if reasons else (EXIT_DONE, "planned")
     return Answer(code, reason, message, plan_words(plan, basis), plan, following)
 
@@ -102,9 +103,9 @@ def plan_words(plan: JsonObject, basis: PlanBasis) -> list[str]:
     for row in plan["mde"]:
         own = " *" if row["items"] == basis.items else ""
         lines.append(f"  {row['items']:>6,} items  " + "  ".join(f"{100 * row[key]:5.1f}" for key in ("1", "3", "6")) + own)
-    needed = [f"{number:,} at {counted(int(trials), 'trial')}" for trials, number in plan["items_needed"].items() if number]
+    needed = [f"{counted(number, 'item')} at {counted(int(trials), 'trial')}" for trials, number in plan["items_needed"].items() if number]
     if basis.effect > 0:
-        lines.append(f"to see {points(basis.effect)}: {listed(needed) or 'no number of'} items")
+        lines.append(f"to see {points(basis.effect)}: {listed(needed) or 'no number of items'}")
     look = plan["look"]
     cases = counted(basis.holdout, "holdout case")
     lines.append(f"a look at {cases}, {look['trials']} trials each, level {look['level']:.4g}, says yes to")

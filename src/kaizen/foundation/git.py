@@ -24,6 +24,9 @@ GIT_ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": "file",
     "GIT_CONFIG_COUNT": "0",
+    # A hash means the object that has it: no other stands in for it, and no other parents.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
     "LC_ALL": "C",
 }
 # The others point a git that is called from a hook at another repository, or choose programs.

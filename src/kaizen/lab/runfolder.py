@@ -277,7 +277,8 @@ class FolderStore(RunStore):
         """The folder of *run*. Raises InputError (`no_run`) when there is no such run."""
         path = os.path.join(self.runs, run)
         if not RUN_NAME.match(run) or not os.path.isfile(os.path.join(path, RUN_DOCUMENT)):
-            raise InputError(f"there is no run {quoted(run)}", did_you_mean(run, self.ids()) or "kaizen log lists the runs", "no_run")
+            meant = did_you_mean(run, self.ids()) if run[:1] == "r" else ""
+            raise InputError(f"there is no run {quoted(run)}", meant or "kaizen log lists the runs", "no_run")
         return path
 
     def ids(self) -> list[str]:

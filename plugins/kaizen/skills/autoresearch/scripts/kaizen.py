@@ -4391,6 +4391,9 @@ GIT_ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ALLOW_PROTOCOL": "file",
     "GIT_CONFIG_COUNT": "0",
+    # A hash means the object that has it: no other stands in for it, and no other parents.
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,
     "LC_ALL": "C",
 }
 # The others point a git that is called from a hook at another repository, or choose programs.
@@ -29244,7 +29247,8 @@ class FolderStore(RunStore):
         """The folder of *run*. Raises InputError (`no_run`) when there is no such run."""
         path = os.path.join(self.runs, run)
         if not RUN_NAME.match(run) or not os.path.isfile(os.path.join(path, RUN_DOCUMENT)):
-            raise InputError(f"there is no run {quoted(run)}", did_you_mean(run, self.ids()) or "kaizen log lists the runs", "no_run")
+            meant = did_you_mean(run, self.ids()) if run[:1] == "r" else ""
+            raise InputError(f"there is no run {quoted(run)}", meant or "kaizen log lists the runs", "no_run")
         return path
 
     def ids(self) -> list[str]:
@@ -32652,6 +32656,9 @@ def find_campaign(workspace: Workspace, system: str = "", name: str = "", or_las
     if not found:
         of = f" of {system}" if system else ""
         hint = f"open one with: kaizen campaign open --system {system or 'ID'} --sealed DIR"
+        closed = campaign_ids(workspace)
+        if closed:
+            hint += f"; {listed(closed, 3)} {'is' if len(closed) == 1 else 'are'} closed, and shown with --campaign"
         raise InputError(f"no campaign{of} is open", hint, "no_campaign")
     if len(found) > 1:
         raise UsageError(f"{listed([each.id for each in found])} are open", "say which one with --campaign C")
@@ -34942,6 +34949,7 @@ KEPT, SIMPLIFIED, CONFIRMED, NOT_CONFIRMED = "kept", "simplified", "confirmed", 
 KEEPABLE, EXTEND, NEAR_MISS = "keepable", "extend", "near_miss"
 # What a variant is called after its replication; one that may be kept, or goes on, stays promising.
 REPLICATED_AS = {KEEPABLE: PROMISING, EXTEND: PROMISING}
+LOOK_TOLD = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")  # of the ledger, in the journal
 VOID_VERDICT, INTEGRITY_ACCEPTED = "void", "integrity"
 OPEN_IDEA, RUNNING_IDEA, DISCARDED_IDEA, PARKED_IDEA = "open", "running", "discarded", "parked"
 
@@ -35264,14 +35272,20 @@ SEEN = {
 
 
 def campaign_state(campaign: Campaign) -> CampaignState:
-    """Where *campaign* stands. Raises RefusedError (`broken_chain`) when its ideas or its ledger were changed."""
+    """Where *campaign* stands. Raises RefusedError: `broken_chain`, `ledger_changed` when journal, ideas or ledger were changed."""
     state = CampaignState(campaign)
     state.ideas = {str(body["id"]): body for body in chain_bodies(campaign, IDEAS_FILE, "idea")}
     for event in campaign.events:
         see = SEEN.get(event["type"])
         if see is not None:
             see(state, event["body"], event["time"])
-    state.look_count = counted_looks(state, list(chain_bodies(campaign, LOOKS_FILE, "look")))
+    ledger = list(chain_bodies(campaign, LOOKS_FILE, "look"))
+    if len(state.looks) > len(ledger) or any(
+        told.get(key) != own.get(key) for told, own in zip(state.looks, ledger, strict=False) for key in LOOK_TOLD
+    ):
+        message = f"{campaign.id}: the journal tells of looks that the ledger does not know"
+        raise RefusedError(message, "put back the files that Kaizen wrote; nothing can be claimed until then", "ledger_changed")
+    state.look_count = counted_looks(state, ledger)
     return state
 
 
@@ -35315,7 +35329,7 @@ def seconds_between(start: str, end: str) -> float:
         return 0.0
     return max(0.0, (after - before).total_seconds())
 ''', (
-    "foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
+    "foundation.errors foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
     "campaigns.campaign campaigns.rules "
 ))
 # endregion
@@ -35769,9 +35783,15 @@ def tell_end(campaign: Campaign, document: JsonObject) -> None:
     before = [each["cost_usd"] for each in ends]
     cost = None if cost is None or None in before else max(0.0, cost - sum(before))
     seconds = round(max(0.0, document["seconds"] - sum(each["seconds"] for each in ends)), 3)
-    if not ends or (ends[-1]["state"], ends[-1]["items"]) != (document["state"], document["items"]):
-        told = {**own, "reason": document["reason"], "items": document["items"], "evaluations": max(0, evaluations)}
+    found = {**own, "items": document["items"], "terms": terms_of(document)}
+    if not ends or any(ends[-1][key] != value for key, value in found.items()):
+        told = {**found, "reason": document["reason"], "evaluations": max(0, evaluations)}
         record(campaign, "run_ended", run=document["id"], **told, cost_usd=cost, seconds=seconds)
+
+
+def terms_of(document: JsonObject) -> str:
+    """The fingerprint of what of the run *document* makes scores of its answers."""
+    return fingerprint([document[name] for name in ("commit", "metric", "passes", "population", "campaign")])
 
 
 class ArmRun:
@@ -35959,10 +35979,12 @@ def report_integrity(campaign: Campaign, kind: str, message: str, **more: object
 
 def check_recorded(campaign: Campaign, store: RunStore, runs: Sequence[str]) -> None:
     """Raises RefusedError (`integrity`), and records it, unless each of *runs* is there with the answers that the journal knows."""
-    ends = {event["body"]["run"]: event["body"]["items"] for event in campaign.events if event["type"] == "run_ended"}
+    ends = {event["body"]["run"]: event["body"] for event in campaign.events if event["type"] == "run_ended"}
     for run in runs:
         try:
-            is_same = store.read(run).get("items") == ends[run] and sum(1 for _ in store.items(run)) == ends[run]["lines"]
+            document, items = store.read(run), ends[run]["items"]
+            is_same = document.get("items") == items and sum(1 for _ in store.items(run)) == items["lines"]
+            is_same = is_same and ends[run]["terms"] == terms_of(document)
         except (InputError, RefusedError, KeyError):
             is_same = False
         if not is_same:
@@ -36002,7 +36024,7 @@ def refuse_spent(campaign: Campaign, state: CampaignState, evaluations: int, var
 #
 #     budget_spent       variants, evaluations, money or hours of the contract are used up
 #     locked_changed     a locked file, or what system.md says of scoring, is not that of the opening (integrity)
-#     out_of_scope       the diff to the leader leaves the mutable globs
+#     out_of_scope       the diff to the leader leaves the mutable globs, or links to what is outside of them
 #     duplicate          a complete run of this epoch had this tree, or this patch to this leader
 #     contaminated       an added line holds text of the holdout (integrity)
 #     hypothesis_missing a run that is no diagnostic has neither --hypothesis nor --idea
@@ -36065,6 +36087,18 @@ def refuse_out_of_scope(campaign: Campaign, paths: Sequence[str]) -> None:
     if beyond:
         message = f"{listed(beyond, 5)} may not change in {campaign.id}: only {listed(map(quoted, campaign.contract['mutable']), 10)} may"
         raise RefusedError(message, "take that change back, commit, and run again", "out_of_scope")
+
+
+def refuse_links(workspace: Workspace, campaign: Campaign, paths: Sequence[str]) -> None:
+    """Raises RefusedError (`out_of_scope`) for a symbolic link among *paths* to what no commit fixes, or what may not change."""
+    is_mutable, root = glob_test(campaign.contract["mutable"]), os.path.realpath(workspace.root)
+    for path in paths:
+        place = workspace.path(path)
+        if os.path.islink(place):
+            target = os.path.relpath(os.path.realpath(place), root)
+            if os.path.isabs(os.readlink(place)) or not is_mutable(target):
+                message = f"{quoted(path)} is a symbolic link to a place that may not change in {campaign.id}, or that no commit fixes"
+                raise RefusedError(message, "put the file itself there, commit, and run again", "out_of_scope")
 
 
 def refuse_duplicate(bench: Bench, state: CampaignState, tree: str, patch: str, base: str) -> None:
@@ -36165,6 +36199,7 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
             return go_on(bench, checkout, unfinished, False)
         purpose = purpose_of(state, options, paths)
         refuse_out_of_scope(campaign, paths)
+        refuse_links(workspace, campaign, paths)
         tree, (patch, text) = tree_hash(checkout), patch_since(checkout, base)
         if purpose != DIAGNOSTIC_RUN:
             refuse_duplicate(bench, state, tree, patch or "", base)
@@ -36195,12 +36230,13 @@ def campaign_run(workspace: Workspace, campaign: Campaign, options: RunOptions) 
 def bench_in_tree(
     workspace: Workspace, campaign: Campaign, here: System, folders: WorkFolders, options: RunOptions
 ) -> tuple[Bench, CampaignState, Checkout]:
-    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, locked_changed."""
+    """(bench, state, checkout) of a run of the tree at hand. Raises RefusedError: budget_spent, dirty_tree …, integrity, locked_changed."""
     state = campaign_state(campaign)
     is_new = options.variant not in state.variants and not options.is_diagnostic and options.variant != UNCHANGED
     refuse_spent(campaign, state, int(campaign.contract["dataset"]["items"]), int(is_new))
     checkout = checked_tree(workspace)
     bench = make_bench(workspace, campaign, checkout, folders)
+    check_recorded(campaign, bench.store, state.stored)
     changed = scoring_change(workspace, here, bench)
     if changed:
         report_integrity(campaign, "locked_changed", changed, variant=options.variant, commit=checkout.head)
@@ -36889,9 +36925,8 @@ def untold_look(campaign: Campaign) -> str | None:
     for number, body in enumerate(ledger(campaign)):
         if number >= told:
             answer = str(body["answer"])
-            kept = ("look", "yes_before", "level", "answer", "leader_commit", "reference_commit")
             names = next(each for each in begun if each["look"] == body["look"])
-            record(campaign, "look", **{key: body[key] for key in kept}, leader=names["leader"], reference=names["reference"])
+            record(campaign, "look", **{key: body[key] for key in LOOK_TOLD}, leader=names["leader"], reference=names["reference"])
     return answer
 
 
@@ -37870,6 +37905,7 @@ import math
 import os
 from typing import NamedTuple
 
+OTHER_USER = "other_user"  # the seal level
 NOTHING_CLAIMED = "nothing is claimed"
 PLAIN_CONFIDENCE = 0.95
 
@@ -37893,6 +37929,7 @@ def close_campaign(workspace: Workspace, name: str, reason: str, with_look: bool
         pass
     answer = last_look(workspace, campaign) if with_look else ""
     with deciding(workspace, name) as (campaign, state, checkout):
+        ledger(campaign)  # refuses one that tells something else than its copy in the sealed place
         claims = [opened_look(campaign, state, look) for look in state.looks if look.get("answer") == "yes"]
         claim = claim_of(state, claims)
         retired = retire(campaign, state.reference.commit)
@@ -37977,7 +38014,10 @@ def claim_of(state: CampaignState, claims: list[JsonObject]) -> JsonObject | Non
     """{lower, gain, level, looks} of the reference over the baseline; None when nothing is claimed.
 
     Sums over the looks that said yes. A sum of which a part is not known is None. `level`: the chance, at most, that the bound is too high.
+    Where another user keeps the holdout, and so every answer, a look that left none was none.
     """
+    if state.contract["holdout"]["level"] == OTHER_USER and any(each["seen"] is None for each in claims):
+        return None
     if state.reference.variant == UNCHANGED or state.unsettled() or not claims:
         return None
 
@@ -47667,9 +47707,10 @@ def further_words(document: JsonObject) -> list[str]:
     """What else is to be known about the run: what kind it is, how items ended, cost, source."""
     counts = listed([f"{number:,} {status}" for status, number in document["counts"].items() if number])
     kind = [word for word in ("diagnostic", "limited") if document[word]]
+    verdict = [] if document.get("campaign", {}).get("purpose") == SCREENING else [document["verdict"]]  # a screen has its own
     cost = [] if document["cost_usd"] is None else [f"cost {dollars(document['cost_usd'])}"]
     return [
-        f"{counts}; commit {str(document['commit']['hash'])[:12]}; {listed([*kind, document['verdict']])}",
+        "; ".join(filter(None, [counts, f"commit {str(document['commit']['hash'])[:12]}", listed([*kind, *verdict])])),
         *cost,
     ]
 
@@ -47692,7 +47733,7 @@ def screened_answer(screened: Screened) -> Answer:
     body, system = screened.screen, screened.campaign.system
     if body is None:
         is_baseline = screened.purpose == BASELINE_RUN and answer.code == EXIT_DONE
-        return answer._replace(next=f"kaizen noise --system {system}") if is_baseline else answer
+        return answer._replace(next=f"kaizen noise --system {system}" if is_baseline else answer.next or "kaizen next")
     name, verdict = visible(body["variant"], 60), str(body["verdict"])
     sentence = f"{name} is {SCREEN_WORDS[verdict]}"
     if body["gain"] is not None:
@@ -47760,7 +47801,8 @@ def plan_of_system(args: Namespace) -> Answer:
     plan = campaign_plan(basis)
     reasons = plan["cannot_succeed"]
     message = f"a campaign on {counted(basis.items, 'item')} cannot succeed" if reasons else f"what {counted(basis.items, 'item')} can show"
-    following = "more items or trials, or a larger effect" if reasons else f"kaizen campaign open --system {args.system} --sealed DIR"
+    following = "kaizen next" if plan_campaign(workspace, args) else f"kaizen campaign open --system {args.system} --sealed DIR"
+    following = "more items or trials, or a larger effect" if reasons else following
     code, reason = (EXIT_NO, "cannot_succeed") if reasons else (EXIT_DONE, "planned")
     return Answer(code, reason, message, plan_words(plan, basis), plan, following)
 
@@ -47809,9 +47851,9 @@ def plan_words(plan: JsonObject, basis: PlanBasis) -> list[str]:
     for row in plan["mde"]:
         own = " *" if row["items"] == basis.items else ""
         lines.append(f"  {row['items']:>6,} items  " + "  ".join(f"{100 * row[key]:5.1f}" for key in ("1", "3", "6")) + own)
-    needed = [f"{number:,} at {counted(int(trials), 'trial')}" for trials, number in plan["items_needed"].items() if number]
+    needed = [f"{counted(number, 'item')} at {counted(int(trials), 'trial')}" for trials, number in plan["items_needed"].items() if number]
     if basis.effect > 0:
-        lines.append(f"to see {points(basis.effect)}: {listed(needed) or 'no number of'} items")
+        lines.append(f"to see {points(basis.effect)}: {listed(needed) or 'no number of items'}")
     look = plan["look"]
     cases = counted(basis.holdout, "holdout case")
     lines.append(f"a look at {cases}, {look['trials']} trials each, level {look['level']:.4g}, says yes to")
@@ -49777,12 +49819,13 @@ def budget_words(budget: JsonObject) -> list[str]:
     words = []
     for name in BUDGET_NAMES:
         used, allowed = budget["used"][name], budget["allowed"].get(name)
-        text = "not known" if used is None else dollars(used) if name == "usd" else f"{used:,.6g}"
         limit = "" if allowed is None else f" of {allowed:,.6g}"
-        words.append(f"{text}{limit} {'' if name == 'usd' and used is not None else name}".rstrip())
-    if budget["used"]["unknown_costs"]:
-        words.append(f"the cost of {counted(budget['used']['unknown_costs'], 'run')} not known")
-    return words
+        if name == "usd":
+            words.append(f"{'cost not known' if used is None else dollars(used)}{limit}")
+        else:
+            words.append(f"{used:,.3g}{limit} hours" if name == "hours" else f"{used:,}{limit} {name}")
+    unknown = budget["used"]["unknown_costs"]
+    return [*words, f"{counted(unknown, 'run')} without a cost"] if unknown and budget["used"]["usd"] is not None else words
 ''', (
     "foundation.errors foundation.text foundation.jsonio lab.workspace lab.runfolder lab.watch "
     "lab.reading campaigns.campaign campaigns.sealed campaigns.state campaigns.standing "
@@ -52268,7 +52311,7 @@ def next_lines(why: str, action: str, document: JsonObject) -> list[str]:
     so_far = f", {gain:+.3g} over {situation['reference']}" if gain else ""
     lines = [
         f"{action}: {visible(why, 400)}",
-        f"  leader {situation['leader']}{so_far}; {situation['variants']} variants; looks left {situation['looks']['left']}",
+        f"  leader {situation['leader']}{so_far}; {counted(situation['variants'], 'variant')}; looks left {situation['looks']['left']}",
     ]
     lines += [f"  stop: {listed([code.replace('_', ' ') for code in document['stop']])}"] if document["stop"] else []
     lines += [f"  failing: {each['label']} ({each['n']} of {each['of']})" for each in memory["failures_top"][:3]]
