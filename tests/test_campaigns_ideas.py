@@ -1,6 +1,7 @@
 """Ideas: written down once, before they are tried; what is like another is told; what a label must be."""
 
 import json
+import os
 import unittest
 
 from campaign_lab import CampaignLab
@@ -66,6 +67,30 @@ class Ideas(CampaignLab):
                          [("i1", "discarded", ["v001"], "dates were never wrong"), ("i2", "open", [], None)])  # fmt: skip
         self.assertEqual([row["id"] for row in self.say("idea", "list", "--status", "open")["ideas"]], ["i2"])
         self.assertIn("discarded", run_cli("idea", "list").stdout)
+
+    def test_an_idea_that_is_chained_rightly_and_holds_something_else_is_refused_with_its_line(self):
+        path = self.history.campaign.file("ideas.jsonl")
+        for body in ({}, "text", {"id": "i1", "title": None, "hypothesis": "x", "category": "prompt", "label": None}):
+            log = kaizen.ChainLog(path)
+            log.append("idea", body)
+            log.close()
+            for words, status, reason in ((["idea", "list"], 5, "broken_chain"), (["next"], 3, "integrity")):
+                self.assertIn("ideas.jsonl:1", self.say(*words, status=status, reason=reason)["message"])
+            os.remove(path)
+
+    def test_a_refusal_shows_the_control_characters_of_a_name_as_escapes(self):
+        told = run_cli("idea", "list", "--system", "\x1b[31mred\u202e")
+        self.assertEqual(told.status, 2)
+        self.assertIn("no campaign of \\x1b[31mred\\u202e is open", told.stderr)
+        self.assertNotIn("\x1b", told.stderr)
+
+    def test_a_number_of_the_journal_that_is_a_list_is_refused_with_its_line(self):
+        self.history.say("noise", runs=[], passes=3, flip_rate=[None], se_pass=0.1)
+        number = len(self.history.campaign.events)
+        for words in (["campaign", "status"], ["next"]):
+            message = self.say(*words, status=3, reason="integrity")["message"]
+            self.assertIn(f"journal.jsonl:{number}", message)
+            self.assertIn("/body/flip_rate", message)
 
     def test_a_changed_idea_breaks_the_chain(self):
         self.add()

@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from kaizen.foundation.chain import ChainLog, read_chain
+from kaizen.foundation.chain import ChainLog, broken_chain, read_chain
 from kaizen.foundation.errors import InputError, RefusedError, UsageError
 from kaizen.foundation.files import list_folder, read_bytes, shown_path
 from kaizen.foundation.jsonio import JsonObject, read_json_object, sha256_hex
 from kaizen.foundation.locks import FileLock
+from kaizen.foundation.shapes import ANY_TEXT, Kind, check_fields, is_number, or_null
 from kaizen.foundation.text import did_you_mean, listed, quoted
 from kaizen.lab.system import SYSTEMS_FOLDER
 from kaizen.lab.workspace import WORKSPACE_FOLDER, Workspace
@@ -30,6 +31,23 @@ CAMPAIGNS_FOLDER = "campaigns"
 CAMPAIGN_NAME = re.compile(r"c\d{1,6}\Z")
 CONTRACT_FILE, JOURNAL_FILE, IDEAS_FILE, LOOKS_FILE = "contract.json", "journal.jsonl", "ideas.jsonl", "holdout.jsonl"
 OPENED, CLOSED = "campaign_opened", "closed"
+BODY_NUMBER = or_null(Kind(is_number, "a number"))
+BODY_TEXT = or_null(ANY_TEXT)
+BODY_RUNS = Kind(lambda value: isinstance(value, (list, dict)), "a list of runs, or runs by role")
+BODY_FIELDS = {
+    **dict.fromkeys(("run", "title", "hypothesis", "category", "id"), ANY_TEXT),
+    **dict.fromkeys(("variant", "commit", "purpose", "idea", "label", "lesson", "verdict", "answer", "head", "leader"), BODY_TEXT),
+    **dict.fromkeys(("flip_rate", "se_pass", "run_variance", "gain", "se", "z", "label_gain", "label_z"), BODY_NUMBER),
+    **dict.fromkeys(("cost_usd", "seconds", "evaluations", "predict", "drift_z", "passes"), BODY_NUMBER),
+    **dict.fromkeys(("leader_commit", "state"), BODY_TEXT),
+    "runs": BODY_RUNS,
+}
+BODY_REQUIRED = {
+    **dict.fromkeys(("run_started", "run_ended", "baseline"), ("run",)),
+    **dict.fromkeys(("screen", "replicate", "keep", "discard"), ("variant",)),
+    "noise": ("runs", "flip_rate", "se_pass"),
+    "idea": ("id", "title", "hypothesis", "category", "label"),
+}
 
 
 class Campaign(NamedTuple):
@@ -48,6 +66,20 @@ class Campaign(NamedTuple):
     def is_closed(self) -> bool:
         """True once the campaign has been closed."""
         return any(event["type"] == CLOSED for event in self.events)
+
+
+def read_events(path: str) -> list[JsonObject]:
+    """The events of the journal *path*, with bodies as Kaizen writes them; none for no file. Raises RefusedError (`broken_chain`)."""
+    events = read_chain(path)
+    for number, event in enumerate(events, 1):
+
+        def report(pointer: str, message: str, hint: str, line: int = number) -> None:
+            raise broken_chain(path, line, f"{pointer or '/body'}: {message}")
+
+        if not (isinstance(event["type"], str) and isinstance(event["time"], str) and isinstance(event["body"], dict)):
+            report("", "type, time or body is not what Kaizen writes", "")
+        check_fields(event["body"], BODY_FIELDS, "/body", report, BODY_REQUIRED.get(event["type"], ()))
+    return events
 
 
 def campaigns_folder(workspace: Workspace) -> str:
@@ -75,7 +107,7 @@ def load_campaign(workspace: Workspace, name: str) -> Campaign:
         known = campaign_ids(workspace)
         hint = did_you_mean(name, known) if known else "open one with: kaizen campaign open --system ID --sealed DIR"
         raise InputError(f"there is no campaign {quoted(name)}", hint, "no_campaign")
-    events = read_chain(os.path.join(folder, JOURNAL_FILE))
+    events = read_events(os.path.join(folder, JOURNAL_FILE))
     path = os.path.join(folder, CONTRACT_FILE)
     if not events or events[0]["type"] != OPENED:
         message = f"{shown_path(folder)}: the journal does not begin with the opening"

@@ -4,9 +4,8 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
-from kaizen.campaigns.campaign import IDEAS_FILE, Campaign, refuse_closed, writing_journal
+from kaizen.campaigns.campaign import IDEAS_FILE, Campaign, read_events, refuse_closed, writing_journal
 from kaizen.campaigns.rules import LABEL_ITEMS
-from kaizen.foundation.chain import read_chain
 from kaizen.foundation.errors import RefusedError, UsageError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.foundation.shingles import WORD_OF_TEXT
@@ -61,7 +60,7 @@ def word_overlap(left: Collection[str], right: Collection[str]) -> float:
 
 def read_ideas(campaign: Campaign) -> list[JsonObject]:
     """The ideas of *campaign*, oldest first. Raises RefusedError (`broken_chain`)."""
-    return [event["body"] for event in read_chain(campaign.file(IDEAS_FILE))]
+    return [event["body"] for event in read_events(campaign.file(IDEAS_FILE))]
 
 
 def add_idea(campaign: Campaign, new: NewIdea, tags: dict[str, int], anyway: bool) -> AddedIdea:

@@ -8,9 +8,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kaizen.campaigns.campaign import CLOSED, IDEAS_FILE, LOOKS_FILE, Campaign
+from kaizen.campaigns.campaign import CLOSED, IDEAS_FILE, LOOKS_FILE, Campaign, read_events
 from kaizen.campaigns.rules import KEEP_Z, PLATEAU_CATEGORIES, PLATEAU_VARIANTS, overfit_suspected
-from kaizen.foundation.chain import read_chain
 from kaizen.foundation.errors import RefusedError
 from kaizen.foundation.jsonio import JsonObject
 from kaizen.lab.runstore import CRASHED, TAINTED
@@ -379,7 +378,7 @@ def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[flo
 
 def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:
     """The bodies of the events of type *kind* in the file *name* of the campaign. Raises RefusedError (`broken_chain`)."""
-    return (event["body"] for event in read_chain(campaign.file(name)) if event["type"] == kind)
+    return (event["body"] for event in read_events(campaign.file(name)) if event["type"] == kind)
 
 
 def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:

@@ -12,6 +12,7 @@ from kaizen.foundation.files import open_missing_streams, silence_descriptor
 from kaizen.foundation.identity import UPGRADE_NOTE, own_path, version_line
 from kaizen.foundation.jsonio import JsonObject, encode_compact, encode_readable, without_surrogates
 from kaizen.foundation.redact import environment_secrets, redact_text
+from kaizen.foundation.text import visible
 
 ROWS_AT_ONCE = 100_000  # characters
 
@@ -156,8 +157,8 @@ def print_error(error: KaizenError, wants_json: bool, status: int | None = None)
 
 
 def print_diagnostic(line: str, stream: TextIO) -> None:
-    """Prints *line* as one line, whatever it holds."""
-    print(line.replace("\n", " "), file=stream)
+    """Prints *line* as one line without control characters, whatever it holds."""
+    print(visible(line.replace("\n", " "), None), file=stream)
 
 
 def innermost_frame(error: BaseException) -> str:
