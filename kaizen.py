@@ -32579,6 +32579,23 @@ CAMPAIGNS_FOLDER = "campaigns"
 CAMPAIGN_NAME = re.compile(r"c\d{1,6}\Z")
 CONTRACT_FILE, JOURNAL_FILE, IDEAS_FILE, LOOKS_FILE = "contract.json", "journal.jsonl", "ideas.jsonl", "holdout.jsonl"
 OPENED, CLOSED = "campaign_opened", "closed"
+BODY_NUMBER = or_null(Kind(is_number, "a number"))
+BODY_TEXT = or_null(ANY_TEXT)
+BODY_RUNS = Kind(lambda value: isinstance(value, (list, dict)), "a list of runs, or runs by role")
+BODY_FIELDS = {
+    **dict.fromkeys(("run", "title", "hypothesis", "category", "id"), ANY_TEXT),
+    **dict.fromkeys(("variant", "commit", "purpose", "idea", "label", "lesson", "verdict", "answer", "head", "leader"), BODY_TEXT),
+    **dict.fromkeys(("flip_rate", "se_pass", "run_variance", "gain", "se", "z", "label_gain", "label_z"), BODY_NUMBER),
+    **dict.fromkeys(("cost_usd", "seconds", "evaluations", "predict", "drift_z", "passes"), BODY_NUMBER),
+    **dict.fromkeys(("leader_commit", "state"), BODY_TEXT),
+    "runs": BODY_RUNS,
+}
+BODY_REQUIRED = {
+    **dict.fromkeys(("run_started", "run_ended", "baseline"), ("run",)),
+    **dict.fromkeys(("screen", "replicate", "keep", "discard"), ("variant",)),
+    "noise": ("runs", "flip_rate", "se_pass"),
+    "idea": ("id", "title", "hypothesis", "category", "label"),
+}
 
 
 class Campaign(NamedTuple):
@@ -32597,6 +32614,20 @@ class Campaign(NamedTuple):
     def is_closed(self) -> bool:
         """True once the campaign has been closed."""
         return any(event["type"] == CLOSED for event in self.events)
+
+
+def read_events(path: str) -> list[JsonObject]:
+    """The events of the journal *path*, with bodies as Kaizen writes them; none for no file. Raises RefusedError (`broken_chain`)."""
+    events = read_chain(path)
+    for number, event in enumerate(events, 1):
+
+        def report(pointer: str, message: str, hint: str, line: int = number) -> None:
+            raise broken_chain(path, line, f"{pointer or '/body'}: {message}")
+
+        if not (isinstance(event["type"], str) and isinstance(event["time"], str) and isinstance(event["body"], dict)):
+            report("", "type, time or body is not what Kaizen writes", "")
+        check_fields(event["body"], BODY_FIELDS, "/body", report, BODY_REQUIRED.get(event["type"], ()))
+    return events
 
 
 def campaigns_folder(workspace: Workspace) -> str:
@@ -32624,7 +32655,7 @@ def load_campaign(workspace: Workspace, name: str) -> Campaign:
         known = campaign_ids(workspace)
         hint = did_you_mean(name, known) if known else "open one with: kaizen campaign open --system ID --sealed DIR"
         raise InputError(f"there is no campaign {quoted(name)}", hint, "no_campaign")
-    events = read_chain(os.path.join(folder, JOURNAL_FILE))
+    events = read_events(os.path.join(folder, JOURNAL_FILE))
     path = os.path.join(folder, CONTRACT_FILE)
     if not events or events[0]["type"] != OPENED:
         message = f"{shown_path(folder)}: the journal does not begin with the opening"
@@ -32690,7 +32721,7 @@ def record(campaign: Campaign, kind: str, /, **body: object) -> JsonObject:
     return event
 ''', (
     "foundation.errors foundation.text foundation.files foundation.jsonio foundation.locks "
-    "foundation.chain lab.workspace lab.system "
+    "foundation.chain foundation.shapes lab.workspace lab.system "
 ))
 # endregion
 
@@ -34855,7 +34886,7 @@ def word_overlap(left: Collection[str], right: Collection[str]) -> float:
 
 def read_ideas(campaign: Campaign) -> list[JsonObject]:
     """The ideas of *campaign*, oldest first. Raises RefusedError (`broken_chain`)."""
-    return [event["body"] for event in read_chain(campaign.file(IDEAS_FILE))]
+    return [event["body"] for event in read_events(campaign.file(IDEAS_FILE))]
 
 
 def add_idea(campaign: Campaign, new: NewIdea, tags: dict[str, int], anyway: bool) -> AddedIdea:
@@ -34925,8 +34956,8 @@ def similar_ideas(words: list[str], known: list[JsonObject]) -> list[JsonObject]
             found.append(idea)
     return found
 ''', (
-    "foundation.errors foundation.text foundation.jsonio foundation.chain foundation.shingles "
-    "campaigns.campaign campaigns.rules "
+    "foundation.errors foundation.text foundation.jsonio foundation.shingles campaigns.campaign "
+    "campaigns.rules "
 ))
 # endregion
 
@@ -35304,7 +35335,7 @@ def run_terms(state: CampaignState, own: Sequence[NoiseFloor] = ()) -> tuple[flo
 
 def chain_bodies(campaign: Campaign, name: str, kind: str) -> Iterator[JsonObject]:
     """The bodies of the events of type *kind* in the file *name* of the campaign. Raises RefusedError (`broken_chain`)."""
-    return (event["body"] for event in read_chain(campaign.file(name)) if event["type"] == kind)
+    return (event["body"] for event in read_events(campaign.file(name)) if event["type"] == kind)
 
 
 def counted_looks(state: CampaignState, ledger: list[JsonObject]) -> LookCount:
@@ -35329,7 +35360,7 @@ def seconds_between(start: str, end: str) -> float:
         return 0.0
     return max(0.0, (after - before).total_seconds())
 ''', (
-    "foundation.errors foundation.jsonio foundation.chain stats.paired_runs stats.looks lab.runstore "
+    "foundation.errors foundation.jsonio stats.paired_runs stats.looks lab.runstore "
     "campaigns.campaign campaigns.rules "
 ))
 # endregion
@@ -54293,8 +54324,8 @@ def print_error(error: KaizenError, wants_json: bool, status: int | None = None)
 
 
 def print_diagnostic(line: str, stream: TextIO) -> None:
-    """Prints *line* as one line, whatever it holds."""
-    print(line.replace("\n", " "), file=stream)
+    """Prints *line* as one line without control characters, whatever it holds."""
+    print(visible(line.replace("\n", " "), None), file=stream)
 
 
 def innermost_frame(error: BaseException) -> str:
@@ -54308,8 +54339,8 @@ def innermost_frame(error: BaseException) -> str:
         trace = trace.tb_next
     return found
 ''', (
-    "foundation.errors foundation.files foundation.identity foundation.jsonio foundation.redact "
-    "commands.table cli.parser "
+    "foundation.errors foundation.text foundation.files foundation.identity foundation.jsonio "
+    "foundation.redact commands.table cli.parser "
 ))
 # endregion
 
