@@ -167,7 +167,8 @@ class Files(Cheating):
                 self.assertLessEqual(set(reasons), {"contract_changed", "integrity"}, reasons)
                 self.git("checkout", "-q", self.base)
                 write(store, text)
-        self.assertEqual(self.say("campaign", "status")[0], 0)
+        status, told = self.say("campaign", "status")  # which may be that the noise drawn leaves nothing to be seen
+        self.assertIn((status, told["reason"]), ((0, "propose"), (1, "close")), told)
         self.win_nothing()
 
 
@@ -235,9 +236,8 @@ class Fishing(Cheating):
         self.assertEqual(len(self.bodies("screen")), 1)
         for name in ("cheat", "again"):
             self.assertEqual(self.tell("run", "--system", "demo", "--variant", name, "--hypothesis", "h"), (5, "duplicate"))
-        write(self.repo / "kaizen/systems/demo/lessons.md", "a note\n")  # another tree, the same patch to the leader
         self.git("checkout", "-q", self.base)
-        write(self.repo / "kaizen/systems/demo/lessons.md", "a note\n")
+        write(self.repo / "kaizen/systems/demo/lessons.md", "a note\n")  # another tree, the same patch to the leader
         self.commit("note")
         self.git("cherry-pick", commit)
         self.tell("run", "--system", "demo", "--variant", "rebased", "--hypothesis", "h")
@@ -379,7 +379,7 @@ class Records(Cheating):
             for torn in ("", lines[end][: len(lines[end]) // 2]):
                 write(path, "".join(lines[:end]) + torn)
                 status, told = self.say("next")
-                self.assertEqual(status, {"human": 3, "stop": 1}.get(told["action"], 0), told)
+                self.assertEqual(status, {"human": 3, "stop": 1, "close": 1 if told["stop"] else 0}.get(told["action"], 0), told)
                 self.assertTrue(told["command"] or told["action"] == "propose", told)
                 actions.add(told["action"])
         self.assertLessEqual({"checkout", "noise", "replicate", "keep", "look"}, actions)
