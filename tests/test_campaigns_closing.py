@@ -53,7 +53,11 @@ class WholeCampaign(CampaignLab):
     def test_a_session_that_knows_only_next_gets_from_the_opening_to_a_claim(self):
         actions, printed = self.play()
         self.assertEqual(actions[:3], ["diagnostic", "baseline", "noise"])
-        self.assertLessEqual({"propose", "run", "discard", "replicate", "keep", "look", "close"}, set(actions))
+        self.assertLessEqual({"propose", "run", "discard", "replicate", "keep", "close"}, set(actions))
+        # How early a look is due hangs on the noise drawn (test_campaigns_next_step has it fixed); the close takes what is left.
+        looks = [event for event in kaizen.load_campaign(kaizen.find_workspace(), "c1").events if event["type"] == "look"]
+        self.assertIn(len(looks) - actions.count("look"), (0, 1))
+        self.assertTrue(looks)
         self.assertNotIn(CANARY, printed)
         state = kaizen.campaign_state(self.campaign)
         closed = state.closed
